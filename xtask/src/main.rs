@@ -1,0 +1,41 @@
+//! The workspace's own tools.
+
+mod import;
+mod model;
+mod names;
+mod workspace;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What a command has to say, or why it failed.
+type Outcome = Result<String, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  import DIR             merge the official schema files below DIR into mcp-types/schema/model.json
+  import DIR --check     fail if model.json does not match them
+  import DIR --diff A B  show what changed from revision A to revision B";
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["import", dir] => import::run(Path::new(dir), false),
+        ["import", dir, "--check"] | ["import", "--check", dir] => import::run(Path::new(dir), true),
+        ["import", dir, "--diff", old, new] => import::diff(Path::new(dir), old, new),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(message) => {
+            println!("{}", message.trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Where things are in this workspace.
+
+use std::path::{Path, PathBuf};
+
+/// The workspace's root folder.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_owned()
+}
+
+/// The folder of the model and its companions.
+pub(crate) fn schema_dir() -> PathBuf {
+    root().join("mcp-types/schema")
+}
+
+/// The merged model.
+pub(crate) fn model_path() -> PathBuf {
+    schema_dir().join("model.json")
+}
+
+/// The lines that two texts do not share, in order, at most forty of them.
+pub(crate) fn line_diff(old: &str, new: &str) -> String {
+    const SHOWN: usize = 40;
+    let old: Vec<&str> = old.lines().collect();
+    let new: Vec<&str> = new.lines().collect();
+    let mut lines: Vec<String> = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() || j < new.len() {
+        if old.get(i) == new.get(j) {
+            (i, j) = (i + 1, j + 1);
+        } else if let Some(skip) =
+            old.get(i).and_then(|line| new[j.min(new.len())..].iter().position(|other| other == line))
+        {
+            lines.extend(new[j..j + skip].iter().map(|line| format!("+{line}")));
+            j += skip;
+        } else if let Some(line) = old.get(i) {
+            lines.push(format!("-{line}"));
+            i += 1;
+        } else {
+            lines.extend(new[j..].iter().map(|line| format!("+{line}")));
+            j = new.len();
+        }
+    }
+    if lines.len() > SHOWN {
+        let more = lines.len() - SHOWN;
+        lines.truncate(SHOWN);
+        lines.push(format!("... and {more} more lines"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_diff;
+
+    #[test]
+    fn a_difference_shows_what_went_and_what_came() {
+        assert_eq!(line_diff("a\nb\nc", "a\nx\nc\nd"), "-b\n+x\n+d");
+        assert_eq!(line_diff("same", "same"), "");
+    }
+}
