@@ -1,5 +1,6 @@
 //! The workspace's own tools.
 
+mod codegen;
 mod import;
 mod model;
 mod names;
@@ -16,7 +17,9 @@ usage: cargo xtask <command>
 
   import DIR             merge the official schema files below DIR into mcp-types/schema/model.json
   import DIR --check     fail if model.json does not match them
-  import DIR --diff A B  show what changed from revision A to revision B";
+  import DIR --diff A B  show what changed from revision A to revision B
+  codegen                write mcp-types/src/generated from model.json and docs.toml
+  codegen --check        fail if the generated files are not up to date";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -26,6 +29,8 @@ fn main() -> ExitCode {
         ["import", dir] => import::run(Path::new(dir), false),
         ["import", dir, "--check"] | ["import", "--check", dir] => import::run(Path::new(dir), true),
         ["import", dir, "--diff", old, new] => import::diff(Path::new(dir), old, new),
+        ["codegen"] => codegen::run(false),
+        ["codegen", "--check"] => codegen::run(true),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

@@ -1,0 +1,142 @@
+//! Closed sets of strings.
+
+/// Declares an enum whose variants are strings on the wire; any other string is refused.
+macro_rules! closed_set {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $( $(#[$variant_meta:meta])* $variant:ident = $text:literal, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[expect(clippy::exhaustive_enums, reason = "the protocol closes this set")]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant, )*
+        }
+
+        impl $name {
+            /// All values, in the order of the specification.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The value as it stands on the wire.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::closed_set::UnknownValue;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($text => Ok(Self::$variant),)*
+                    _ => Err($crate::closed_set::UnknownValue::new(text, &[$($text),*])),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str($crate::closed_set::TextVisitor(std::marker::PhantomData))
+            }
+        }
+
+        #[cfg(feature = "schemars")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "enum": [$($text),*] })
+            }
+        }
+    };
+}
+
+pub(crate) use closed_set;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Error, Visitor};
+
+use crate::excerpt::{NAME, excerpt};
+
+/// A string that is not in a closed set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownValue {
+    found: String,
+    expected: &'static [&'static str],
+}
+
+impl UnknownValue {
+    pub(crate) fn new(found: &str, expected: &'static [&'static str]) -> Self {
+        Self { found: excerpt(found, NAME), expected }
+    }
+}
+
+impl fmt::Display for UnknownValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown value `{}`, expected ", self.found)?;
+        for (index, text) in self.expected.iter().enumerate() {
+            let before = match index {
+                0 => "",
+                last if last + 1 == self.expected.len() => " or ",
+                _ => ", ",
+            };
+            write!(f, "{before}`{text}`")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownValue {}
+
+/// Reads a value of a closed set from a string.
+pub(crate) struct TextVisitor<T>(pub(crate) PhantomData<T>);
+
+impl<T: FromStr<Err = UnknownValue>> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ElicitAction;
+
+    #[test]
+    fn only_known_strings_are_in_the_set() {
+        for action in ElicitAction::ALL {
+            assert_eq!(action.as_str().parse(), Ok(*action));
+        }
+        let fault = |text| serde_json::from_str::<ElicitAction>(text).unwrap_err().to_string();
+        assert!(fault("\"maybe\"").starts_with("unknown value `maybe`, expected `accept`, `decline` or `cancel`"));
+        assert!(fault("{\"accept\":null}").starts_with("invalid type: map, expected a string"));
+        assert!(fault("5").starts_with("invalid type: integer `5`, expected a string"));
+    }
+}

@@ -1,0 +1,493 @@
+//! Reads what elicitation leaves untagged: the mode of a question, the kind of a field, a value of an answer (CG-12).
+
+use std::fmt;
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::closed_set::UnknownValue;
+use crate::object::object;
+use crate::{
+    BooleanSchema, ElicitMode, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams,
+    ElicitResult, EnumOption, InputRequest, JsonObject, LegacyTitledEnumSchema, Number, NumberSchema, NumberType,
+    OrderedMap, PrimitiveSchema, RequestMeta, RequestedSchema, StringFormat, StringSchema, TaskMetadata, TitledItems,
+    TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems, UntitledMultiSelectEnumSchema,
+    UntitledSingleSelectEnumSchema,
+};
+
+impl ElicitRequestUrlParams {
+    /// Creates a question that the user answers on the page at `url`.
+    #[must_use]
+    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            url: url.into(),
+            mode: ElicitMode::URL,
+            elicitation_id: None,
+            task: None,
+            meta: None,
+            extra: JsonObject::new(),
+        }
+    }
+}
+
+/// The members of both modes.
+struct AnyMode {
+    message: String,
+    mode: Option<KnownMode>,
+    requested_schema: Option<RequestedSchema>,
+    url: Option<String>,
+    elicitation_id: Option<String>,
+    task: Option<TaskMetadata>,
+    meta: Option<RequestMeta>,
+    extra: JsonObject,
+}
+
+object!(AnyMode {
+    "message" => message: required,
+    "mode" => mode: optional,
+    "requestedSchema" => requested_schema: optional,
+    "url" => url: optional,
+    "elicitationId" => elicitation_id: optional,
+    "task" => task: optional,
+    "_meta" => meta: optional,
+} keep extra);
+
+/// A mode that a client can act on; any other is refused where it stands.
+#[derive(Clone, Copy)]
+enum KnownMode {
+    Form,
+    Url,
+}
+
+impl<'de> Deserialize<'de> for KnownMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mode = ElicitMode::deserialize(deserializer)?;
+        match mode.as_str() {
+            "form" => Ok(Self::Form),
+            "url" => Ok(Self::Url),
+            other => Err(D::Error::custom(UnknownValue::new(other, &["form", "url"]))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ElicitRequestParams {
+    /// Without a `mode` it is a form (EL-4).
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let AnyMode { message, mode, requested_schema, url, elicitation_id, task, meta, extra } =
+            AnyMode::deserialize(deserializer)?;
+        if let Some(KnownMode::Url) = mode {
+            let url = url.ok_or_else(|| D::Error::missing_field("url"))?;
+            let mode = ElicitMode::URL;
+            return Ok(Self::Url(ElicitRequestUrlParams { message, mode, url, elicitation_id, task, meta, extra }));
+        }
+        let requested_schema = requested_schema.ok_or_else(|| D::Error::missing_field("requestedSchema"))?;
+        let mode = mode.map(|_| ElicitMode::FORM);
+        Ok(Self::Form(ElicitRequestFormParams { message, requested_schema, mode, task, meta, extra }))
+    }
+}
+
+impl From<ElicitRequestFormParams> for ElicitRequestParams {
+    fn from(form: ElicitRequestFormParams) -> Self {
+        Self::Form(form)
+    }
+}
+
+impl From<ElicitRequestUrlParams> for ElicitRequestParams {
+    fn from(url: ElicitRequestUrlParams) -> Self {
+        Self::Url(url)
+    }
+}
+
+impl From<ElicitRequestFormParams> for InputRequest {
+    fn from(form: ElicitRequestFormParams) -> Self {
+        Self::Elicit(ElicitRequest::new(form))
+    }
+}
+
+impl From<ElicitRequestUrlParams> for InputRequest {
+    fn from(url: ElicitRequestUrlParams) -> Self {
+        Self::Elicit(ElicitRequest::new(url))
+    }
+}
+
+impl RequestedSchema {
+    /// Adds a field that the user may leave empty; fields are shown in the order in which they are added.
+    ///
+    /// ```
+    /// use mcp_types::{BooleanSchema, RequestedSchema, StringFormat, StringSchema};
+    ///
+    /// let form = RequestedSchema::new(Default::default())
+    ///     .required_field("email", StringSchema::default().title("E-mail").format(StringFormat::EMAIL))
+    ///     .field("newsletter", BooleanSchema::default().default_value(false));
+    /// assert_eq!(form.required, Some(vec!["email".to_owned()]));
+    /// ```
+    #[must_use]
+    pub fn field(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
+        self.properties.insert(name, schema.into());
+        self
+    }
+
+    /// Adds a field that the user has to fill in.
+    #[must_use]
+    pub fn required_field(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
+        let name = name.into();
+        self.required.get_or_insert_default().push(name.clone());
+        self.field(name, schema)
+    }
+}
+
+impl ElicitResult {
+    /// Creates the answer of a user who filled in a form.
+    #[must_use]
+    pub fn accepted(content: impl Into<OrderedMap<ElicitValue>>) -> Self {
+        Self::new(crate::ElicitAction::Accept).content(content)
+    }
+}
+
+/// A value that a user entered in a form.
+///
+/// Since 2025-06-18.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum ElicitValue {
+    /// A text, or the choice in a single-select field.
+    String(String),
+    /// A number, whole or not.
+    Number(Number),
+    /// A yes or no.
+    Boolean(bool),
+    /// The choices in a multi-select field.
+    ///
+    /// Since 2025-11-25.
+    Strings(Vec<String>),
+}
+
+macro_rules! value_from {
+    ($($source:ty => $variant:ident),* $(,)?) => {
+        $(
+            impl From<$source> for ElicitValue {
+                fn from(value: $source) -> Self {
+                    Self::$variant(value.into())
+                }
+            }
+        )*
+    };
+}
+
+value_from!(&str => String, String => String, bool => Boolean, i32 => Number, i64 => Number, f64 => Number, Number => Number, Vec<String> => Strings);
+
+impl<'de> Deserialize<'de> for ElicitValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ValueVisitor;
+
+        impl<'de> Visitor<'de> for ValueVisitor {
+            type Value = ElicitValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, a number, a boolean or a list of strings")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<ElicitValue, E> {
+                Ok(text.into())
+            }
+
+            fn visit_string<E: Error>(self, text: String) -> Result<ElicitValue, E> {
+                Ok(text.into())
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<ElicitValue, E> {
+                Ok(value.into())
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<ElicitValue, E> {
+                Ok(value.into())
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<ElicitValue, E> {
+                Ok(ElicitValue::Number(value.into()))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<ElicitValue, E> {
+                Ok(value.into())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<ElicitValue, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(ElicitValue::Strings)
+            }
+        }
+
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for PrimitiveSchema {
+    /// Eight shapes overlap: `type` first, then `oneOf`, `enum` with or without `enumNames`, and the kind of `items`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = SchemaFields::deserialize(deserializer)?;
+        match fields.kind.as_str() {
+            "boolean" => Ok(Self::Boolean(BooleanSchema {
+                title: fields.title,
+                description: fields.description,
+                default_value: fields.default.map(DefaultValue::boolean).transpose().map_err(D::Error::custom)?,
+                ..BooleanSchema::default()
+            })),
+            "number" | "integer" => Ok(Self::Number(NumberSchema {
+                kind: if fields.kind == "integer" { NumberType::Integer } else { NumberType::Number },
+                title: fields.title,
+                description: fields.description,
+                default_value: fields.default.map(DefaultValue::number).transpose().map_err(D::Error::custom)?,
+                minimum: fields.minimum,
+                maximum: fields.maximum,
+            })),
+            "string" => fields.string().map_err(D::Error::custom),
+            "array" => fields.array().map_err(D::Error::custom),
+            other => Err(D::Error::invalid_value(
+                Unexpected::Str(other),
+                &"`type` to be `string`, `number`, `integer`, `boolean` or `array`",
+            )),
+        }
+    }
+}
+
+/// The members of all eight shapes.
+struct SchemaFields {
+    kind: String,
+    title: Option<String>,
+    description: Option<String>,
+    default: Option<DefaultValue>,
+    min_length: Option<i64>,
+    max_length: Option<i64>,
+    format: Option<StringFormat>,
+    minimum: Option<Number>,
+    maximum: Option<Number>,
+    values: Option<Vec<String>>,
+    names: Option<Vec<String>>,
+    options: Option<Vec<EnumOption>>,
+    items: Option<ItemFields>,
+    min_items: Option<i64>,
+    max_items: Option<i64>,
+}
+
+object!(SchemaFields {
+    "type" => kind: required,
+    "title" => title: optional,
+    "description" => description: optional,
+    "default" => default: optional,
+    "minLength" => min_length: optional_integer,
+    "maxLength" => max_length: optional_integer,
+    "format" => format: optional,
+    "minimum" => minimum: optional,
+    "maximum" => maximum: optional,
+    "enum" => values: optional,
+    "enumNames" => names: optional,
+    "oneOf" => options: optional,
+    "items" => items: optional,
+    "minItems" => min_items: optional_integer,
+    "maxItems" => max_items: optional_integer,
+});
+
+struct ItemFields {
+    values: Option<Vec<String>>,
+    options: Option<Vec<EnumOption>>,
+}
+
+object!(ItemFields {
+    "enum" => values: optional,
+    "anyOf" => options: optional,
+});
+
+impl SchemaFields {
+    fn string(self) -> Result<PrimitiveSchema, String> {
+        let Self { title, description, .. } = self;
+        let default_value = self.default.map(DefaultValue::string).transpose()?;
+        if let Some(options) = self.options {
+            let schema = TitledSingleSelectEnumSchema::new(options);
+            return Ok(PrimitiveSchema::TitledSingleSelect(TitledSingleSelectEnumSchema {
+                title,
+                description,
+                default_value,
+                ..schema
+            }));
+        }
+        Ok(match (self.values, self.names) {
+            (Some(values), Some(names)) => PrimitiveSchema::LegacyEnum(LegacyTitledEnumSchema {
+                title,
+                description,
+                default_value,
+                names: Some(names),
+                ..LegacyTitledEnumSchema::new(values)
+            }),
+            (Some(values), None) => PrimitiveSchema::SingleSelect(UntitledSingleSelectEnumSchema {
+                title,
+                description,
+                default_value,
+                ..UntitledSingleSelectEnumSchema::new(values)
+            }),
+            (None, _) => PrimitiveSchema::String(StringSchema {
+                title,
+                description,
+                default_value,
+                min_length: self.min_length,
+                max_length: self.max_length,
+                format: self.format,
+                ..StringSchema::default()
+            }),
+        })
+    }
+
+    fn array(self) -> Result<PrimitiveSchema, String> {
+        let Self { title, description, min_items, max_items, .. } = self;
+        let default_value = self.default.map(DefaultValue::strings).transpose()?;
+        let items = self.items.ok_or("missing field `items`")?;
+        match (items.options, items.values) {
+            (Some(options), _) => Ok(PrimitiveSchema::TitledMultiSelect(TitledMultiSelectEnumSchema {
+                title,
+                description,
+                default_value,
+                min_items,
+                max_items,
+                ..TitledMultiSelectEnumSchema::new(TitledItems::new(options))
+            })),
+            (None, Some(values)) => Ok(PrimitiveSchema::MultiSelect(UntitledMultiSelectEnumSchema {
+                title,
+                description,
+                default_value,
+                min_items,
+                max_items,
+                ..UntitledMultiSelectEnumSchema::new(UntitledItems::new(values))
+            })),
+            (None, None) => Err("`items` needs `enum` or `anyOf`".to_owned()),
+        }
+    }
+}
+
+/// A default, before the kind of its field is known.
+struct DefaultValue(ElicitValue);
+
+impl<'de> Deserialize<'de> for DefaultValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ElicitValue::deserialize(deserializer).map(Self)
+    }
+}
+
+impl DefaultValue {
+    fn string(self) -> Result<String, String> {
+        if let ElicitValue::String(text) = self.0 { Ok(text) } else { Err("`default` must be a string".to_owned()) }
+    }
+
+    fn number(self) -> Result<Number, String> {
+        if let ElicitValue::Number(number) = self.0 { Ok(number) } else { Err("`default` must be a number".to_owned()) }
+    }
+
+    fn boolean(self) -> Result<bool, String> {
+        if let ElicitValue::Boolean(value) = self.0 { Ok(value) } else { Err("`default` must be a boolean".to_owned()) }
+    }
+
+    fn strings(self) -> Result<Vec<String>, String> {
+        if let ElicitValue::Strings(list) = self.0 {
+            Ok(list)
+        } else {
+            Err("`default` must be a list of strings".to_owned())
+        }
+    }
+}
+
+macro_rules! schema_from {
+    ($($source:ident => $variant:ident),* $(,)?) => {
+        $(
+            impl From<$source> for PrimitiveSchema {
+                fn from(schema: $source) -> Self {
+                    Self::$variant(schema)
+                }
+            }
+        )*
+    };
+}
+
+schema_from!(
+    StringSchema => String,
+    NumberSchema => Number,
+    BooleanSchema => Boolean,
+    UntitledSingleSelectEnumSchema => SingleSelect,
+    TitledSingleSelectEnumSchema => TitledSingleSelect,
+    UntitledMultiSelectEnumSchema => MultiSelect,
+    TitledMultiSelectEnumSchema => TitledMultiSelect,
+    LegacyTitledEnumSchema => LegacyEnum,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused<T: for<'de> Deserialize<'de>>(text: &str, says: &str) {
+        let fault = serde_json::from_str::<T>(text).err().expect("refused").to_string();
+        assert!(fault.contains(says), "{text}: {fault}");
+    }
+
+    /// EL-4, CG-13
+    #[test]
+    fn a_question_without_mode_is_a_form() {
+        let schema = r#""requestedSchema":{"type":"object","properties":{}}"#;
+        for text in [format!(r#"{{"message":"m",{schema}}}"#), format!(r#"{{"message":"m",{schema},"mode":"form"}}"#)] {
+            let params: ElicitRequestParams = serde_json::from_str(&text).unwrap();
+            assert!(matches!(params, ElicitRequestParams::Form(_)));
+            assert_eq!(serde_json::to_string(&params).unwrap(), text);
+        }
+        refused::<ElicitRequestParams>(r#"{"message":"m"}"#, "missing field `requestedSchema`");
+        refused::<ElicitRequestParams>(r#"{"message":"m","mode":"url"}"#, "missing field `url`");
+        refused::<ElicitRequestParams>(
+            r#"{"message":"m","mode":"fax"}"#,
+            "`mode`: unknown value `fax`, expected `form` or `url`",
+        );
+    }
+
+    /// EL-6
+    #[test]
+    fn every_kind_of_field_is_recognised() {
+        use PrimitiveSchema as P;
+        type Test = fn(&P) -> bool;
+        let cases: [(&str, Test); 9] = [
+            (r#"{"type":"string","format":"email"}"#, |s| matches!(s, P::String(_))),
+            (r#"{"type":"integer","minimum":1}"#, |s| matches!(s, P::Number(n) if n.kind == NumberType::Integer)),
+            (r#"{"type":"number","default":0.5}"#, |s| matches!(s, P::Number(_))),
+            (r#"{"type":"boolean","default":true}"#, |s| matches!(s, P::Boolean(_))),
+            (r#"{"type":"string","enum":["a"]}"#, |s| matches!(s, P::SingleSelect(_))),
+            (r#"{"type":"string","oneOf":[{"const":"a","title":"A"}]}"#, |s| matches!(s, P::TitledSingleSelect(_))),
+            (r#"{"type":"array","items":{"type":"string","enum":["a"]}}"#, |s| matches!(s, P::MultiSelect(_))),
+            (r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}"#, |s| {
+                matches!(s, P::TitledMultiSelect(_))
+            }),
+            (r#"{"type":"string","enum":["a"],"enumNames":["A"]}"#, |s| matches!(s, P::LegacyEnum(_))),
+        ];
+        for (text, is_expected) in cases {
+            let schema: P = serde_json::from_str(text).unwrap();
+            assert!(is_expected(&schema), "{text}: {schema:?}");
+            assert_eq!(
+                serde_json::to_value(&schema).unwrap(),
+                serde_json::from_str::<serde_json::Value>(text).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn other_kinds_of_field_are_refused_by_name() {
+        refused::<PrimitiveSchema>(r#"{"type":"object"}"#, "`type` to be `string`");
+        refused::<PrimitiveSchema>(r#"{"type":"array"}"#, "missing field `items`");
+        refused::<PrimitiveSchema>(r#"{"type":"array","items":{}}"#, "`items` needs `enum` or `anyOf`");
+        refused::<PrimitiveSchema>(r#"{"type":"string","default":7}"#, "`default` must be a string");
+        refused::<PrimitiveSchema>(r#"{"title":"x"}"#, "missing field `type`");
+    }
+
+    /// EL-24, CG-9: numbers may be fractions, whatever the schema file says.
+    #[test]
+    fn answers_keep_their_kind() {
+        let text = r#"{"action":"accept","content":{"z":"x","a":1,"b":1.5,"c":false,"d":["p","q"]}}"#;
+        let result: ElicitResult = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&result).unwrap(), text);
+        refused::<ElicitValue>("null", "expected a string, a number, a boolean or a list of strings");
+    }
+}

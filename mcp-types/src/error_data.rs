@@ -1,0 +1,144 @@
+//! What errors of the protocol carry in `data`.
+
+use serde::Serialize;
+
+use crate::object::object;
+use crate::{ClientCapabilities, ElicitRequestUrlParams, Era, ErrorCode, ErrorObject, ProtocolVersion, Revision};
+
+/// The `data` of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`] (E-8).
+///
+/// Since 2026-07-28.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct UnsupportedProtocolVersionData {
+    /// The versions that the server serves.
+    pub supported: Vec<ProtocolVersion>,
+    /// The version that the request named.
+    pub requested: ProtocolVersion,
+}
+
+/// The `data` of [`ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY`] (E-7).
+///
+/// Since 2026-07-28.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MissingRequiredClientCapabilityData {
+    /// What the client would have to declare, in the shape in which it would declare it.
+    pub required_capabilities: ClientCapabilities,
+}
+
+/// The `data` of [`ErrorCode::URL_ELICITATION_REQUIRED`].
+///
+/// Only in 2025-11-25.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct UrlElicitationRequiredData {
+    /// The pages that the user has to visit first.
+    pub elicitations: Vec<ElicitRequestUrlParams>,
+}
+
+/// The `data` of an error that says that a resource does not exist (RS-3).
+///
+/// Since 2024-11-05.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ResourceNotFoundData {
+    /// The address that was asked for.
+    pub uri: String,
+}
+
+object!(UnsupportedProtocolVersionData {
+    "supported" => supported: required,
+    "requested" => requested: required,
+});
+
+object!(MissingRequiredClientCapabilityData {
+    "requiredCapabilities" => required_capabilities: required,
+});
+
+object!(UrlElicitationRequiredData {
+    "elicitations" => elicitations: required,
+});
+
+object!(ResourceNotFoundData {
+    "uri" => uri: required,
+});
+
+impl ErrorObject {
+    /// Creates the refusal of a version that the server does not serve.
+    #[must_use]
+    pub fn unsupported_protocol_version(requested: ProtocolVersion, supported: Vec<ProtocolVersion>) -> Self {
+        Self::with_payload(
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+            "unsupported protocol version",
+            &UnsupportedProtocolVersionData { supported, requested },
+        )
+    }
+
+    /// Creates the refusal of a request that needs a capability which the client did not declare.
+    #[must_use]
+    pub fn missing_required_client_capability(required_capabilities: ClientCapabilities) -> Self {
+        Self::with_payload(
+            ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
+            "a required client capability was not declared",
+            &MissingRequiredClientCapabilityData { required_capabilities },
+        )
+    }
+
+    /// Creates the answer that sends the user to a page first (only in 2025-11-25).
+    #[must_use]
+    pub fn url_elicitation_required(elicitations: Vec<ElicitRequestUrlParams>) -> Self {
+        Self::with_payload(
+            ErrorCode::URL_ELICITATION_REQUIRED,
+            "the user has to visit a page first",
+            &UrlElicitationRequiredData { elicitations },
+        )
+    }
+
+    /// Creates the answer for a resource that does not exist; the code depends on the era (B-45).
+    #[must_use]
+    pub fn resource_not_found(revision: Revision, uri: impl Into<String>) -> Self {
+        let code = match revision.era() {
+            Era::Legacy => ErrorCode::RESOURCE_NOT_FOUND,
+            Era::Modern => ErrorCode::INVALID_PARAMS,
+        };
+        Self::with_payload(code, "resource not found", &ResourceNotFoundData { uri: uri.into() })
+    }
+
+    fn with_payload(code: ErrorCode, message: &'static str, data: &impl Serialize) -> Self {
+        Self::new(code, message).with_data(data).expect("plain structs with string keys can be written as JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ElicitationCapability, RawObject};
+
+    /// E-7, E-8
+    #[test]
+    fn refusals_say_what_would_have_helped() {
+        let error = ErrorObject::unsupported_protocol_version("v999".into(), vec![ProtocolVersion::V2026_07_28]);
+        assert_eq!(
+            serde_json::to_string(&error).unwrap(),
+            r#"{"code":-32022,"message":"unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v999"}}"#
+        );
+        let url = ElicitationCapability::default().url(RawObject::empty());
+        let error = ErrorObject::missing_required_client_capability(ClientCapabilities::default().elicitation(url));
+        assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#);
+    }
+
+    /// B-45, RS-2, RS-3
+    #[test]
+    fn a_missing_resource_has_a_code_of_its_era() {
+        let error = ErrorObject::resource_not_found(Revision::V2025_11_25, "a:b");
+        assert_eq!(error.code, ErrorCode::RESOURCE_NOT_FOUND);
+        let error = ErrorObject::resource_not_found(Revision::V2026_07_28, "a:b");
+        assert_eq!((error.code, error.data.unwrap().as_str()), (ErrorCode::INVALID_PARAMS, r#"{"uri":"a:b"}"#));
+    }
+}

@@ -1,0 +1,137 @@
+//! The common form of request ids and progress tokens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor};
+use serde::{Serialize, Serializer};
+
+/// A string or an integer; the two kinds never compare equal (CG-5).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Id {
+    Number(i64),
+    // Ids are cloned into tables, answers and log lines, so copies share the text.
+    Text(Arc<str>),
+}
+
+/// What is said to be expected where an id is not one.
+pub(crate) const EXPECTED: &str = "a string or an integer";
+
+impl Id {
+    pub(crate) fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(_) => None,
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Number(_) => None,
+            Self::Text(text) => Some(text),
+        }
+    }
+}
+
+/// Text is quoted, so that `1` and `"1"` can be told apart.
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => fmt::Display::fmt(number, f),
+            Self::Text(text) => fmt::Debug::fmt(text, f),
+        }
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+struct IdVisitor;
+
+impl<'de> Visitor<'de> for IdVisitor {
+    type Value = Id;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{EXPECTED} of 64 bits")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Id, E> {
+        Ok(Id::Number(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Id, E> {
+        i64::try_from(number).map(Id::Number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Id, E> {
+        Ok(Id::Text(text.into()))
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<Id, E> {
+        Ok(Id::Text(text.into()))
+    }
+
+    /// Numbers arrive as maps where some other crate of the build enables the feature
+    /// `arbitrary_precision` of `serde_json`.
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Id, A::Error> {
+        match serde_json::Number::deserialize(MapAccessDeserializer::new(map)) {
+            Ok(number) => number
+                .as_i64()
+                .map(Id::Number)
+                .ok_or_else(|| de::Error::invalid_value(Unexpected::Other("number"), &self)),
+            Err(_) => Err(de::Error::invalid_type(Unexpected::Map, &self)),
+        }
+    }
+}
+
+#[cfg(feature = "schemars")]
+pub(crate) fn json_schema() -> schemars::Schema {
+    schemars::json_schema!({ "type": ["string", "integer"] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Id, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn kinds_are_kept_apart() {
+        assert_eq!(read("1").unwrap(), Id::Number(1));
+        assert_eq!(read("\"1\"").unwrap(), Id::Text("1".into()));
+        assert_ne!(read("1"), read("\"1\""));
+        assert_eq!(Id::Number(1).to_string(), "1");
+        assert_eq!(Id::Text("1".into()).to_string(), "\"1\"");
+    }
+
+    #[test]
+    fn large_integers_are_exact() {
+        for number in [i64::MAX, i64::MIN, 1_699_999_999_999] {
+            let text = number.to_string();
+            assert_eq!(serde_json::to_string(&read(&text).unwrap()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_what_was_expected() {
+        for text in ["null", "true", "1.0", "1.5", "1e3", "9223372036854775808", "[1]", "{}", r#"{"a":1}"#] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(EXPECTED), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! JSON-RPC 2.0 as the protocol uses it: the envelope around every message.
+//!
+//! [`parse`] reads what one transport unit holds, a line or a body, in a single pass. Envelope
+//! members become typed; `params` and `result` stay text with an index of their members, and are
+//! read as a type only once it is known which ([`Payload::decode`]). What breaks a rule comes
+//! back as an [`InvalidMessage`], which knows the rule, the place and the proper answer.
+//!
+//! The `write_*` functions append one message as a single line.
+//!
+//! ```
+//! use mcp_types::jsonrpc::{Limits, Message};
+//!
+//! let line = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}"#;
+//! let message = Message::parse(line, &Limits::default())?;
+//! let Message::Request(request) = message else {
+//!     panic!("it has a method and an id");
+//! };
+//! assert_eq!(request.method, "tools/call");
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Call<'a> {
+//!     name: &'a str,
+//! }
+//! let params = request.params.expect("it has parameters");
+//! assert_eq!(params.decode::<Call<'_>>()?.name, "add");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod decode;
+mod envelope;
+mod fault;
+mod incoming;
+mod invalid_message;
+mod invalid_payload;
+mod limits;
+mod members;
+mod message;
+mod payload;
+mod write;
+
+pub use fault::Fault;
+pub use incoming::{Incoming, parse};
+pub use invalid_message::InvalidMessage;
+pub use invalid_payload::InvalidPayload;
+pub use limits::Limits;
+pub use message::{Message, Notification, Request, Response};
+pub use payload::{Payload, PayloadBuf};
+pub use write::{NO_PARAMS, UnknownId, write_batch, write_error, write_notification, write_request, write_result};

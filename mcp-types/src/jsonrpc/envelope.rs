@@ -1,0 +1,304 @@
+//! The members that make a message.
+//!
+//! A message is read in two steps. The scan passes the text once and notes where the members
+//! are, whatever they hold. Only then, with all members known, are the rules checked, so that
+//! the verdict does not depend on the order of the members.
+
+use super::fault::Fault;
+use super::invalid_message::{InvalidMessage, Party};
+use super::limits::Limits;
+use super::members::{Indexed, Members, Unindexed};
+use super::message::{Message, Notification, Request, Response};
+use super::payload::Payload;
+use crate::excerpt::{NAME, excerpt};
+use crate::scan::{ScanError, Scanner, kind, unquote};
+use crate::validated::raw_from_validated;
+use crate::{ErrorObject, Method, RequestId, id};
+
+/// What was found of a message so far.
+pub(super) struct Envelope<'a> {
+    at: usize,
+    jsonrpc: Option<Slot<&'a str>>,
+    id: Option<Slot<&'a str>>,
+    method: Option<Slot<&'a str>>,
+    params: Option<Slot<Body<'a>>>,
+    result: Option<Slot<Body<'a>>>,
+    error: Option<Slot<Body<'a>>>,
+    /// A known member that was found again.
+    repeated: Option<Slot<&'static str>>,
+    /// Whether a `result` or an `error` began, even if it did not end.
+    is_response: bool,
+    /// Whether an `id` began after there was one, even if it did not end.
+    has_two_ids: bool,
+}
+
+/// Something and its place in the text.
+#[derive(Clone, Copy)]
+struct Slot<T> {
+    at: usize,
+    value: T,
+}
+
+/// The value of a member that should be an object.
+enum Body<'a> {
+    Object(Indexed<'a>),
+    Other(&'a str),
+}
+
+type Checked<T> = Result<T, InvalidMessage>;
+
+impl<'a> Envelope<'a> {
+    /// Starts with an object that begins at `at`.
+    pub(super) fn new(at: usize) -> Self {
+        Self {
+            at,
+            jsonrpc: None,
+            id: None,
+            method: None,
+            params: None,
+            result: None,
+            error: None,
+            repeated: None,
+            is_response: false,
+            has_two_ids: false,
+        }
+    }
+
+    /// Passes the object and notes its members; what is unknown is ignored (M-19).
+    ///
+    /// If the text breaks off, everything in front of that place is known.
+    pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>, limits: &Limits) -> Result<(), ScanError> {
+        scanner.object(|scanner, name| {
+            let (value, repeated) = match &*name.unescape() {
+                "jsonrpc" => ("jsonrpc", note(&mut self.jsonrpc, scanner, Scanner::value)?),
+                "id" => {
+                    self.has_two_ids = self.id.is_some();
+                    ("id", note(&mut self.id, scanner, Scanner::value)?)
+                }
+                "method" => ("method", note(&mut self.method, scanner, Scanner::value)?),
+                "params" => ("params", note(&mut self.params, scanner, |s| Body::scan(s, limits))?),
+                "result" => {
+                    self.is_response = true;
+                    ("result", note(&mut self.result, scanner, |s| Body::scan(s, limits))?)
+                }
+                "error" => {
+                    self.is_response = true;
+                    ("error", note(&mut self.error, scanner, |s| Body::scan(s, limits))?)
+                }
+                _ => return scanner.value().map(drop),
+            };
+            if let Some(at) = repeated {
+                self.repeated.get_or_insert(Slot { at, value });
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Checks the rules of the envelope.
+    pub(super) fn into_message(mut self) -> Checked<Message<'a>> {
+        self.check().map_err(|invalid| invalid.of(self.party()))
+    }
+
+    /// Returns who sent the message if `text` is broken behind what was scanned.
+    ///
+    /// An id may go on: what was read as `1` may have been `1_000`, or be cut. So it counts only if a comma or a brace
+    /// stands behind it, or if it is a string with which the whole text ends.
+    pub(super) fn party_before(&self, text: &str, is_whole: bool) -> Party {
+        if let Some(id) = self.id {
+            let behind = text.get(id.at + id.value.len()..).unwrap_or_default().trim_start();
+            let is_last_string = behind.is_empty() && is_whole && id.value.ends_with('"');
+            if !behind.starts_with([',', '}']) && !is_last_string {
+                return Party::Unknown;
+            }
+        }
+        self.party()
+    }
+
+    fn party(&self) -> Party {
+        if self.has_two_ids {
+            return Party::Unknown;
+        }
+        match self.id.map(|id| request_id(id.value)) {
+            Some(Ok(id)) if self.is_response => Party::Response(id),
+            Some(Ok(id)) => Party::Request(id),
+            Some(Err(_)) | None => Party::Unknown,
+        }
+    }
+
+    fn check(&mut self) -> Checked<Message<'a>> {
+        if let Some(repeated) = self.repeated {
+            return Err(repeated.fault(Fault::DuplicateMember(repeated.value)));
+        }
+        self.check_version()?;
+        match (self.method, self.result.take(), self.error.take()) {
+            (Some(method), None, None) => self.call(method),
+            (Some(method), ..) => Err(method.fault(Fault::MixedKinds)),
+            (None, Some(result), None) => self.success(result),
+            (None, None, Some(error)) => self.failure(error),
+            (None, Some(_), Some(error)) => Err(error.fault(Fault::ResultAndError)),
+            (None, None, None) => Err(self.fault(Fault::NoKind)),
+        }
+    }
+
+    fn check_version(&self) -> Checked<()> {
+        let Some(version) = self.jsonrpc else {
+            return Err(self.fault(Fault::MissingMember("jsonrpc")));
+        };
+        if !version.value.starts_with('"') {
+            return Err(version.wrong_kind("jsonrpc", "the string \"2.0\"", kind(version.value)));
+        }
+        if unquote(version.value) != "2.0" {
+            let found = excerpt(version.value, NAME).into();
+            return Err(version.fault(Fault::WrongVersion { found }));
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, method: Slot<&'a str>) -> Checked<Message<'a>> {
+        if !method.value.starts_with('"') {
+            return Err(method.wrong_kind("method", "a string", kind(method.value)));
+        }
+        let name = unquote(method.value);
+        if name.is_empty() {
+            return Err(method.fault(Fault::EmptyMethod));
+        }
+        let name = Method::from(&*name);
+        let id = self.id()?;
+        let params = match self.params.take() {
+            None => None,
+            Some(params) if params.value.is_null() => None,
+            Some(params) => {
+                let (text, members) = params.object("params")?;
+                Some(Payload::new(text, members))
+            }
+        };
+        Ok(match id {
+            Some(id) => Message::Request(Request::new(id, name, params)),
+            None => Message::Notification(Notification::new(name, params)),
+        })
+    }
+
+    fn success(&self, result: Slot<Body<'a>>) -> Checked<Message<'a>> {
+        let Some(id) = self.id()? else {
+            return Err(self.fault(Fault::MissingMember("id")));
+        };
+        let (text, members) = result.object("result")?;
+        let payload = Payload::new(text, members);
+        Ok(Message::Response(Response::success(id, payload)))
+    }
+
+    fn failure(&self, error: Slot<Body<'a>>) -> Checked<Message<'a>> {
+        // M-13: peers send `null` for an id that they could not read.
+        let id = match self.id {
+            Some(id) if id.value == "null" => None,
+            _ => self.id()?,
+        };
+        let at = error.at;
+        let (text, members) = error.object("error")?;
+        let error = error_object(text, &members).map_err(|fault| InvalidMessage::new(fault, Some(at)))?;
+        Ok(Message::Response(Response::failure(id, error)))
+    }
+
+    fn id(&self) -> Checked<Option<RequestId>> {
+        self.id.map(|id| request_id(id.value).map_err(|fault| id.fault(fault))).transpose()
+    }
+
+    /// Blames the message as a whole.
+    fn fault(&self, fault: Fault) -> InvalidMessage {
+        InvalidMessage::new(fault, Some(self.at))
+    }
+}
+
+impl<T> Slot<T> {
+    fn fault(&self, fault: Fault) -> InvalidMessage {
+        InvalidMessage::new(fault, Some(self.at))
+    }
+
+    fn wrong_kind(&self, member: &'static str, expected: &'static str, found: &'static str) -> InvalidMessage {
+        self.fault(Fault::WrongKind { member, expected, found })
+    }
+}
+
+impl<'a> Slot<Body<'a>> {
+    fn object(self, name: &'static str) -> Checked<(&'a str, Members)> {
+        let fault = match self.value {
+            Body::Object((text, Ok(members))) => return Ok((text, members)),
+            Body::Object((_, Err(Unindexed::TooMany { limit }))) => Fault::TooManyMembers { payload: name, limit },
+            Body::Object((_, Err(Unindexed::Twice { name: member }))) => {
+                Fault::DuplicatePayloadMember { payload: name, member: excerpt(&member, NAME).into() }
+            }
+            Body::Other(text) => Fault::WrongKind { member: name, expected: "an object", found: kind(text) },
+        };
+        Err(InvalidMessage::new(fault, Some(self.at)))
+    }
+}
+
+impl<'a> Body<'a> {
+    fn scan(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Self, ScanError> {
+        match scanner.peek() {
+            (_, Some(b'{')) => Members::scan(scanner, limits.members).map(Self::Object),
+            _ => scanner.value().map(Self::Other),
+        }
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Other("null"))
+    }
+}
+
+/// Passes a value into its slot; the result is the place of a value that came too late.
+fn note<'a, T>(
+    slot: &mut Option<Slot<T>>,
+    scanner: &mut Scanner<'a>,
+    pass: impl FnOnce(&mut Scanner<'a>) -> Result<T, ScanError>,
+) -> Result<Option<usize>, ScanError> {
+    let (at, _) = scanner.peek();
+    let value = pass(scanner)?;
+    if slot.is_some() {
+        return Ok(Some(at));
+    }
+    *slot = Some(Slot { at, value });
+    Ok(None)
+}
+
+/// Reads an id (M-2, M-3, CG-5).
+fn request_id(text: &str) -> Result<RequestId, Fault> {
+    match text.as_bytes().first() {
+        Some(b'"') => Ok(RequestId::from(&*unquote(text))),
+        Some(b'n') => Err(Fault::NullId),
+        Some(b'-' | b'0'..=b'9') => match text.parse::<i64>() {
+            Ok(number) => Ok(number.into()),
+            Err(_) if is_fraction(text) => Err(Fault::FractionalId),
+            Err(_) => Err(Fault::IdOutOfRange),
+        },
+        _ => Err(Fault::WrongKind { member: "id", expected: id::EXPECTED, found: kind(text) }),
+    }
+}
+
+/// Reads an error (M-11, M-12).
+fn error_object(text: &str, members: &Members) -> Result<ErrorObject, Fault> {
+    let code = members.get(text, "code").ok_or(Fault::MissingMember("error.code"))?;
+    let code: i64 = code.parse().map_err(|_| Fault::WrongKind {
+        member: "error.code",
+        expected: "an integer of 64 bits",
+        found: if is_fraction(code) { "a fraction" } else { kind(code) },
+    })?;
+    let message = members.get(text, "message").ok_or(Fault::MissingMember("error.message"))?;
+    if !message.starts_with('"') {
+        return Err(Fault::WrongKind { member: "error.message", expected: "a string", found: kind(message) });
+    }
+    let error = ErrorObject::new(code.into(), unquote(message).into_owned());
+    Ok(match members.get(text, "data") {
+        Some(data) => error.with_raw_data(raw_from_validated(data).into()),
+        None => error,
+    })
+}
+
+/// Whether a number is not written as an integer.
+fn is_fraction(text: &str) -> bool {
+    kind(text) == "a number" && text.contains(['.', 'e', 'E'])
+}
+
+#[cfg(test)]
+mod tests;

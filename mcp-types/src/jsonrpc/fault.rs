@@ -1,0 +1,183 @@
+//! The rules that a message can break.
+
+use std::fmt;
+
+use crate::ErrorCode;
+use crate::id;
+
+/// Names the rule that a message breaks, one variant per rule.
+///
+/// Text of the peer appears in it as a short, escaped excerpt only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes are not UTF-8 (M-1).
+    NotUtf8,
+    /// The text begins with a byte order mark, which JSON does not have.
+    ByteOrderMark,
+    /// The text is not JSON.
+    Syntax {
+        /// What would have been right at this place.
+        expected: &'static str,
+        /// The character that is there instead; `None` at the end of the text.
+        found: Option<char>,
+    },
+    /// Objects and arrays nest too deep.
+    TooDeep {
+        /// How deep they may nest.
+        limit: usize,
+    },
+    /// The message is JSON, but not an object.
+    NotAnObject {
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// The batch holds no message.
+    EmptyBatch,
+    /// The batch holds too many messages.
+    BatchTooLarge {
+        /// How many it may hold.
+        limit: usize,
+    },
+    /// The text is a batch where only a single message may stand (M-18).
+    BatchNotAllowed,
+    /// The payload has too many members.
+    TooManyMembers {
+        /// Which payload it is, such as `params`.
+        payload: &'static str,
+        /// How many members it may have.
+        limit: usize,
+    },
+    /// A member that the message needs is absent.
+    MissingMember(&'static str),
+    /// A member is JSON of the wrong kind.
+    WrongKind {
+        /// Which member it is, such as `params` or `error.code`.
+        member: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// `jsonrpc` is not `"2.0"`.
+    WrongVersion {
+        /// The beginning of what it is instead.
+        found: Box<str>,
+    },
+    /// `method` is the empty string.
+    EmptyMethod,
+    /// A member of the envelope appears twice, so that its readers could disagree.
+    DuplicateMember(&'static str),
+    /// A member of the payload appears twice, so that its readers could disagree.
+    DuplicatePayloadMember {
+        /// Which payload it is, such as `params`.
+        payload: &'static str,
+        /// The beginning of the name of the member.
+        member: Box<str>,
+    },
+    /// The message has a `method` together with a `result` or an `error`.
+    MixedKinds,
+    /// The message has both a `result` and an `error`.
+    ResultAndError,
+    /// The message has neither `method` nor `result` nor `error`.
+    NoKind,
+    /// `id` is `null` where an id is needed (M-3).
+    NullId,
+    /// `id` is a number with a fraction or an exponent (CG-5).
+    FractionalId,
+    /// `id` is an integer of more than 64 bits.
+    IdOutOfRange,
+}
+
+impl Fault {
+    /// Returns the code with which the fault is answered, if it is answered at all.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax { .. } => ErrorCode::PARSE_ERROR,
+            Self::WrongKind { member: "params", .. } | Self::DuplicatePayloadMember { payload: "params", .. } => {
+                ErrorCode::INVALID_PARAMS
+            }
+            Self::TooDeep { .. }
+            | Self::NotAnObject { .. }
+            | Self::EmptyBatch
+            | Self::BatchTooLarge { .. }
+            | Self::BatchNotAllowed
+            | Self::TooManyMembers { .. }
+            | Self::MissingMember(_)
+            | Self::WrongKind { .. }
+            | Self::WrongVersion { .. }
+            | Self::EmptyMethod
+            | Self::DuplicateMember(_)
+            | Self::DuplicatePayloadMember { .. }
+            | Self::MixedKinds
+            | Self::ResultAndError
+            | Self::NoKind
+            | Self::NullId
+            | Self::FractionalId
+            | Self::IdOutOfRange => ErrorCode::INVALID_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUtf8 => f.write_str("the text is not UTF-8"),
+            Self::ByteOrderMark => f.write_str("the text begins with a byte order mark"),
+            Self::Syntax { expected, found } => {
+                write!(f, "expected {expected}, found ")?;
+                match found {
+                    Some(found) => write!(f, "`{}`", found.escape_debug()),
+                    None => f.write_str("the end of the text"),
+                }
+            }
+            Self::TooDeep { limit } => write!(f, "the text nests deeper than {limit} levels"),
+            Self::NotAnObject { found } => {
+                write!(f, "a message must be an object, found {found}")
+            }
+            Self::EmptyBatch => f.write_str("a batch must hold a message"),
+            Self::BatchTooLarge { limit } => {
+                write!(f, "a batch may hold {limit} messages at most")
+            }
+            Self::BatchNotAllowed => f.write_str("a batch is not allowed here"),
+            Self::TooManyMembers { payload, limit } => {
+                write!(f, "`{payload}` may have {limit} members at most")
+            }
+            Self::MissingMember(member) => write!(f, "`{member}` is missing"),
+            Self::WrongKind { member, expected, found } => write!(f, "`{member}` must be {expected}, found {found}"),
+            Self::WrongVersion { found } => write!(f, "`jsonrpc` must be \"2.0\", found {found}"),
+            Self::EmptyMethod => f.write_str("`method` must not be empty"),
+            Self::DuplicateMember(member) => write!(f, "`{member}` appears twice"),
+            Self::DuplicatePayloadMember { payload, member } => {
+                write!(f, "`{payload}.{member}` appears twice")
+            }
+            Self::MixedKinds => f.write_str("`method` must not stand together with `result` or `error`"),
+            Self::ResultAndError => f.write_str("`result` must not stand together with `error`"),
+            Self::NoKind => f.write_str("one of `method`, `result` and `error` is needed"),
+            Self::NullId => write!(f, "`id` must be {}, found null", id::EXPECTED),
+            Self::FractionalId => write!(f, "`id` must be {}, found a fraction", id::EXPECTED),
+            Self::IdOutOfRange => f.write_str("`id` must fit into 64 bits"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_follows_from_the_rule() {
+        let kind = |member| Fault::WrongKind { member, expected: "an object", found: "an array" };
+        assert_eq!(Fault::NotUtf8.code(), ErrorCode::PARSE_ERROR);
+        assert_eq!(kind("params").code(), ErrorCode::INVALID_PARAMS);
+        assert_eq!(kind("method").code(), ErrorCode::INVALID_REQUEST);
+        assert_eq!(Fault::BatchNotAllowed.code(), ErrorCode::INVALID_REQUEST);
+    }
+
+    #[test]
+    fn foreign_characters_are_escaped() {
+        let fault = Fault::Syntax { expected: "a value", found: Some('\u{1b}') };
+        assert_eq!(fault.to_string(), "expected a value, found `\\u{1b}`");
+    }
+}

@@ -1,0 +1,142 @@
+//! Texts that are no messages.
+
+use std::fmt;
+
+use super::fault::Fault;
+use crate::scan::{Problem, ScanError};
+use crate::{ErrorCode, ErrorObject, RequestId};
+
+/// Why a text of the peer is not a message, and what to answer.
+///
+/// The peer is to blame. One invalid message says nothing about the next one, so it is no
+/// reason to end a connection.
+///
+/// ```
+/// use mcp_types::jsonrpc::{Limits, Message};
+///
+/// let text = br#"{"jsonrpc":"2.0","method":"ping","id":null}"#;
+/// let invalid = Message::parse(text, &Limits::default()).unwrap_err();
+/// assert_eq!(
+///     invalid.to_string(),
+///     "`id` must be a string or an integer, found null (byte 38)"
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidMessage {
+    fault: Fault,
+    offset: Option<usize>,
+    party: Party,
+}
+
+/// What the message was, as far as could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Party {
+    Unknown,
+    Request(RequestId),
+    Response(RequestId),
+}
+
+impl InvalidMessage {
+    pub(super) fn new(fault: Fault, offset: Option<usize>) -> Self {
+        Self { fault, offset, party: Party::Unknown }
+    }
+
+    pub(super) fn from_scan(error: ScanError, text: &str) -> Self {
+        let fault = match error.problem {
+            Problem::Expected(expected) => {
+                Fault::Syntax { expected, found: text.get(error.at..).and_then(|rest| rest.chars().next()) }
+            }
+            Problem::TooDeep { limit } => Fault::TooDeep { limit },
+        };
+        Self::new(fault, Some(error.at))
+    }
+
+    pub(super) fn of(self, party: Party) -> Self {
+        Self { party, ..self }
+    }
+
+    /// Returns the rule that is broken.
+    #[must_use]
+    pub fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// Returns the code for the answer.
+    ///
+    /// It is [`PARSE_ERROR`](ErrorCode::PARSE_ERROR) for what is not JSON,
+    /// [`INVALID_PARAMS`](ErrorCode::INVALID_PARAMS) if only `params` are wrong, and
+    /// [`INVALID_REQUEST`](ErrorCode::INVALID_REQUEST) for everything else.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.fault.code()
+    }
+
+    /// Returns the id of the request, where it could be read.
+    ///
+    /// An answer repeats it (M-11). It is there even if the text broke off behind the id, and it
+    /// is never the id of what has a `result` or an `error`: nobody answers a response.
+    #[must_use]
+    pub fn id(&self) -> Option<&RequestId> {
+        match &self.party {
+            Party::Request(id) => Some(id),
+            Party::Unknown | Party::Response(_) => None,
+        }
+    }
+
+    /// Returns the id of the response, where it could be read.
+    ///
+    /// Whoever waits for that response waits in vain and can be told so.
+    #[must_use]
+    pub fn response_id(&self) -> Option<&RequestId> {
+        match &self.party {
+            Party::Response(id) => Some(id),
+            Party::Unknown | Party::Request(_) => None,
+        }
+    }
+
+    /// Returns the byte of the text at which the rule is broken, where there is one such place.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        self.offset
+    }
+
+    /// Creates the error of the answer.
+    #[must_use]
+    pub fn to_error_object(&self) -> ErrorObject {
+        ErrorObject::new(self.code(), self.to_string())
+    }
+}
+
+impl fmt::Display for InvalidMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            Some(offset) => write!(f, "{} (byte {offset})", self.fault),
+            None => write!(f, "{}", self.fault),
+        }
+    }
+}
+
+impl std::error::Error for InvalidMessage {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_give_an_id_to_answer() {
+        let invalid = InvalidMessage::new(Fault::EmptyMethod, Some(3));
+        assert_eq!((invalid.id(), invalid.response_id()), (None, None));
+        let request = invalid.clone().of(Party::Request(1_u32.into()));
+        assert_eq!(request.id(), Some(&1_u32.into()));
+        let response = invalid.of(Party::Response(1_u32.into()));
+        assert_eq!(response.id(), None);
+        assert_eq!(response.response_id(), Some(&1_u32.into()));
+    }
+
+    #[test]
+    fn the_answer_names_rule_and_place() {
+        let error = InvalidMessage::new(Fault::EmptyMethod, Some(3)).to_error_object();
+        assert_eq!(error.code, ErrorCode::INVALID_REQUEST);
+        assert_eq!(error.message, "`method` must not be empty (byte 3)");
+    }
+}

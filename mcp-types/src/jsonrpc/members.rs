@@ -1,0 +1,181 @@
+//! The index of an object's members.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::scan::{ScanError, Scanner};
+
+/// Lists the top-level members of one object in the order of the text.
+///
+/// The index holds places, not text, so it can move along when the text does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Members {
+    list: Vec<Member>,
+}
+
+/// Where one member is; the value is one JSON value without whitespace around it.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    name: Name,
+    value: Range<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum Name {
+    /// It stands in the text as it is.
+    Plain(Range<usize>),
+    /// It has escapes in the text.
+    Unescaped(Box<str>),
+}
+
+impl Member {
+    /// Returns the name, given the text of the object.
+    pub(super) fn name<'t>(&'t self, text: &'t str) -> &'t str {
+        match &self.name {
+            Name::Plain(span) => slice(text, span),
+            Name::Unescaped(name) => name,
+        }
+    }
+
+    /// Returns the name as a part of the text, unless it has escapes there.
+    pub(super) fn plain_name<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match &self.name {
+            Name::Plain(span) => Some(slice(text, span)),
+            Name::Unescaped(_) => None,
+        }
+    }
+
+    /// Returns the value, given the text of the object.
+    pub(super) fn value<'t>(&self, text: &'t str) -> &'t str {
+        slice(text, &self.value)
+    }
+}
+
+/// Takes a part of the text that the index was made of.
+fn slice<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
+    text.get(span.clone()).unwrap_or_default()
+}
+
+/// Why there is no index although the text is JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unindexed {
+    TooMany { limit: usize },
+    Twice { name: String },
+}
+
+/// An object that was scanned, with its index if it can have one.
+pub(super) type Indexed<'a> = (&'a str, Result<Members, Unindexed>);
+
+impl Members {
+    /// Passes an object and indexes up to `limit` members.
+    ///
+    /// The whole object is passed in any case, so that the text behind it can be read.
+    pub(super) fn scan<'a>(scanner: &mut Scanner<'a>, limit: usize) -> Result<Indexed<'a>, ScanError> {
+        let (base, _) = scanner.peek();
+        let mut list = Vec::new();
+        let mut too_many = false;
+        let text = scanner.object(|scanner, name| {
+            let (start, _) = scanner.peek();
+            let value = scanner.value()?;
+            if list.len() < limit {
+                let place = name.span();
+                let name = match name.unescape() {
+                    Cow::Borrowed(_) => Name::Plain(place.start - base..place.end - base),
+                    Cow::Owned(name) => Name::Unescaped(name.into()),
+                };
+                let start = start - base;
+                list.push(Member { name, value: start..start + value.len() });
+            } else {
+                too_many = true;
+            }
+            Ok::<_, ScanError>(())
+        })?;
+        let members = if too_many {
+            Err(Unindexed::TooMany { limit })
+        } else if let Some(name) = twice(text, &list) {
+            Err(Unindexed::Twice { name: name.to_owned() })
+        } else {
+            Ok(Self { list })
+        };
+        Ok((text, members))
+    }
+
+    /// Makes up an index, for tests that must not scan.
+    #[cfg(test)]
+    pub(super) fn unchecked(places: &[(Range<usize>, Range<usize>)]) -> Self {
+        let member = |(name, value): &(Range<usize>, Range<usize>)| Member {
+            name: Name::Plain(name.clone()),
+            value: value.clone(),
+        };
+        Self { list: places.iter().map(member).collect() }
+    }
+
+    /// Returns the value of a member, given the text of the object.
+    pub(super) fn get<'t>(&self, text: &'t str, name: &str) -> Option<&'t str> {
+        self.list.iter().find(|member| member.name(text) == name).map(|member| member.value(text))
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Member> {
+        self.list.iter()
+    }
+}
+
+/// Finds a name that occurs more than once.
+fn twice<'m>(text: &'m str, list: &'m [Member]) -> Option<&'m str> {
+    if list.len() <= FEW {
+        return list.iter().enumerate().find_map(|(index, member)| {
+            let name = member.name(text);
+            let earlier = list.get(..index).unwrap_or_default();
+            earlier.iter().any(|other| other.name(text) == name).then_some(name)
+        });
+    }
+    // The limit on members is the user's to raise, so the cost must not be quadratic.
+    let mut names: Vec<&str> = list.iter().map(|member| member.name(text)).collect();
+    names.sort_unstable();
+    names.windows(2).find_map(|pair| match pair {
+        [a, b] if a == b => Some(*a),
+        _ => None,
+    })
+}
+
+/// Up to here comparing every name with every other is cheaper than sorting.
+const FEW: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(text: &str, limit: usize) -> Result<Members, Unindexed> {
+        Members::scan(&mut Scanner::new(text, 8), limit).unwrap().1
+    }
+
+    #[test]
+    fn members_are_found_by_what_their_names_mean() {
+        let text = r#"{ "\u0061" : [1, 2] , "b":{}}"#;
+        let members = index(text, 8).unwrap();
+        assert_eq!(members.get(text, "a"), Some("[1, 2]"));
+        assert_eq!(members.get(text, "b"), Some("{}"));
+        assert_eq!(members.get(text, "c"), None);
+    }
+
+    #[test]
+    fn names_occur_once() {
+        let twice = |name: &str| Some(Unindexed::Twice { name: name.to_owned() });
+        assert_eq!(index(r#"{"a":1,"b":2,"\u0061":3}"#, 8).err(), twice("a"));
+        let many = |last: usize| {
+            let names = (0..40).chain([last]).map(|name| format!("\"{name}\":0"));
+            format!("{{{}}}", names.collect::<Vec<_>>().join(","))
+        };
+        assert_eq!(index(&many(17), 100).err(), twice("17"));
+        assert!(index(&many(40), 100).is_ok());
+    }
+
+    #[test]
+    fn the_text_behind_too_many_members_is_reached() {
+        let mut scanner = Scanner::new(r#"{"a":1,"b":2}"#, 8);
+        let (text, members) = Members::scan(&mut scanner, 1).unwrap();
+        assert_eq!(text, r#"{"a":1,"b":2}"#);
+        assert_eq!(members.err(), Some(Unindexed::TooMany { limit: 1 }));
+        assert!(scanner.finish().is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! The three kinds of messages.
+
+use super::incoming;
+use super::invalid_message::InvalidMessage;
+use super::limits::Limits;
+use super::payload::Payload;
+use crate::{ErrorObject, Method, RequestId};
+
+/// One message; its kind shows in the members it has (CG-12).
+///
+/// | kind | `method` | `id` | `result` or `error` |
+/// |---|---|---|---|
+/// | request | yes | yes | no |
+/// | notification | yes | no | no |
+/// | response | no | yes, with `error` perhaps | exactly one |
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows these three")]
+pub enum Message<'a> {
+    /// A message that wants an answer.
+    Request(Request<'a>),
+    /// A message that wants no answer (M-14).
+    Notification(Notification<'a>),
+    /// The answer to a request.
+    Response(Response<'a>),
+}
+
+impl<'a> Message<'a> {
+    /// Reads a text that must be one message; batches are refused (M-18).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a message; the error says which rule it breaks.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, InvalidMessage> {
+        incoming::parse_single(bytes, limits)
+    }
+}
+
+/// A message that asks the peer to do something and to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Request<'a> {
+    /// What the answer repeats.
+    pub id: RequestId,
+    /// What to do.
+    pub method: Method,
+    /// The parameters; both an absent member and `null` are `None`.
+    pub params: Option<Payload<'a>>,
+}
+
+impl<'a> Request<'a> {
+    /// Creates a request.
+    #[must_use]
+    pub fn new(id: RequestId, method: Method, params: Option<Payload<'a>>) -> Self {
+        Self { id, method, params }
+    }
+}
+
+/// A message that tells the peer something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Notification<'a> {
+    /// What happened.
+    pub method: Method,
+    /// The parameters; both an absent member and `null` are `None`.
+    pub params: Option<Payload<'a>>,
+}
+
+impl<'a> Notification<'a> {
+    /// Creates a notification.
+    #[must_use]
+    pub fn new(method: Method, params: Option<Payload<'a>>) -> Self {
+        Self { method, params }
+    }
+}
+
+/// A message that answers a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Response<'a> {
+    /// The id of the request.
+    ///
+    /// It is `None` only if the outcome is an error and the peer could not read the id; the
+    /// member may have been `null` or absent then (M-13).
+    pub id: Option<RequestId>,
+    /// The `result` or the `error`.
+    pub outcome: Result<Payload<'a>, ErrorObject>,
+}
+
+impl<'a> Response<'a> {
+    /// Creates the answer to a request that succeeded.
+    #[must_use]
+    pub fn success(id: RequestId, result: Payload<'a>) -> Self {
+        Self { id: Some(id), outcome: Ok(result) }
+    }
+
+    /// Creates the answer to a request that failed, or that could not be read.
+    #[must_use]
+    pub fn failure(id: Option<RequestId>, error: ErrorObject) -> Self {
+        Self { id, outcome: Err(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorCode;
+
+    fn parse(text: &str) -> Result<Message<'_>, InvalidMessage> {
+        Message::parse(text.as_bytes(), &Limits::default())
+    }
+
+    fn payload(text: &str) -> Payload<'_> {
+        Payload::parse(text, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn members_tell_the_kind() {
+        assert_eq!(
+            parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1}}"#),
+            Ok(Message::Request(Request::new(1_u32.into(), Method::TOOLS_CALL, Some(payload(r#"{"a":1}"#)),)))
+        );
+        assert_eq!(
+            parse(r#"{"method":"m","jsonrpc":"2.0","params":null}"#),
+            Ok(Message::Notification(Notification::new("m".into(), None)))
+        );
+        assert_eq!(
+            parse(r#"{"result":{},"id":"x","jsonrpc":"2.0"}"#),
+            Ok(Message::Response(Response::success("x".into(), payload("{}"))))
+        );
+        assert_eq!(
+            parse(r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#),
+            Ok(Message::Response(Response::failure(None, ErrorObject::new(ErrorCode::USER_REJECTED, "no"),)))
+        );
+    }
+
+    #[test]
+    fn batches_are_refused() {
+        // M-18
+        let invalid = parse(r#" [{"jsonrpc":"2.0","method":"m"}]"#).unwrap_err();
+        assert_eq!(invalid.code(), ErrorCode::INVALID_REQUEST);
+        assert_eq!(invalid.to_string(), "a batch is not allowed here (byte 1)");
+        assert_eq!(parse("[}").unwrap_err().code(), ErrorCode::PARSE_ERROR);
+    }
+}

@@ -1,0 +1,242 @@
+//! The objects that messages carry.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::decode::PayloadDeserializer;
+use super::invalid_payload::InvalidPayload;
+use super::limits::Limits;
+use super::members::Members;
+use crate::scan::{Problem, Scanner};
+use crate::validated::raw_from_validated;
+use crate::{RawJson, RawObject};
+
+/// The `params` or the `result` of a message: an object, as text with an index.
+///
+/// The text was checked when the message was parsed, and where each member begins and ends is
+/// known since then. So looking at one member costs nothing, and [`decode`](Self::decode) hands
+/// raw members on without reading them again, however large they are.
+///
+/// No member appears twice at the top level; further inside, `serde` decides.
+#[derive(Clone)]
+pub struct Payload<'a> {
+    text: &'a str,
+    members: Members,
+}
+
+impl<'a> Payload<'a> {
+    pub(super) fn new(text: &'a str, members: Members) -> Self {
+        Self { text, members }
+    }
+
+    /// Checks and indexes an object outside of a message.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not one JSON object, a member appears twice, or a limit is exceeded.
+    pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, InvalidPayload> {
+        let mut scanner = Scanner::new(text, limits.depth);
+        let (text, members) = Members::scan(&mut scanner, limits.members)
+            .and_then(|indexed| scanner.finish().map(|()| indexed))
+            .map_err(|error| {
+                InvalidPayload::new(&match error.problem {
+                    Problem::Expected(what) => format!("expected {what} (byte {})", error.at),
+                    Problem::TooDeep { limit } => format!("deeper than {limit} levels"),
+                })
+            })?;
+        let members = members.map_err(|unindexed| InvalidPayload::unindexed(&unindexed))?;
+        Ok(Self { text, members })
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// Returns the object as `serde_json` knows it, without reading it.
+    #[must_use]
+    pub fn raw(&self) -> &'a RawValue {
+        raw_from_validated(self.text)
+    }
+
+    /// Returns the value of a member.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.get(self.text, name).map(raw_from_validated)
+    }
+
+    /// Returns the names and values of the members in the order of the text.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &'a RawValue)> {
+        self.members.iter().map(|member| (member.name(self.text), raw_from_validated(member.value(self.text))))
+    }
+
+    /// Reads the object as a typed value, which may borrow from the text of the message.
+    ///
+    /// Members of the types [`RawJson`], [`RawObject`], `&RawValue` and `Box<RawValue>`, and
+    /// options of them, are taken over as they are; the others are read by `serde_json`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the object does not have the shape of `T`; the error names the member.
+    pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, InvalidPayload> {
+        T::deserialize(PayloadDeserializer::new(self.text, &self.members))
+    }
+
+    /// Copies the object out of the message, with its index.
+    #[must_use]
+    pub fn into_owned(self) -> PayloadBuf {
+        PayloadBuf { text: self.text.into(), members: self.members }
+    }
+
+    /// Copies the object out of the message.
+    #[must_use]
+    pub fn to_object(&self) -> RawObject {
+        RawObject::from_checked(RawJson::from(self.raw()))
+    }
+}
+
+/// A [`Payload`] that owns its text: a copy, with the index that was made when it was parsed.
+///
+/// It outlives the buffer that the message came in, which a payload in a queue has to.
+#[derive(Clone)]
+pub struct PayloadBuf {
+    text: Box<str>,
+    members: Members,
+}
+
+impl PayloadBuf {
+    /// Checks and indexes an object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not one JSON object, a member appears twice, or a limit is exceeded.
+    pub fn parse(text: &str, limits: &Limits) -> Result<Self, InvalidPayload> {
+        Payload::parse(text, limits).map(Payload::into_owned)
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the object as `serde_json` knows it, without reading it.
+    #[must_use]
+    pub fn raw(&self) -> &RawValue {
+        raw_from_validated(&self.text)
+    }
+
+    /// Returns the value of a member.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.members.get(&self.text, name).map(raw_from_validated)
+    }
+
+    /// Reads the object as a typed value; see [`Payload::decode`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the object does not have the shape of `T`; the error names the member.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidPayload> {
+        T::deserialize(PayloadDeserializer::new(&self.text, &self.members))
+    }
+}
+
+impl Default for PayloadBuf {
+    /// Returns the object without members.
+    fn default() -> Self {
+        Self { text: "{}".into(), members: Members::default() }
+    }
+}
+
+impl PartialEq for PayloadBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for PayloadBuf {}
+
+impl fmt::Debug for PayloadBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PayloadBuf({})", self.text)
+    }
+}
+
+impl Serialize for PayloadBuf {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw().serialize(serializer)
+    }
+}
+
+/// The text counts; the index follows from it.
+impl PartialEq for Payload<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Payload<'_> {}
+
+impl fmt::Debug for Payload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Payload({})", self.text)
+    }
+}
+
+impl Serialize for Payload<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw().serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(text: &str) -> Payload<'_> {
+        Payload::parse(text, &Limits::default()).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        let limits = Limits::default().with_depth(2).with_members(2);
+        Payload::parse(text, &limits).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn members_are_at_hand() {
+        let payload = payload(r#" {"a": [1, 2], "\u0062": "x"} "#);
+        assert_eq!(payload.as_str(), r#"{"a": [1, 2], "\u0062": "x"}"#);
+        assert_eq!(payload.get("a").unwrap().get(), "[1, 2]");
+        assert_eq!(payload.get("b").unwrap().get(), "\"x\"");
+        assert!(payload.get("c").is_none());
+        let names: Vec<_> = payload.members().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(payload.to_object().as_str(), payload.as_str());
+        assert_eq!(serde_json::to_string(&payload).unwrap(), payload.as_str());
+    }
+
+    #[test]
+    fn an_owned_payload_keeps_its_index() {
+        let text = r#"{"a": [1, 2], "\u0062": "x"}"#.to_owned();
+        let owned = payload(&text).into_owned();
+        drop(text);
+        assert_eq!(owned.get("a").unwrap().get(), "[1, 2]");
+        assert_eq!(owned.get("b").unwrap().get(), "\"x\"");
+        assert_eq!(serde_json::to_string(&owned).unwrap(), owned.as_str());
+        assert_eq!(owned, PayloadBuf::parse(owned.as_str(), &Limits::default()).unwrap());
+        assert!(PayloadBuf::default().get("a").is_none());
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        assert_eq!(refused("[]"), "expected an object (byte 0)");
+        assert_eq!(refused("{} x"), "expected the end of the text (byte 3)");
+        assert_eq!(refused(r#"{"a":1,"a":2}"#), "`a`: the member appears twice");
+        assert_eq!(refused(r#"{"a":[[]]}"#), "deeper than 2 levels");
+        assert_eq!(refused(r#"{"a":1,"b":2,"c":3}"#), "more than 2 members are too many");
+    }
+}

@@ -1,0 +1,256 @@
+//! Messages on their way out.
+//!
+//! Each function appends one message to a buffer, serializing each part of it once and straight
+//! to its place. A message is always a single line (IO-1). If it cannot be written, the buffer
+//! is as it was before.
+
+use serde::Serialize;
+use serde_json::Error;
+
+use crate::{ErrorObject, Method, RawObject, RequestId, Revision};
+
+/// The parameters of a message that has none.
+pub const NO_PARAMS: Option<&RawObject> = None;
+
+/// How an error response is written if the id of the request could not be read (AMB-15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a member can be left out or be null, there is no third way")]
+pub enum UnknownId {
+    /// Leaves `id` out, as from revision 2025-11-25 on (M-13).
+    Omit,
+    /// Writes `null`, as before that revision, whose schemas demand an `id` (B-13).
+    Null,
+}
+
+impl UnknownId {
+    /// The way of a revision.
+    #[must_use]
+    pub fn of(revision: Revision) -> Self {
+        if revision < Revision::V2025_11_25 { Self::Null } else { Self::Omit }
+    }
+}
+
+/// Appends a request.
+///
+/// # Errors
+///
+/// Fails if the parameters cannot be serialized, or are not an object then.
+pub fn write_request<P: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    method: &Method,
+    params: Option<&P>,
+) -> Result<(), Error> {
+    append(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        serde_json::to_writer(&mut *out, id)?;
+        write_call(out, method, params)
+    })
+}
+
+/// Appends a notification.
+///
+/// # Errors
+///
+/// Fails if the parameters cannot be serialized, or are not an object then.
+pub fn write_notification<P: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    method: &Method,
+    params: Option<&P>,
+) -> Result<(), Error> {
+    append(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        write_call(out, method, params)
+    })
+}
+
+/// Appends the response to a request that succeeded.
+///
+/// # Errors
+///
+/// Fails if the result cannot be serialized, or is not an object then (M-5).
+pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &R) -> Result<(), Error> {
+    append(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        serde_json::to_writer(&mut *out, id)?;
+        write_object(out, "result", result)?;
+        out.push(b'}');
+        Ok(())
+    })
+}
+
+/// Appends the response to a request that failed, or that could not be read.
+///
+/// # Errors
+///
+/// Fails only if the serializer does, which no error object makes it do today.
+pub fn write_error(
+    out: &mut Vec<u8>,
+    id: Option<&RequestId>,
+    error: &ErrorObject,
+    unknown_id: UnknownId,
+) -> Result<(), Error> {
+    append(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        match (id, unknown_id) {
+            (Some(id), _) => {
+                out.extend_from_slice(br#","id":"#);
+                serde_json::to_writer(&mut *out, id)?;
+            }
+            (None, UnknownId::Null) => out.extend_from_slice(br#","id":null"#),
+            (None, UnknownId::Omit) => {}
+        }
+        write_object(out, "error", error)?;
+        out.push(b'}');
+        Ok(())
+    })
+}
+
+/// Appends a batch of messages that were written before, which only revision 2025-03-26 allows (B-8).
+///
+/// A batch holds at least one message: with none, nothing is appended.
+pub fn write_batch<'a>(out: &mut Vec<u8>, messages: impl IntoIterator<Item = &'a [u8]>) {
+    let start = out.len();
+    for message in messages {
+        out.push(if out.len() == start { b'[' } else { b',' });
+        out.extend_from_slice(message);
+    }
+    if out.len() > start {
+        out.push(b']');
+    }
+}
+
+/// Writes what requests and notifications have in common, to the end.
+fn write_call<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &Method, params: Option<&P>) -> Result<(), Error> {
+    out.extend_from_slice(br#","method":"#);
+    serde_json::to_writer(&mut *out, method)?;
+    if let Some(params) = params {
+        write_object(out, "params", params)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T) -> Result<(), Error> {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    let start = out.len();
+    serde_json::to_writer(&mut *out, value)?;
+    // What a type looks like on the wire shows only now.
+    if out.get(start) == Some(&b'{') {
+        Ok(())
+    } else {
+        let reason = format_args!("`{name}` must be an object");
+        Err(serde::ser::Error::custom(reason))
+    }
+}
+
+/// Appends all or nothing, on one line.
+fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<(), Error> {
+    let start = out.len();
+    if let Err(error) = write(out) {
+        out.truncate(start);
+        return Err(error);
+    }
+    // Raw JSON may be spread over lines. Strings have line breaks escaped, so what is found is
+    // whitespace between tokens. The store is unconditional, so that the loop has no branch.
+    for byte in &mut out[start..] {
+        *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::jsonrpc::{Limits, Message};
+
+    fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> String {
+        let mut out = b"before\n".to_vec();
+        write(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        text.strip_prefix("before\n").unwrap().to_owned()
+    }
+
+    /// B-8, B-109
+    #[test]
+    fn a_batch_holds_messages() {
+        let mut out = b"before".to_vec();
+        write_batch(&mut out, []);
+        assert_eq!(out, b"before");
+        write_batch(&mut out, [b"{}".as_slice(), b"{}"]);
+        assert_eq!(out, b"before[{},{}]");
+    }
+
+    /// AMB-15, B-13
+    #[test]
+    fn revisions_differ_about_unknown_ids() {
+        assert_eq!(UnknownId::of(Revision::V2025_06_18), UnknownId::Null);
+        assert_eq!(UnknownId::of(Revision::V2025_11_25), UnknownId::Omit);
+        assert_eq!(UnknownId::of(Revision::V2026_07_28), UnknownId::Omit);
+    }
+
+    #[test]
+    fn messages_have_the_members_of_their_kind() {
+        let id = RequestId::from(1_u32);
+        let method = Method::from("m");
+        assert_eq!(
+            written(|out| write_request(out, &id, &method, Some(&json!({"a": 1})))),
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#
+        );
+        assert_eq!(written(|out| write_notification(out, &method, NO_PARAMS)), r#"{"jsonrpc":"2.0","method":"m"}"#);
+        assert_eq!(
+            written(|out| write_result(out, &"x\n".into(), &RawObject::empty())),
+            r#"{"jsonrpc":"2.0","id":"x\n","result":{}}"#
+        );
+    }
+
+    #[test]
+    fn an_unknown_id_is_written_as_the_revision_wants() {
+        // AMB-15
+        let error = ErrorObject::parse_error("no");
+        let text = r#""error":{"code":-32700,"message":"no"}}"#;
+        for (id, unknown, start) in [
+            (None, UnknownId::Omit, r#"{"jsonrpc":"2.0","#),
+            (None, UnknownId::Null, r#"{"jsonrpc":"2.0","id":null,"#),
+            (Some(7_u32), UnknownId::Null, r#"{"jsonrpc":"2.0","id":7,"#),
+        ] {
+            let id = id.map(RequestId::from);
+            assert_eq!(written(|out| write_error(out, id.as_ref(), &error, unknown)), format!("{start}{text}"));
+        }
+    }
+
+    #[test]
+    fn raw_payloads_end_up_on_one_line() {
+        // IO-1
+        let raw: &RawValue = serde_json::from_str("{\r\n\"a\":\n\"b\\n\"}").unwrap();
+        let text = written(|out| write_result(out, &1_u32.into(), raw));
+        assert_eq!(text, r#"{"jsonrpc":"2.0","id":1,"result":{  "a": "b\n"}}"#);
+    }
+
+    #[test]
+    fn failure_leaves_the_buffer_alone() {
+        let mut out = b"before".to_vec();
+        let id = RequestId::from(1_u32);
+        let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
+        assert!(write_result(&mut out, &id, &unwritable).is_err());
+        let error = write_request(&mut out, &id, &"m".into(), Some(&[1])).unwrap_err();
+        assert_eq!(error.to_string(), "`params` must be an object");
+        assert_eq!(out, b"before");
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let limits = Limits::default();
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"x": [1]}}"#;
+        let Ok(Message::Request(request)) = Message::parse(text.as_bytes(), &limits) else {
+            panic!("{text}");
+        };
+        let copy = written(|out| write_request(out, &request.id, &request.method, request.params.as_ref()));
+        assert_eq!(copy, text);
+    }
+}

@@ -1,0 +1,52 @@
+//! Severity of log messages.
+
+use crate::closed_set::closed_set;
+
+closed_set! {
+    /// The severity of a log message, in the order of RFC 5424: `Debug` is the least severe.
+    ///
+    /// A level is a threshold: asking for `Warning` means warnings and everything more severe. Logging is
+    /// deprecated since 2026-07-28 in favour of stderr and OpenTelemetry.
+    ///
+    /// Since 2024-11-05.
+    ///
+    /// ```
+    /// use mcp_types::LoggingLevel;
+    ///
+    /// assert!(LoggingLevel::Error >= LoggingLevel::Warning);
+    /// ```
+    pub enum LoggingLevel {
+        /// Details for someone who looks for a fault.
+        Debug = "debug",
+        /// Normal operation.
+        Info = "info",
+        /// Normal, but worth a look.
+        Notice = "notice",
+        /// Something may go wrong.
+        Warning = "warning",
+        /// An operation failed.
+        Error = "error",
+        /// A part of the server failed.
+        Critical = "critical",
+        /// Someone must act at once.
+        Alert = "alert",
+        /// The server is unusable.
+        Emergency = "emergency",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Y-6: the schema files list the levels by alphabet; the order is RFC 5424's.
+    #[test]
+    fn levels_are_ordered_by_severity() {
+        assert!(LoggingLevel::ALL.is_sorted());
+        assert!(LoggingLevel::Notice < LoggingLevel::Warning);
+        for level in LoggingLevel::ALL {
+            assert_eq!(serde_json::to_value(level).unwrap(), level.as_str());
+        }
+        assert!(serde_json::from_str::<LoggingLevel>("\"verbose\"").is_err());
+    }
+}

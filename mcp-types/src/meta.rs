@@ -1,0 +1,381 @@
+//! Metadata: the `_meta` members, their reserved keys, and the rules for naming keys.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{JsonObject, NotificationMeta, RawJson, RelatedTaskMetadata, RequestMeta, ResultMeta};
+
+/// Free metadata on a thing such as a tool or a content block.
+///
+/// Requests, results and notifications have metadata of their own, with the reserved keys as members:
+/// [`RequestMeta`], [`ResultMeta`], [`NotificationMeta`].
+///
+/// Since 2025-06-18.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+#[non_exhaustive]
+pub struct Meta {
+    /// The entries, in order. Nothing checks keys that are put here directly.
+    pub extra: JsonObject,
+}
+
+/// Keys that the specification reserves.
+pub mod key {
+    /// The version that a request uses; its presence makes a request modern (DU-13).
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// Who the client is.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// What the client can do, for this request.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// From which severity on the client wants log messages of this request.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Who the server is.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// The listen request that a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// The task that a message belongs to (only in 2025-11-25).
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+    /// The token under which progress is reported. The only core key without a prefix, trace context aside (X-19).
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// W3C Trace Context: the position in the trace.
+    pub const TRACEPARENT: &str = "traceparent";
+    /// W3C Trace Context: data of tracing systems.
+    pub const TRACESTATE: &str = "tracestate";
+    /// W3C Baggage.
+    pub const BAGGAGE: &str = "baggage";
+}
+
+/// Checks a metadata key, or the id of an extension, against the naming rules (X-2, X-3, X-6).
+///
+/// A key is a name, optionally after a prefix: labels with dots between them, then a slash. A label
+/// starts with a letter and ends with a letter or digit; a name starts and ends with a letter or
+/// digit, and may be empty. Receivers accept any key; the rules bind those who make up keys.
+///
+/// ```
+/// use mcp_types::meta::check_key;
+///
+/// assert!(check_key("com.example/trace-id").is_ok());
+/// assert!(check_key("9lives/name").is_err());
+/// ```
+///
+/// # Errors
+///
+/// Fails with the rule that the key breaks.
+pub fn check_key(key: &str) -> Result<(), InvalidKey> {
+    let (prefix, name) = split(key);
+    if let Some(prefix) = prefix
+        && !prefix.split('.').all(is_label)
+    {
+        return Err(InvalidKey::Prefix);
+    }
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    if ends(bytes.first()) && ends(bytes.last()) && bytes.iter().copied().all(inner) {
+        Ok(())
+    } else {
+        Err(InvalidKey::Name)
+    }
+}
+
+/// Whether the key's prefix is reserved for the specification: its second label is `modelcontextprotocol` or `mcp` (X-5).
+///
+/// ```
+/// use mcp_types::meta::is_reserved;
+///
+/// assert!(is_reserved("dev.mcp/anything"));
+/// assert!(!is_reserved("com.example.mcp/anything"));
+/// ```
+#[must_use]
+pub fn is_reserved(key: &str) -> bool {
+    let (Some(prefix), _) = split(key) else { return false };
+    matches!(prefix.split('.').nth(1), Some("modelcontextprotocol" | "mcp"))
+}
+
+/// The prefix before the slash, if there is one, and the name.
+fn split(key: &str) -> (Option<&str>, &str) {
+    key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name))
+}
+
+fn is_label(label: &str) -> bool {
+    let bytes = label.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+}
+
+/// The naming rule that a metadata key breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidKey {
+    /// A label of the prefix is not a letter, then letters, digits or hyphens, then a letter or digit.
+    Prefix,
+    /// The name does not start and end with a letter or digit, or has other characters than those, `-`, `_` and `.`.
+    Name,
+    /// The prefix belongs to the specification.
+    Reserved,
+}
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prefix => "each label of a key's prefix starts with a letter, ends with a letter or digit, and has only letters, digits and hyphens",
+            Self::Name => "a key's name starts and ends with a letter or digit, and has only letters, digits, `-`, `_` and `.`",
+            Self::Reserved => "the prefix of the key is reserved for the specification",
+        })
+    }
+}
+
+impl std::error::Error for InvalidKey {}
+
+/// The position of a message in a distributed trace: W3C Trace Context and Baggage, as text (W-1).
+///
+/// What is in here is well formed, as far as W3C says what that means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceContext {
+    traceparent: Option<String>,
+    tracestate: Option<String>,
+    baggage: Option<String>,
+}
+
+impl TraceContext {
+    /// Creates a trace context from the value of a `traceparent` header, if it is well formed.
+    #[must_use]
+    pub fn new(traceparent: impl Into<String>) -> Option<Self> {
+        let traceparent = traceparent.into();
+        is_traceparent(&traceparent).then_some(Self { traceparent: Some(traceparent), tracestate: None, baggage: None })
+    }
+
+    /// Sets the value of the `tracestate` header, which means nothing without a `traceparent`.
+    #[must_use]
+    pub fn with_tracestate(mut self, tracestate: impl Into<String>) -> Self {
+        self.tracestate = self.traceparent.is_some().then(|| tracestate.into());
+        self
+    }
+
+    /// Sets the value of the `baggage` header.
+    #[must_use]
+    pub fn with_baggage(mut self, baggage: impl Into<String>) -> Self {
+        self.baggage = Some(baggage.into());
+        self
+    }
+
+    /// The value of the `traceparent` header.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.traceparent.as_deref()
+    }
+
+    /// The value of the `tracestate` header.
+    #[must_use]
+    pub fn tracestate(&self) -> Option<&str> {
+        self.tracestate.as_deref()
+    }
+
+    /// The value of the `baggage` header.
+    #[must_use]
+    pub fn baggage(&self) -> Option<&str> {
+        self.baggage.as_deref()
+    }
+
+    /// A malformed `traceparent` starts no trace, but does not spoil the baggage.
+    fn read(entries: &JsonObject) -> Self {
+        let text = |key: &str| entries.get(key)?.decode::<String>().ok();
+        let mut context = text(key::TRACEPARENT).and_then(Self::new).unwrap_or_default();
+        if let Some(tracestate) = text(key::TRACESTATE) {
+            context = context.with_tracestate(tracestate);
+        }
+        context.baggage = text(key::BAGGAGE);
+        context
+    }
+
+    fn write(&self, entries: &mut JsonObject) {
+        for (key, value) in
+            [(key::TRACEPARENT, &self.traceparent), (key::TRACESTATE, &self.tracestate), (key::BAGGAGE, &self.baggage)]
+        {
+            match value {
+                Some(value) => entries.insert(key, RawJson::from(serde_json::Value::from(value.as_str()))),
+                None => entries.remove(key),
+            };
+        }
+    }
+}
+
+/// `version-traceid-parentid-flags` in lower-case hex; neither id is all zeros, and version `ff` is forbidden.
+fn is_traceparent(text: &str) -> bool {
+    let mut fields = text.split('-');
+    let mut field = |length: usize| {
+        fields.next().filter(|field| {
+            field.len() == length && field.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        })
+    };
+    let (Some(version), Some(trace), Some(parent), Some(_)) = (field(2), field(32), field(16), field(2)) else {
+        return false;
+    };
+    let zero = |id: &str| id.bytes().all(|byte| byte == b'0');
+    // Later versions may append fields; version 00 has exactly four.
+    version != "ff" && !zero(trace) && !zero(parent) && (version != "00" || fields.next().is_none())
+}
+
+/// Access to the entries that all kinds of metadata share.
+macro_rules! entries {
+    ($($meta:ident),*) => {
+        $(
+            impl $meta {
+                /// The value under a key that is not one of the members.
+                #[must_use]
+                pub fn get(&self, key: &str) -> Option<&RawJson> {
+                    self.extra.get(key)
+                }
+
+                /// Puts a value under a key of one's own and returns the one it replaces.
+                ///
+                /// # Errors
+                ///
+                /// Fails if the key breaks the naming rules (see [`check_key`]) or is reserved for the specification.
+                pub fn insert(
+                    &mut self,
+                    key: impl Into<String>,
+                    value: impl Into<RawJson>,
+                ) -> Result<Option<RawJson>, InvalidKey> {
+                    let key = key.into();
+                    check_key(&key)?;
+                    if is_reserved(&key) {
+                        return Err(InvalidKey::Reserved);
+                    }
+                    Ok(self.extra.insert(key, value.into()))
+                }
+            }
+        )*
+    };
+}
+
+entries!(Meta, RequestMeta, ResultMeta, NotificationMeta);
+
+/// What messages carry beside the members that their metadata has by type.
+macro_rules! message_entries {
+    ($($meta:ident),*) => {
+        $(
+            impl $meta {
+                /// The trace context under the three reserved keys.
+                #[must_use]
+                pub fn trace_context(&self) -> TraceContext {
+                    TraceContext::read(&self.extra)
+                }
+
+                /// Writes the trace context under the three reserved keys.
+                pub fn set_trace_context(&mut self, context: &TraceContext) {
+                    context.write(&mut self.extra);
+                }
+
+                /// The task that the message belongs to (only in 2025-11-25).
+                ///
+                /// # Errors
+                ///
+                /// Fails if something is there that names no task.
+                pub fn related_task(&self) -> Result<Option<RelatedTaskMetadata>, serde_json::Error> {
+                    self.extra.get(key::RELATED_TASK).map(RawJson::decode).transpose()
+                }
+
+                /// Says which task the message belongs to (only in 2025-11-25).
+                pub fn set_related_task(&mut self, task_id: &str) {
+                    self.extra.insert(key::RELATED_TASK, RawJson::from(serde_json::json!({ "taskId": task_id })));
+                }
+            }
+        )*
+    };
+}
+
+message_entries!(RequestMeta, ResultMeta, NotificationMeta);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-2, X-3, X-6
+    #[test]
+    fn keys_follow_the_naming_rules() {
+        for key in [
+            "name",
+            "a",
+            "",
+            "com.example/",
+            "com.example/x",
+            "a-1.b2/n_a.m-e",
+            "io.modelcontextprotocol/clientInfo",
+            "x/9",
+        ] {
+            assert_eq!(check_key(key), Ok(()), "{key}");
+        }
+        for key in ["/x", "1a/x", "a-/x", "-a/x", "a..b/x", "a_b/x", "ä/x", ".a/x", "a./x"] {
+            assert_eq!(check_key(key), Err(InvalidKey::Prefix), "{key}");
+        }
+        for key in ["_x", "x_", "a b", "ä", "a/b/c", "a/-x", "x."] {
+            assert_eq!(check_key(key), Err(InvalidKey::Name), "{key}");
+        }
+        let mut meta = Meta::default();
+        assert_eq!(meta.insert("bad key", RawJson::null()), Err(InvalidKey::Name));
+        assert_eq!(meta.insert("dev.mcp/key", RawJson::null()), Err(InvalidKey::Reserved));
+        assert_eq!(meta.insert("com.example/good", serde_json::json!(1)), Ok(None));
+        assert_eq!(meta.get("com.example/good").map(RawJson::as_str), Some("1"));
+    }
+
+    /// X-5
+    #[test]
+    fn the_second_label_reserves_a_prefix() {
+        for key in ["io.modelcontextprotocol/x", "dev.mcp/x", "com.mcp.tools/x", "org.modelcontextprotocol.api/"] {
+            assert!(is_reserved(key), "{key}");
+        }
+        for key in ["com.example.mcp/x", "mcp/x", "mcp.dev/x", "io.modelcontextprotocol", "progressToken"] {
+            assert!(!is_reserved(key), "{key}");
+        }
+    }
+
+    /// W-1, W-2
+    #[test]
+    fn trace_context_travels_under_its_own_names() {
+        let text = r#"{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01","baggage":"a=1"}"#;
+        let meta: RequestMeta = serde_json::from_str(text).unwrap();
+        let context = meta.trace_context();
+        assert_eq!(context.baggage(), Some("a=1"));
+        let mut other = RequestMeta::default();
+        other.set_trace_context(&context);
+        assert_eq!(serde_json::to_string(&other).unwrap(), text);
+        let meta: RequestMeta = serde_json::from_str(r#"{"traceparent":"x","tracestate":"s","baggage":"b"}"#).unwrap();
+        assert_eq!(meta.trace_context(), TraceContext::default().with_baggage("b"));
+        for bad in [
+            "",
+            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7",
+            "00-0AF7651916CD43DD8448EB211C80319C-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "ff-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
+            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01-extra",
+        ] {
+            assert_eq!(TraceContext::new(bad), None, "{bad}");
+        }
+    }
+
+    /// X-18: unknown keys stay untouched; X-20: malformed reserved keys are refused by name.
+    #[test]
+    fn request_metadata_is_checked_where_it_is_reserved_and_kept_where_it_is_not() {
+        let text = r#"{"progressToken":1,"com.example/z":{"b":[1.00]},"com.example/a":1e400}"#;
+        let meta: RequestMeta = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&meta).unwrap(), text);
+        let broken = r#"{"io.modelcontextprotocol/protocolVersion":7}"#;
+        let fault = serde_json::from_str::<RequestMeta>(broken).unwrap_err().to_string();
+        assert!(fault.starts_with("`io.modelcontextprotocol/protocolVersion`: invalid type"), "{fault}");
+    }
+
+    /// B-85, B-86
+    #[test]
+    fn a_related_task_is_read_and_written() {
+        let mut meta = ResultMeta::default();
+        meta.set_related_task("t-1");
+        assert_eq!(meta.related_task().unwrap().map(|task| task.task_id), Some("t-1".to_owned()));
+        meta.extra.insert(key::RELATED_TASK, RawJson::null());
+        assert!(meta.related_task().is_err());
+    }
+}

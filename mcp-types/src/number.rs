@@ -1,0 +1,70 @@
+//! Numbers that keep their kind.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A JSON number, integer or fraction, that is written back as it was read: `5` stays `5` and `5.0` stays `5.0`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(with = "f64"))]
+#[serde(transparent)]
+pub struct Number(serde_json::Number);
+
+impl Number {
+    /// The value as a floating-point number; integers beyond 2^53 lose precision.
+    #[must_use]
+    pub fn as_f64(&self) -> f64 {
+        self.0.as_f64().unwrap_or(0.0)
+    }
+
+    /// The value as an integer, if it was written as one and fits.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        self.0.as_i64()
+    }
+}
+
+impl From<f64> for Number {
+    /// JSON has no infinities and no NaN: infinities become the largest number, NaN becomes 0.
+    fn from(value: f64) -> Self {
+        let finite = if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) };
+        Self(serde_json::Number::from_f64(finite).unwrap_or_else(|| 0.into()))
+    }
+}
+
+macro_rules! from_integers {
+    ($($integer:ty),*) => {
+        $(
+            impl From<$integer> for Number {
+                fn from(value: $integer) -> Self {
+                    Self(value.into())
+                }
+            }
+        )*
+    };
+}
+
+from_integers!(i32, i64, u32, u64, usize);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_kind() {
+        for text in ["5", "5.0", "-0.25", "18446744073709551615"] {
+            let number: Number = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&number).unwrap(), text);
+        }
+        assert_eq!(Number::from(f64::NAN).as_f64(), 0.0);
+        assert_eq!(Number::from(f64::NEG_INFINITY).as_f64(), f64::MIN);
+        assert_eq!(Number::from(0.5).to_string(), "0.5");
+        assert_eq!(Number::from(7_u32).as_i64(), Some(7));
+    }
+}

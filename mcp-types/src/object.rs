@@ -1,0 +1,257 @@
+//! Reads structs from JSON objects.
+//!
+//! Serde's derived readers also take a list for a struct, copy everything that is flattened, and do not say in which
+//! member a fault lies. The readers that [`object!`] declares take objects only, keep unknown members as text, and name
+//! the member.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, Unexpected, Visitor};
+
+/// Declares the reader of a struct: the wire name of each member, its field, and how it is read.
+///
+/// | mode | field | read from |
+/// |---|---|---|
+/// | `required` | `T` | a `T` that must be there |
+/// | `optional` | `Option<T>` | a `T`; `null` is the same as absent |
+/// | `present` | `Option<T>` | a `T`, for which `null` may be a value (CG-17) |
+/// | `required_integer`, `optional_integer` | `i64`, `Option<i64>` | a number without a fraction, also one written as `5.0` |
+///
+/// With `keep extra`, members that the table does not name are kept in the field `extra`.
+macro_rules! object {
+    ($type:ident { $($wire:literal => $field:ident: $mode:ident),* $(,)? } $(keep $extra:ident)?) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[allow(non_camel_case_types, reason = "variants are called like the fields")]
+                enum Key<N> {
+                    $($field,)*
+                    Other(N),
+                }
+
+                impl<'de, N: $crate::object::OtherName> serde::Deserialize<'de> for Key<N> {
+                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                        deserializer.deserialize_identifier($crate::object::NameVisitor(|name: &str| match name {
+                            $($wire => Self::$field,)*
+                            other => Self::Other(N::of(other)),
+                        }))
+                    }
+                }
+
+                struct ObjectVisitor;
+
+                impl<'de> serde::de::Visitor<'de> for ObjectVisitor {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<$type, A::Error> {
+                        $(let mut $field = None;)*
+                        $(let mut $extra = Vec::new();)?
+                        while let Some(key) = members.next_key()? {
+                            match key {
+                                $(Key::$field => {
+                                    if $field.is_some() {
+                                        return Err(serde::de::Error::duplicate_field($wire));
+                                    }
+                                    let value = members.next_value_seed($crate::object::Member::new($wire))?;
+                                    $field = Some($crate::object::object!(@take $mode value));
+                                })*
+                                $crate::object::object!(@pattern name $($extra)?) => {
+                                    $crate::object::object!(@other members name $($extra)?);
+                                }
+                            }
+                        }
+                        Ok($type {
+                            $($field: $crate::object::object!(@finish $mode $field $wire),)*
+                            $($extra: $crate::OrderedMap::unique($extra).map_err(serde::de::Error::custom)?,)?
+                        })
+                    }
+                }
+
+                deserializer.deserialize_map(ObjectVisitor)
+            }
+        }
+    };
+
+    (@take required $value:ident) => { $value };
+    (@take optional $value:ident) => { $value };
+    (@take present $value:ident) => { $value };
+    (@take required_integer $value:ident) => {{ let value: $crate::object::Integer = $value; value.0 }};
+    (@take optional_integer $value:ident) => {{
+        let value: Option<$crate::object::Integer> = $value;
+        value.map(|value| value.0)
+    }};
+
+    (@finish required $field:ident $wire:literal) => {
+        $field.ok_or_else(|| serde::de::Error::missing_field($wire))?
+    };
+    (@finish required_integer $field:ident $wire:literal) => {
+        $field.ok_or_else(|| serde::de::Error::missing_field($wire))?
+    };
+    (@finish optional $field:ident $wire:literal) => { $field.flatten() };
+    (@finish optional_integer $field:ident $wire:literal) => { $field.flatten() };
+    (@finish present $field:ident $wire:literal) => { $field };
+
+    (@pattern $name:ident) => { Key::Other(()) };
+    (@pattern $name:ident $extra:ident) => { Key::Other($name) };
+
+    (@other $members:ident $name:ident) => {
+        $members.next_value::<serde::de::IgnoredAny>()?
+    };
+    (@other $members:ident $name:ident $extra:ident) => {
+        $extra.push(($name, $members.next_value()?))
+    };
+}
+
+pub(crate) use object;
+
+/// What is remembered of the name of an unknown member.
+pub(crate) trait OtherName {
+    /// Takes what is needed of the name.
+    fn of(name: &str) -> Self;
+}
+
+impl OtherName for () {
+    fn of(_: &str) -> Self {}
+}
+
+impl OtherName for String {
+    fn of(name: &str) -> Self {
+        name.to_owned()
+    }
+}
+
+/// Turns the name of a member into something without owning it.
+pub(crate) struct NameVisitor<F>(pub(crate) F);
+
+impl<K, F: FnOnce(&str) -> K> Visitor<'_> for NameVisitor<F> {
+    type Value = K;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<K, E> {
+        Ok((self.0)(name))
+    }
+}
+
+/// Reads the value of a member; a fault in it is blamed on the member.
+pub(crate) struct Member<T> {
+    name: &'static str,
+    value: PhantomData<T>,
+}
+
+impl<T> Member<T> {
+    /// Reads the member of this name.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self { name, value: PhantomData }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Member<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        T::deserialize(deserializer).map_err(|fault| D::Error::custom(blame(self.name, &fault.to_string())))
+    }
+}
+
+/// Puts the name of a member in front of what went wrong inside it: `` `a.b`: expected a string``.
+pub(crate) fn blame(member: &str, fault: &str) -> String {
+    match fault.strip_prefix('`') {
+        Some(path) => format!("`{member}.{path}"),
+        None => format!("`{member}`: {fault}"),
+    }
+}
+
+/// An integer on its way in. JSON does not tell `5` from `5.0`, and neither do the official schemas.
+pub(crate) struct Integer(pub(crate) i64);
+
+impl<'de> Deserialize<'de> for Integer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IntegerVisitor;
+
+        impl Visitor<'_> for IntegerVisitor {
+            type Value = Integer;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an integer of 64 bits")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Integer, E> {
+                Ok(Integer(value))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Integer, E> {
+                i64::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+            }
+
+            #[expect(clippy::cast_possible_truncation, reason = "the value is checked to be an integer in range")]
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Integer, E> {
+                /// Beyond this, floating point numbers no longer tell neighbours apart.
+                const EXACT: f64 = 9_007_199_254_740_992.0;
+                if value.fract() == 0.0 && value.abs() <= EXACT {
+                    Ok(Integer(value as i64))
+                } else {
+                    Err(E::invalid_value(Unexpected::Float(value), &self))
+                }
+            }
+        }
+
+        deserializer.deserialize_i64(IntegerVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CallToolResult, CompleteRequestParams, CreateMessageRequestParams, Implementation, ListToolsResult};
+
+    fn fault<'a, T: serde::Deserialize<'a>>(text: &'a str) -> String {
+        serde_json::from_str::<T>(text).err().expect("refused").to_string()
+    }
+
+    #[test]
+    fn only_objects_are_objects() {
+        assert!(fault::<Implementation>(r#"["a","1"]"#).starts_with("invalid type: sequence, expected an object"));
+        assert!(fault::<Implementation>("null").starts_with("invalid type: null, expected an object"));
+    }
+
+    #[test]
+    fn faults_name_the_way_to_the_member() {
+        let text = r#"{"tools":[{"name":"a","inputSchema":{},"annotations":{"readOnlyHint":1}}]}"#;
+        assert!(
+            fault::<ListToolsResult>(text).starts_with("`tools.annotations.readOnlyHint`: invalid type: integer `1`")
+        );
+        let text = r#"{"ref":{"type":"ref/prompt"},"argument":{"name":"a","value":"b"}}"#;
+        assert!(fault::<CompleteRequestParams>(text).starts_with("`ref`: missing field `name`"));
+        assert!(fault::<CallToolResult>(r#"{"content":[],"content":[]}"#).starts_with("duplicate field `content`"));
+    }
+
+    /// CG-6: an integer may be written with a fraction of zero.
+    #[test]
+    fn integers_may_look_like_fractions() {
+        let text = |tokens: &str| format!(r#"{{"messages":[],"maxTokens":{tokens}}}"#);
+        for tokens in ["100", "100.0", "1e2"] {
+            let params: CreateMessageRequestParams = serde_json::from_str(&text(tokens)).unwrap();
+            assert_eq!(params.max_tokens, 100);
+        }
+        for tokens in ["0.5", "1e300", "18446744073709551615", "\"1\"", "true"] {
+            let text = text(tokens);
+            assert!(fault::<CreateMessageRequestParams>(&text).contains("expected an integer of 64 bits"), "{tokens}");
+        }
+    }
+
+    /// CG-10: unknown members of results stay, in order and to the letter.
+    #[test]
+    fn unknown_members_stay_as_they_came() {
+        let text = r#"{"content":[],"z":{"b":1.50,"a":12345678901234567890123},"a":1e400}"#;
+        let result: CallToolResult = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&result).unwrap(), text);
+        assert!(fault::<CallToolResult>(r#"{"content":[],"z":1,"z":2}"#).contains("duplicate member `z`"));
+    }
+}

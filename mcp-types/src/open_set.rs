@@ -1,0 +1,135 @@
+//! Open sets of strings: known values are constants, unknown ones survive.
+
+/// Declares a struct around a string whose known values are associated constants.
+///
+/// A peer of a later revision may send a value that this crate does not know. It is kept and
+/// written back as it came, so one new value never spoils the message around it.
+macro_rules! open_set {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$value_meta:meta])* $constant:ident = $text:literal, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(std::borrow::Cow<'static, str>);
+
+        impl $name {
+            $(
+                $(#[$value_meta])*
+                pub const $constant: Self = Self(std::borrow::Cow::Borrowed($text));
+            )*
+
+            /// The values that this crate knows, in the order of the specification.
+            pub const KNOWN: &'static [Self] = &[$(Self::$constant),*];
+
+            /// The value as it stands on the wire.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// Whether the value is one of [`KNOWN`](Self::KNOWN).
+            #[must_use]
+            pub fn is_known(&self) -> bool {
+                matches!(self.as_str(), $($text)|*)
+            }
+        }
+
+        impl From<&str> for $name {
+            /// Known values cost no allocation.
+            fn from(text: &str) -> Self {
+                match text {
+                    $($text => Self::$constant,)*
+                    unknown => Self(std::borrow::Cow::Owned(unknown.to_owned())),
+                }
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                match text.as_str() {
+                    $($text => Self::$constant,)*
+                    _ => Self(std::borrow::Cow::Owned(text)),
+                }
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({:?})", stringify!($name), self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::open_set::from_text(deserializer)
+            }
+        }
+
+        #[cfg(feature = "schemars")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string" })
+            }
+        }
+    };
+}
+
+pub(crate) use open_set;
+
+/// Reads a string without owning it first, so that known values stay free of allocation.
+pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: for<'a> From<&'a str> + From<String>,
+    D: serde::Deserializer<'de>,
+{
+    struct Text<T>(std::marker::PhantomData<T>);
+
+    impl<T: for<'a> From<&'a str> + From<String>> serde::de::Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+            Ok(T::from(text))
+        }
+
+        fn visit_string<E: serde::de::Error>(self, text: String) -> Result<T, E> {
+            Ok(T::from(text))
+        }
+    }
+
+    deserializer.deserialize_str(Text(std::marker::PhantomData))
+}

@@ -1,0 +1,245 @@
+//! A map from names to values that keeps the order of the wire.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::excerpt::{NAME, excerpt};
+
+/// A map from names to values in the order in which they were written.
+///
+/// The fields of a form are shown in this order, and a map that is passed on looks as it came.
+/// Lookup is a linear search: these maps are small. Two maps are equal when they hold the same
+/// entries, in whatever order.
+#[derive(Clone)]
+pub struct OrderedMap<T> {
+    entries: Vec<(String, T)>,
+}
+
+impl<T> OrderedMap<T> {
+    /// Creates an empty map.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// Takes entries over if no name occurs twice; otherwise says which one does.
+    pub(crate) fn unique(entries: Vec<(String, T)>) -> Result<Self, String> {
+        match repeated(&entries) {
+            Some(name) => Err(format!("duplicate member `{}`", excerpt(name, NAME))),
+            None => Ok(Self { entries }),
+        }
+    }
+
+    /// The value under `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// The value under `name`, to change it.
+    #[must_use]
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+        self.entries.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// Puts a value under `name` and returns the one it replaces; a new name goes to the end.
+    pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
+        let name = name.into();
+        if let Some(known) = self.get_mut(&name) {
+            return Some(std::mem::replace(known, value));
+        }
+        self.entries.push((name, value));
+        None
+    }
+
+    /// Takes the value under `name` out.
+    pub fn remove(&mut self, name: &str) -> Option<T> {
+        let index = self.entries.iter().position(|(known, _)| known == name)?;
+        Some(self.entries.remove(index).1)
+    }
+
+    /// Whether there is a value under `name`.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.entries.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The entries in order, with values to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut T)> {
+        self.entries.iter_mut().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Keeps only the entries that pass the test.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut T) -> bool) {
+        self.entries.retain_mut(|(name, value)| keep(name, value));
+    }
+}
+
+impl<T> Default for OrderedMap<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: PartialEq> PartialEq for OrderedMap<T> {
+    fn eq(&self, other: &Self) -> bool {
+        // Maps that took the same way are in the same order; only others need a search.
+        self.entries == other.entries
+            || (self.len() == other.len() && self.iter().all(|(name, value)| other.get(name) == Some(value)))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for OrderedMap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<N: Into<String>, T> FromIterator<(N, T)> for OrderedMap<T> {
+    fn from_iter<I: IntoIterator<Item = (N, T)>>(entries: I) -> Self {
+        let mut map = Self::new();
+        for (name, value) in entries {
+            map.insert(name, value);
+        }
+        map
+    }
+}
+
+impl<N: Into<String>, V: Into<T>, T, const COUNT: usize> From<[(N, V); COUNT]> for OrderedMap<T> {
+    fn from(entries: [(N, V); COUNT]) -> Self {
+        entries.into_iter().map(|(name, value)| (name, value.into())).collect()
+    }
+}
+
+impl<T> IntoIterator for OrderedMap<T> {
+    type Item = (String, T);
+    type IntoIter = std::vec::IntoIter<(String, T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a OrderedMap<T> {
+    type Item = &'a (String, T);
+    type IntoIter = std::slice::Iter<'a, (String, T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.iter()
+    }
+}
+
+impl<T: Serialize> Serialize for OrderedMap<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MapVisitor(PhantomData))
+    }
+}
+
+struct MapVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
+    type Value = OrderedMap<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = members.next_entry::<String, T>()? {
+            entries.push(entry);
+        }
+        OrderedMap::unique(entries).map_err(A::Error::custom)
+    }
+}
+
+/// The first name that occurs twice. A peer chooses the number of entries, so large maps are not searched pairwise.
+fn repeated<T>(entries: &[(String, T)]) -> Option<&str> {
+    const PAIRWISE: usize = 16;
+    if entries.len() <= PAIRWISE {
+        let before = |index: usize, name: &str| entries[..index].iter().any(|(known, _)| known == name);
+        return entries
+            .iter()
+            .enumerate()
+            .find(|(index, (name, _))| before(*index, name))
+            .map(|(_, (name, _))| name.as_str());
+    }
+    let mut seen = HashSet::with_capacity(entries.len());
+    entries.iter().map(|(name, _)| name.as_str()).find(|name| !seen.insert(*name))
+}
+
+#[cfg(feature = "schemars")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for OrderedMap<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("OrderedMap_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<T>() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept_and_does_not_matter_for_equality() {
+        let map: OrderedMap<i64> = serde_json::from_str(r#"{"zeta":1,"alpha":2}"#).unwrap();
+        assert_eq!(serde_json::to_string(&map).unwrap(), r#"{"zeta":1,"alpha":2}"#);
+        assert_eq!(map, OrderedMap::from([("alpha", 2_i64), ("zeta", 1)]));
+        assert_ne!(map, OrderedMap::from([("alpha", 2_i64), ("zeta", 2)]));
+    }
+
+    #[test]
+    fn a_name_may_not_come_twice() {
+        let few = r#"{"a":1,"a":2}"#;
+        let many = format!("{{{},\"n3\":0}}", (0..40).map(|n| format!("\"n{n}\":1")).collect::<Vec<_>>().join(","));
+        for text in [few, many.as_str()] {
+            let fault = serde_json::from_str::<OrderedMap<i64>>(text).unwrap_err();
+            assert!(fault.to_string().contains("duplicate member"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn entries_come_and_go() {
+        let mut map = OrderedMap::new();
+        assert_eq!(map.insert("a", 1), None);
+        assert_eq!(map.insert("a", 2), Some(1));
+        assert!(map.contains("a"));
+        assert_eq!(map.remove("a"), Some(2));
+        assert!(map.is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! JSON objects, kept as text.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Error, Map, Value};
+
+use crate::RawJson;
+use crate::validated::raw_from_validated;
+
+/// One JSON object as the text it came in.
+///
+/// This is a [`RawJson`] that is known to be an object, for places where the protocol wants
+/// one: `params`, `result`, `arguments`, schemas. Equality is by text here, too.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawObject(RawJson);
+
+impl RawObject {
+    /// Serializes a value.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value has no form in JSON, or its form is not an object.
+    pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        RawJson::new(value)?.try_into()
+    }
+
+    /// Checks that a text is one JSON object and keeps it, without the whitespace around it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not JSON, or is JSON of another kind.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        RawJson::parse(text)?.try_into()
+    }
+
+    /// Returns the object without members.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::from_static("{}")
+    }
+
+    /// Wraps an object that is spelled out in the program.
+    pub(crate) fn from_static(text: &'static str) -> Self {
+        Self::from_checked(raw_from_validated(text).into())
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Returns the object as `serde_json` knows it.
+    #[must_use]
+    pub fn as_raw(&self) -> &RawValue {
+        self.0.as_raw()
+    }
+
+    /// Reads the text as a typed value, which may borrow from it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text does not have the shape of `T`, or nests deeper than the 127 levels
+    /// that `serde_json` follows.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
+        self.0.decode()
+    }
+
+    /// Wraps a raw value that is known to be an object.
+    pub(crate) fn from_checked(raw: RawJson) -> Self {
+        debug_assert!(raw.as_str().starts_with('{'), "checked to be an object");
+        Self(raw)
+    }
+
+    /// Gives up the knowledge that this is an object.
+    pub(crate) fn into_raw(self) -> RawJson {
+        self.0
+    }
+}
+
+impl TryFrom<RawJson> for RawObject {
+    type Error = Error;
+
+    /// Fails if the value is not an object.
+    fn try_from(raw: RawJson) -> Result<Self, Error> {
+        check(raw)
+    }
+}
+
+/// A raw value has no whitespace in front, so the first byte tells the kind.
+fn check<E: de::Error>(raw: RawJson) -> Result<RawObject, E> {
+    if raw.as_str().starts_with('{') {
+        Ok(RawObject(raw))
+    } else {
+        let found = crate::scan::kind(raw.as_str());
+        Err(E::custom(format_args!("expected an object, found {found}")))
+    }
+}
+
+impl From<Map<String, Value>> for RawObject {
+    fn from(map: Map<String, Value>) -> Self {
+        Self(Value::Object(map).into())
+    }
+}
+
+impl Default for RawObject {
+    /// Returns `{}`.
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl fmt::Display for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawObject({})", self.as_str())
+    }
+}
+
+impl Serialize for RawObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        check(RawJson::deserialize(deserializer)?)
+    }
+}
+
+#[cfg(feature = "schemars")]
+impl schemars::JsonSchema for RawObject {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RawObject".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "object" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_objects_get_in() {
+        for text in ["[]", "null", "1", "\"{}\"", "true"] {
+            assert!(RawObject::parse(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<RawObject>(text).is_err(), "{text}");
+        }
+        assert!(RawObject::new(&5).is_err());
+        assert_eq!(RawObject::parse(" {} ").unwrap(), RawObject::empty());
+    }
+
+    #[test]
+    fn the_error_says_what_was_found() {
+        let error = RawObject::new(&[1]).unwrap_err();
+        assert_eq!(error.to_string(), "expected an object, found an array");
+    }
+
+    #[test]
+    fn a_map_becomes_an_object() {
+        let mut map = Map::new();
+        map.insert("a".to_owned(), Value::from(1));
+        let object = RawObject::from(map);
+        assert_eq!(object.as_str(), r#"{"a":1}"#);
+        assert_eq!(RawJson::from(object).as_str(), r#"{"a":1}"#);
+    }
+}

@@ -1,0 +1,69 @@
+//! Reads resource contents, which are told apart by the member they have (RS-12).
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::object::object;
+use crate::{BlobResourceContents, Meta, ResourceContents, TextResourceContents};
+
+/// The members of both forms.
+struct Either {
+    uri: String,
+    text: Option<String>,
+    blob: Option<String>,
+    mime_type: Option<String>,
+    meta: Option<Meta>,
+}
+
+object!(Either {
+    "uri" => uri: required,
+    "text" => text: optional,
+    "blob" => blob: optional,
+    "mimeType" => mime_type: optional,
+    "_meta" => meta: optional,
+});
+
+impl<'de> Deserialize<'de> for ResourceContents {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Either { uri, text, blob, mime_type, meta } = Either::deserialize(deserializer)?;
+        match (text, blob) {
+            (Some(text), None) => Ok(Self::Text(TextResourceContents { uri, text, mime_type, meta })),
+            (None, Some(blob)) => Ok(Self::Blob(BlobResourceContents { uri, blob, mime_type, meta })),
+            (None, None) => Err(D::Error::custom("missing field `text` or `blob`")),
+            (Some(_), Some(_)) => Err(D::Error::custom("resource contents have `text` or `blob`, not both")),
+        }
+    }
+}
+
+impl From<TextResourceContents> for ResourceContents {
+    fn from(contents: TextResourceContents) -> Self {
+        Self::Text(contents)
+    }
+}
+
+impl From<BlobResourceContents> for ResourceContents {
+    fn from(contents: BlobResourceContents) -> Self {
+        Self::Blob(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_member_decides() {
+        for text in [r#"{"uri":"a:b","text":""}"#, r#"{"uri":"a:b","blob":"AA==","mimeType":"x/y"}"#] {
+            let contents: ResourceContents = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&contents).unwrap(), text);
+        }
+        for (text, says) in [
+            (r#"{"uri":"a:b"}"#, "missing field `text` or `blob`"),
+            (r#"{"uri":"a:b","text":"","blob":""}"#, "not both"),
+            (r#"{"text":""}"#, "missing field `uri`"),
+        ] {
+            let fault = serde_json::from_str::<ResourceContents>(text).unwrap_err().to_string();
+            assert!(fault.contains(says), "{fault}");
+        }
+    }
+}

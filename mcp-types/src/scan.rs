@@ -1,0 +1,470 @@
+//! A check of JSON text in one pass.
+//!
+//! The scanner accepts exactly the grammar of RFC 8259, and of that only what Rust strings can
+//! hold: escaped surrogates have to come in pairs. It allocates nothing and does not call
+//! itself, so neither memory nor stack depend on what a peer sends.
+
+mod number;
+mod string;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The deepest nesting that any limit can allow: the bits of [`Nesting`].
+pub(crate) const MAX_DEPTH: usize = WORDS * 64;
+
+const WORDS: usize = 16;
+
+/// Walks over a text from value to value.
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    nesting: Nesting,
+}
+
+/// Where the text broke a rule, and which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScanError {
+    pub(crate) at: usize,
+    pub(crate) problem: Problem,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Problem {
+    Expected(&'static str),
+    TooDeep { limit: usize },
+}
+
+impl<'a> Scanner<'a> {
+    /// Starts in front of a text; `limit` is the number of arrays and objects that may be open.
+    pub(crate) fn new(text: &'a str, limit: usize) -> Self {
+        Self { text, at: 0, nesting: Nesting::new(limit.min(MAX_DEPTH)) }
+    }
+
+    /// Returns where the next token begins, and its first byte.
+    pub(crate) fn peek(&mut self) -> (usize, Option<u8>) {
+        self.whitespace();
+        (self.at, self.byte())
+    }
+
+    /// Passes one value of any kind and returns its text.
+    pub(crate) fn value(&mut self) -> Result<&'a str, ScanError> {
+        self.whitespace();
+        let start = self.at;
+        let floor = self.nesting.depth;
+        loop {
+            match self.byte() {
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(b'{') => {
+                    if !self.open(Container::Object)? {
+                        self.member_name()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    if !self.open(Container::Array)? {
+                        continue;
+                    }
+                }
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                Some(b't') => self.literal("true")?,
+                Some(b'f') => self.literal("false")?,
+                Some(b'n') => self.literal("null")?,
+                _ => return Err(self.expected("a value")),
+            }
+            // The value is complete, and perhaps the containers around it are, too.
+            loop {
+                if self.nesting.depth == floor {
+                    return Ok(self.since(start));
+                }
+                if self.next()? {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Passes an object; `member` is called behind each name and has to pass the value.
+    ///
+    /// Calls may nest as deep as the source code does, not as deep as the text.
+    pub(crate) fn object<E: From<ScanError>>(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Name<'a>) -> Result<(), E>,
+    ) -> Result<&'a str, E> {
+        self.whitespace();
+        let start = self.at;
+        if self.byte() != Some(b'{') {
+            return Err(self.expected("an object").into());
+        }
+        if !self.open(Container::Object)? {
+            let mut name = self.member_name()?;
+            loop {
+                member(self, name)?;
+                self.whitespace();
+                match self.byte() {
+                    Some(b',') => {
+                        self.step();
+                        name = self.member_name()?;
+                    }
+                    Some(b'}') => break self.close(),
+                    _ => return Err(self.expected(Container::Object.next()).into()),
+                }
+            }
+        }
+        Ok(self.since(start))
+    }
+
+    /// Passes an array; `element` is called in front of each element and has to pass it.
+    pub(crate) fn array<E: From<ScanError>>(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<&'a str, E> {
+        self.whitespace();
+        let start = self.at;
+        if self.byte() != Some(b'[') {
+            return Err(self.expected("an array").into());
+        }
+        if !self.open(Container::Array)? {
+            loop {
+                element(self)?;
+                if !self.next()? {
+                    break;
+                }
+            }
+        }
+        Ok(self.since(start))
+    }
+
+    /// Checks that nothing but whitespace is left.
+    pub(crate) fn finish(mut self) -> Result<(), ScanError> {
+        self.whitespace();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.expected("the end of the text")) }
+    }
+
+    /// Enters a container; an empty one is left at once, which the result tells.
+    fn open(&mut self, container: Container) -> Result<bool, ScanError> {
+        if !self.nesting.push(container) {
+            let limit = self.nesting.limit;
+            return Err(self.error(Problem::TooDeep { limit }));
+        }
+        self.step();
+        self.whitespace();
+        let empty = self.byte() == Some(container.end());
+        if empty {
+            self.close();
+        }
+        Ok(empty)
+    }
+
+    fn close(&mut self) {
+        self.nesting.pop();
+        self.step();
+    }
+
+    /// Passes what stands between the values of a container, up to the next value.
+    ///
+    /// Returns `false` if there was none and the container is left.
+    fn next(&mut self) -> Result<bool, ScanError> {
+        self.whitespace();
+        let container = self.nesting.top();
+        match self.byte() {
+            Some(b',') => {
+                self.step();
+                match container {
+                    Container::Object => {
+                        self.member_name()?;
+                    }
+                    Container::Array => self.whitespace(),
+                }
+                Ok(true)
+            }
+            Some(byte) if byte == container.end() => {
+                self.close();
+                Ok(false)
+            }
+            _ => Err(self.expected(container.next())),
+        }
+    }
+
+    /// Passes the name of a member, the colon, and the whitespace around both.
+    fn member_name(&mut self) -> Result<Name<'a>, ScanError> {
+        self.whitespace();
+        let start = self.at;
+        if self.byte() != Some(b'"') {
+            return Err(self.expected("the name of a member"));
+        }
+        let escaped = self.string()?;
+        let quoted = self.since(start);
+        self.whitespace();
+        if self.byte() != Some(b':') {
+            return Err(self.expected("`:`"));
+        }
+        self.step();
+        self.whitespace();
+        Ok(Name { start, quoted, escaped })
+    }
+
+    fn literal(&mut self, literal: &'static str) -> Result<(), ScanError> {
+        let found = self.text.as_bytes().get(self.at..self.at + literal.len());
+        if found != Some(literal.as_bytes()) {
+            return Err(self.expected(literal));
+        }
+        self.at += literal.len();
+        Ok(())
+    }
+
+    fn whitespace(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
+            self.step();
+        }
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn step(&mut self) {
+        self.at += 1;
+    }
+
+    /// Tokens begin and end with ASCII, so both ends are boundaries of characters.
+    fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
+    }
+
+    fn expected(&self, what: &'static str) -> ScanError {
+        self.error(Problem::Expected(what))
+    }
+
+    fn error(&self, problem: Problem) -> ScanError {
+        ScanError { at: self.at, problem }
+    }
+}
+
+/// The name of a member as it stands in the text.
+#[derive(Clone, Copy)]
+pub(crate) struct Name<'a> {
+    /// Where the opening quotation mark stands in the text.
+    start: usize,
+    quoted: &'a str,
+    escaped: bool,
+}
+
+impl<'a> Name<'a> {
+    /// Returns the name that the text stands for.
+    pub(crate) fn unescape(self) -> Cow<'a, str> {
+        unescape(self.quoted, self.escaped)
+    }
+
+    /// Returns where the name stands in the text, without the quotation marks.
+    pub(crate) fn span(self) -> Range<usize> {
+        self.start + 1..self.start + self.quoted.len() - 1
+    }
+}
+
+/// Returns what a scanned string stands for; `quoted` includes the quotation marks.
+pub(crate) fn unquote(quoted: &str) -> Cow<'_, str> {
+    unescape(quoted, quoted.contains('\\'))
+}
+
+fn unescape(quoted: &str, escaped: bool) -> Cow<'_, str> {
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted);
+    if escaped { serde_json::from_str(quoted).map_or(Cow::Borrowed(inner), Cow::Owned) } else { Cow::Borrowed(inner) }
+}
+
+/// Names the kind of a scanned value, with an article.
+pub(crate) fn kind(value: &str) -> &'static str {
+    match value.as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Object,
+    Array,
+}
+
+impl Container {
+    fn end(self) -> u8 {
+        match self {
+            Self::Object => b'}',
+            Self::Array => b']',
+        }
+    }
+
+    fn next(self) -> &'static str {
+        match self {
+            Self::Object => "`,` or `}`",
+            Self::Array => "`,` or `]`",
+        }
+    }
+}
+
+/// The open containers, one bit each: set for an object, clear for an array.
+struct Nesting {
+    objects: [u64; WORDS],
+    depth: usize,
+    limit: usize,
+}
+
+impl Nesting {
+    fn new(limit: usize) -> Self {
+        Self { objects: [0; WORDS], depth: 0, limit }
+    }
+
+    /// Returns `false` at the limit.
+    fn push(&mut self, container: Container) -> bool {
+        if self.depth >= self.limit {
+            return false;
+        }
+        // The limit is at most `MAX_DEPTH`, so there is a word for every depth below it.
+        let word = &mut self.objects[self.depth / 64];
+        let bit = 1 << (self.depth % 64);
+        match container {
+            Container::Object => *word |= bit,
+            Container::Array => *word &= !bit,
+        }
+        self.depth += 1;
+        true
+    }
+
+    fn pop(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    fn top(&self) -> Container {
+        let index = self.depth.saturating_sub(1);
+        if self.objects[index / 64] >> (index % 64) & 1 == 1 { Container::Object } else { Container::Array }
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn check(text: &str, limit: usize) -> Result<&str, ScanError> {
+    let mut scanner = Scanner::new(text, limit);
+    let value = scanner.value()?;
+    scanner.finish()?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn expected(text: &str) -> (usize, &'static str) {
+        let error = check(text, 8).unwrap_err();
+        match error.problem {
+            Problem::Expected(what) => (error.at, what),
+            Problem::TooDeep { .. } => panic!("{text} is not that deep"),
+        }
+    }
+
+    #[test]
+    fn values_of_all_kinds_pass() {
+        for text in [
+            "null",
+            "true",
+            "false",
+            "0",
+            "-1.5e+3",
+            r#""a\"b""#,
+            "[]",
+            "{}",
+            "[1, [2], {}]",
+            r#"{"a": {"b": [null]}, "c": ""}"#,
+        ] {
+            assert_eq!(check(text, 8), Ok(text));
+            assert_eq!(check(&format!(" \t\r\n{text}\n"), 8), Ok(text));
+        }
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        assert_eq!(expected(""), (0, "a value"));
+        assert_eq!(expected("{\"a\" 1}"), (5, "`:`"));
+        assert_eq!(expected("{\"a\":1 \"b\"}"), (7, "`,` or `}`"));
+        assert_eq!(expected("{\"a\":1]"), (6, "`,` or `}`"));
+        assert_eq!(expected("[1}"), (2, "`,` or `]`"));
+        assert_eq!(expected("[1,]"), (3, "a value"));
+        assert_eq!(expected("{\"a\":1,}"), (7, "the name of a member"));
+        assert_eq!(expected("{a:1}"), (1, "the name of a member"));
+        assert_eq!(expected("nul"), (0, "null"));
+        assert_eq!(expected("1 2"), (2, "the end of the text"));
+        assert_eq!(expected("\u{a0}1"), (0, "a value"));
+    }
+
+    #[test]
+    fn depth_is_counted_not_felt() {
+        let deep = |open: &str, close: &str, depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            assert!(check(&deep(open, close, 8), 8).is_ok());
+            let error = check(&deep(open, close, 9), 8).unwrap_err();
+            assert_eq!(error.problem, Problem::TooDeep { limit: 8 });
+            assert!(check(&deep(open, close, MAX_DEPTH), usize::MAX).is_ok());
+            let error = check(&deep(open, close, 1_000_000), usize::MAX).unwrap_err();
+            assert_eq!(error.problem, Problem::TooDeep { limit: MAX_DEPTH });
+        }
+        // A bit of a container that was left must not leak into its successor.
+        assert!(check(r#"[{"a":[1]},[{"b":2},3]]"#, 8).is_ok());
+    }
+
+    #[test]
+    fn names_match_after_unescaping() {
+        let mut names = Vec::new();
+        Scanner::new(r#"{"\u006eame" : 1, "x":{}}"#, 8)
+            .object(|scanner, name| {
+                names.push(name.unescape().into_owned());
+                scanner.value().map(drop)
+            })
+            .unwrap();
+        assert_eq!(names, ["name", "x"]);
+    }
+
+    /// Alters texts at random and compares the verdict with that of `serde_json`.
+    #[test]
+    fn the_verdict_agrees_with_serde_json() {
+        let seeds = [
+            r#"{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"a":[1,-2.5e3,true]}}"#,
+            r#"[{"a":"\ud83d\ude00 \n\\"},null,0,[],{"b":{}} , "ä€"]"#,
+            "[-0.0,1E5,10,\"long enough to reach the wide loop of the string scanner\"]",
+        ];
+        let alphabet = b"{}[]\",:\\ud8dc0019eE+-.tfn \n\x01a";
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) as usize % bound
+        };
+        for round in 0..30_000 {
+            let mut bytes = seeds[round % seeds.len()].as_bytes().to_vec();
+            for _ in 0..=random(3) {
+                let at = random(bytes.len());
+                match random(3) {
+                    0 => bytes[at] = alphabet[random(alphabet.len())],
+                    1 => bytes.insert(at, alphabet[random(alphabet.len())]),
+                    _ => drop(bytes.remove(at)),
+                }
+            }
+            let Ok(text) = String::from_utf8(bytes) else {
+                continue;
+            };
+            let ours = check(&text, 100).is_ok();
+            if ours {
+                assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "{text}");
+            } else {
+                assert!(serde_json::from_str::<Value>(&text).is_err(), "{text}");
+            }
+        }
+    }
+}

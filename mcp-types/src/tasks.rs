@@ -1,0 +1,141 @@
+//! The tasks extension, `io.modelcontextprotocol/tasks`: requests that are answered later.
+//!
+//! A server may answer `tools/call` of a client that declared the extension with a [`CreateTaskResult`]; the client then
+//! polls `tasks/get`, answers questions with `tasks/update` and may ask for an end with `tasks/cancel`. Valid since
+//! 2026-07-28. The experimental tasks of 2025-11-25 look alike but differ on the wire: they are in
+//! [`core_tasks`](crate::core_tasks).
+
+pub use crate::core_tasks::TaskStatus;
+pub use crate::generated::tasks::*;
+use crate::{EmptyResult, RawJson, ResultType, SubscriptionFilter};
+
+/// The extension's identifier, under which both sides declare it.
+pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Result of `tasks/update`: the answers arrived, and may take effect later (TK-24).
+pub type UpdateTaskResult = EmptyResult;
+
+/// Result of `tasks/cancel`: the wish arrived; the task may still end otherwise (TK-26).
+pub type CancelTaskResult = EmptyResult;
+
+/// The member of [`SubscriptionFilter`] that names the tasks to listen to (L-17).
+const TASK_IDS: &str = "taskIds";
+
+/// Copies the members that all shapes of a task share.
+macro_rules! task_members {
+    ($shape:ident { $task:ident, $($member:ident: $value:expr),* $(,)? }) => {
+        $shape {
+            task_id: $task.task_id,
+            status: $task.status,
+            status_message: $task.status_message,
+            created_at: $task.created_at,
+            last_updated_at: $task.last_updated_at,
+            ttl_ms: $task.ttl_ms,
+            poll_interval_ms: $task.poll_interval_ms,
+            $($member: $value,)*
+        }
+    };
+}
+
+impl From<Task> for CreateTaskResult {
+    /// Announces a new task (TK-9).
+    fn from(task: Task) -> Self {
+        let extra = crate::JsonObject::new();
+        task_members!(CreateTaskResult { task, result_type: Some(ResultType::TASK), meta: None, extra: extra })
+    }
+}
+
+impl From<Task> for DetailedTask {
+    fn from(task: Task) -> Self {
+        task_members!(DetailedTask { task, input_requests: None, result: None, error: None })
+    }
+}
+
+impl From<DetailedTask> for GetTaskResult {
+    fn from(task: DetailedTask) -> Self {
+        task_members!(GetTaskResult {
+            task,
+            result_type: None,
+            input_requests: task.input_requests,
+            result: task.result,
+            error: task.error,
+            meta: None,
+            extra: crate::JsonObject::new(),
+        })
+    }
+}
+
+impl From<DetailedTask> for TaskNotificationParams {
+    fn from(task: DetailedTask) -> Self {
+        task_members!(TaskNotificationParams {
+            task,
+            input_requests: task.input_requests,
+            result: task.result,
+            error: task.error,
+            meta: None,
+            extra: crate::JsonObject::new(),
+        })
+    }
+}
+
+impl SubscriptionFilter {
+    /// The tasks that the filter asks for, if it names any (extension `io.modelcontextprotocol/tasks`).
+    ///
+    /// # Errors
+    ///
+    /// Fails if `taskIds` is there but not a list of strings.
+    pub fn task_ids(&self) -> Result<Option<Vec<String>>, serde_json::Error> {
+        self.extra.get(TASK_IDS).map(RawJson::decode).transpose()
+    }
+
+    /// Asks for changes of these tasks (extension `io.modelcontextprotocol/tasks`).
+    #[must_use]
+    pub fn with_task_ids(mut self, task_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let task_ids: Vec<String> = task_ids.into_iter().map(Into::into).collect();
+        self.extra.insert(TASK_IDS, RawJson::from(serde_json::Value::from(task_ids)));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorObject;
+
+    fn task(status: TaskStatus) -> Task {
+        Task::new("t", status, "2026-08-01T00:00:00Z", "2026-08-01T00:00:00Z", None)
+    }
+
+    /// TK-10, TK-11: flat, `ttlMs` always there, no old names.
+    #[test]
+    fn a_created_task_is_flat() {
+        let result = CreateTaskResult::from(task(TaskStatus::Working).poll_interval_ms(500));
+        let text = serde_json::to_string(&result).unwrap();
+        assert_eq!(
+            text,
+            r#"{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-08-01T00:00:00Z","lastUpdatedAt":"2026-08-01T00:00:00Z","pollIntervalMs":500,"ttlMs":null}"#
+        );
+        assert_eq!(serde_json::from_str::<CreateTaskResult>(&text).unwrap(), result);
+    }
+
+    /// TK-14, TK-15: the result of the request comes as it is.
+    #[test]
+    fn details_follow_the_status() {
+        let failed = DetailedTask::from(task(TaskStatus::Failed)).error(ErrorObject::internal_error("it broke"));
+        let text = serde_json::to_string(&GetTaskResult::from(failed)).unwrap();
+        assert!(text.contains(r#""error":{"code":-32603,"message":"it broke"}"#), "{text}");
+        let text = text.replace(r#""error":{"code":-32603,"message":"it broke"}"#, r#""result":{"z":1.50,"a":2}"#);
+        let result: GetTaskResult = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&result).unwrap(), text);
+    }
+
+    /// L-17
+    #[test]
+    fn a_filter_may_name_tasks() {
+        let filter = SubscriptionFilter::default().tools_list_changed(true).with_task_ids(["a", "b"]);
+        let text = serde_json::to_string(&filter).unwrap();
+        assert_eq!(text, r#"{"toolsListChanged":true,"taskIds":["a","b"]}"#);
+        let filter: SubscriptionFilter = serde_json::from_str(&text).unwrap();
+        assert_eq!(filter.task_ids().unwrap(), Some(vec!["a".to_owned(), "b".to_owned()]));
+    }
+}

@@ -1,0 +1,136 @@
+//! JSON as a tree, without surprises.
+//!
+//! `serde_json::Value` gives a meaning to objects with certain names, by which it takes raw values and long numbers
+//! over from itself. A peer that knows the names could make text inside a string count as JSON, unseen by the scanner
+//! and its limits. Trees that are read here have no such names.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Reads a [`Value`] in which an object is an object.
+pub(crate) struct Tree(pub(crate) Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor).map(Self)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Tree(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((name, Tree(value))) = members.next_entry::<String, Tree>()? {
+            object.insert(name, value);
+        }
+        // With its feature `arbitrary_precision`, `serde_json` spells every number as an object of this one name.
+        if object.len() == 1
+            && let Some(digits) = object.get(NUMBER).and_then(Value::as_str)
+            && numbers_are_objects()
+            && let Ok(number) = digits.parse::<Number>()
+        {
+            return Ok(number.into());
+        }
+        Ok(object.into())
+    }
+}
+
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// Whether `serde_json` spells numbers as objects.
+fn numbers_are_objects() -> bool {
+    struct Probe;
+
+    impl<'de> Visitor<'de> for Probe {
+        type Value = bool;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number")
+        }
+
+        fn visit_u64<E: Error>(self, _: u64) -> Result<bool, E> {
+            Ok(false)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<bool, A::Error> {
+            Ok(true)
+        }
+    }
+
+    serde_json::Deserializer::from_str("1").deserialize_any(Probe).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_value_is_read() {
+        let text = r#"{"a":[null,true,-1,18446744073709551615,0.5,"x",{}],"b":{"c":[]}}"#;
+        let Tree(value) = serde_json::from_str(text).unwrap();
+        assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn no_name_is_special() {
+        for name in [crate::validated::raw_value_name().unwrap(), NUMBER] {
+            let text = format!(r#"{{"{name}":"1"}}"#);
+            let Tree(value) = serde_json::from_str(&text).unwrap();
+            assert_eq!(value.to_string(), text);
+        }
+    }
+}

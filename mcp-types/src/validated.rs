@@ -1,0 +1,152 @@
+//! Raw values from text that was checked before.
+//!
+//! `serde_json` offers no safe constructor of a [`RawValue`] that skips its own scan. It does
+//! accept one from any deserializer that follows its protocol, though: the raw value asks for a
+//! newtype struct of a certain name and wants a map in return, with that name as the only key
+//! and the text as the value. The deserializers here echo the name they are asked for, so they
+//! need not know it.
+
+use serde::de::value::{BorrowedStrDeserializer, Error as PlainError};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
+
+/// Views text as a raw value without reading it again.
+///
+/// The text must be exactly one JSON value without whitespace around it.
+pub(crate) fn raw_from_validated(text: &str) -> &RawValue {
+    // Should the protocol of `serde_json` change, a second scan costs time but nothing else.
+    unscanned(text).or_else(|| serde_json::from_str(text).ok()).expect("the scanner accepts nothing but JSON")
+}
+
+/// The fast path alone.
+fn unscanned(text: &str) -> Option<&RawValue> {
+    <&RawValue>::deserialize(Validated(text)).ok()
+}
+
+/// Finds out by which name `serde_json` asks for a raw value.
+///
+/// A deserializer that knows the name can tell a raw value from other newtypes. `None` means
+/// that raw values are asked for in some other way, and have to be read like everything else.
+pub(crate) fn raw_value_name() -> Option<&'static str> {
+    match <&RawValue>::deserialize(NameFinder) {
+        Ok(_) => None,
+        Err(Found(name)) => name,
+    }
+}
+
+/// Answers a request for a raw value with a text that is valid JSON.
+pub(crate) fn visit_raw<'de, V, D>(name: &'static str, text: D, visitor: V) -> Result<V::Value, D::Error>
+where
+    V: Visitor<'de>,
+    D: Deserializer<'de>,
+{
+    visitor.visit_map(Echo { name, text: Some(text) })
+}
+
+/// Deserializes raw values only.
+struct Validated<'de>(&'de str);
+
+impl<'de> Deserializer<'de> for Validated<'de> {
+    type Error = PlainError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, PlainError> {
+        Err(de::Error::custom("validated text yields raw values only"))
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, PlainError> {
+        visit_raw(name, BorrowedStrDeserializer::new(self.0), visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// The one entry of the map that stands for a raw value.
+struct Echo<D> {
+    name: &'static str,
+    text: Option<D>,
+}
+
+impl<'de, D: Deserializer<'de>> MapAccess<'de> for Echo<D> {
+    type Error = D::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, D::Error> {
+        if self.text.is_none() {
+            return Ok(None);
+        }
+        seed.deserialize(BorrowedStrDeserializer::new(self.name)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, D::Error> {
+        match self.text.take() {
+            Some(text) => seed.deserialize(text),
+            None => Err(de::Error::custom("a raw value has one text")),
+        }
+    }
+}
+
+/// Fails with the name it was asked for.
+struct NameFinder;
+
+#[derive(Debug)]
+struct Found(Option<&'static str>);
+
+impl<'de> Deserializer<'de> for NameFinder {
+    type Error = Found;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Found> {
+        Err(Found(None))
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, _: V) -> Result<V::Value, Found> {
+        Err(Found(Some(name)))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no value was expected")
+    }
+}
+
+impl std::error::Error for Found {}
+
+impl de::Error for Found {
+    fn custom<T: std::fmt::Display>(_: T) -> Self {
+        Self(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_path_follows_the_protocol_of_the_current_serde_json() {
+        assert_eq!(unscanned("{\"a\": 1}").unwrap().get(), "{\"a\": 1}");
+        assert!(raw_value_name().is_some());
+    }
+
+    #[test]
+    fn the_fast_path_copies_nothing() {
+        let text = String::from("[1, 2]");
+        assert!(std::ptr::eq(raw_from_validated(&text).get(), text.as_str()));
+    }
+
+    #[test]
+    fn nothing_but_raw_values_comes_out() {
+        assert!(u8::deserialize(Validated("1")).is_err());
+    }
+}
