@@ -1,0 +1,29 @@
+//! What keeps the workspace honest.
+//!
+//! Test support lives here, tests in `tests/`: [`registry`](REGISTRY) reaches every generated type by
+//! its name, [`Sampler`] makes up values of any type in any revision from the model of facts, and
+//! [`fuzz`] holds the bodies of the fuzz targets.
+
+#![forbid(unsafe_code)]
+
+mod codec;
+pub mod fuzz;
+mod model;
+mod registry;
+mod sampler;
+
+pub use codec::{Codec, Described, Generated};
+pub use model::{Facts, Model};
+pub use registry::REGISTRY;
+pub use sampler::{Random, Sampler, Scope};
+
+/// The codec of a generated type, by its name in the official schemas.
+#[must_use]
+pub fn codec(name: &str) -> Option<&'static Codec> {
+    REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, codec)| codec)
+}
+
+/// The examples of the README compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
