@@ -1,5 +1,6 @@
 //! The workspace's own tools.
 
+mod bench;
 mod codegen;
 mod import;
 mod model;
@@ -19,7 +20,8 @@ usage: cargo xtask <command>
   import DIR --check     fail if model.json does not match them
   import DIR --diff A B  show what changed from revision A to revision B
   codegen                write mcp-types/src/generated from model.json and docs.toml
-  codegen --check        fail if the generated files are not up to date";
+  codegen --check        fail if the generated files are not up to date
+  bench types            compare mcp-types with its peers, in time and allocations";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["import", dir, "--diff", old, new] => import::diff(Path::new(dir), old, new),
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),
+        ["bench", "types"] => bench::types(),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
