@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{Error, SeqAccess, Unexpected, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::closed_set::UnknownValue;
@@ -217,6 +217,14 @@ impl<'de> Deserialize<'de> for ElicitValue {
 
             fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<ElicitValue, A::Error> {
                 Vec::deserialize(SeqAccessDeserializer::new(items)).map(ElicitValue::Strings)
+            }
+
+            /// Numbers arrive as maps where some other crate of the build enables the feature
+            /// `arbitrary_precision` of `serde_json`.
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<ElicitValue, A::Error> {
+                Number::deserialize(MapAccessDeserializer::new(members))
+                    .map(ElicitValue::Number)
+                    .map_err(|_| A::Error::invalid_type(Unexpected::Map, &self))
             }
         }
 

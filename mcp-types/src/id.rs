@@ -97,10 +97,84 @@ impl<'de> Visitor<'de> for IdVisitor {
     }
 }
 
-#[cfg(feature = "schemars")]
-pub(crate) fn json_schema() -> schemars::Schema {
-    schemars::json_schema!({ "type": ["string", "integer"] })
+/// Declares a type around an [`Id`].
+macro_rules! id_type {
+    ($(#[$meta:meta])* pub struct $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name($crate::id::Id);
+
+        impl $name {
+            /// Returns the number, if it is one.
+            #[must_use]
+            pub fn as_i64(&self) -> Option<i64> {
+                self.0.as_i64()
+            }
+
+            /// Returns the text, if it is one.
+            #[must_use]
+            pub fn as_str(&self) -> Option<&str> {
+                self.0.as_str()
+            }
+        }
+
+        impl From<i32> for $name {
+            fn from(number: i32) -> Self {
+                Self($crate::id::Id::Number(number.into()))
+            }
+        }
+
+        impl From<u32> for $name {
+            fn from(number: u32) -> Self {
+                Self($crate::id::Id::Number(number.into()))
+            }
+        }
+
+        impl From<i64> for $name {
+            fn from(number: i64) -> Self {
+                Self($crate::id::Id::Number(number))
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self($crate::id::Id::Text(text.into()))
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self($crate::id::Id::Text(text.into()))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({self})", stringify!($name))
+            }
+        }
+
+        #[cfg(feature = "schemars")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": ["string", "integer"] })
+            }
+        }
+    };
 }
+
+pub(crate) use id_type;
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +191,15 @@ mod tests {
         assert_ne!(read("1"), read("\"1\""));
         assert_eq!(Id::Number(1).to_string(), "1");
         assert_eq!(Id::Text("1".into()).to_string(), "\"1\"");
+    }
+
+    #[test]
+    fn a_number_is_not_its_text() {
+        let (number, text) = (crate::RequestId::from(1), crate::RequestId::from("1"));
+        assert_ne!(number, text);
+        assert_eq!((number.as_i64(), number.as_str()), (Some(1), None));
+        assert_eq!((text.as_i64(), text.as_str()), (None, Some("1")));
+        assert_eq!(format!("{number} {text} {text:?}"), "1 \"1\" RequestId(\"1\")");
     }
 
     #[test]

@@ -77,10 +77,10 @@ impl<'de> Visitor<'de> for TreeVisitor {
         while let Some((name, Tree(value))) = members.next_entry::<String, Tree>()? {
             object.insert(name, value);
         }
-        // With its feature `arbitrary_precision`, `serde_json` spells every number as an object of this one name.
+        // With its feature `arbitrary_precision`, `serde_json` spells fractions as objects of this one name.
         if object.len() == 1
             && let Some(digits) = object.get(NUMBER).and_then(Value::as_str)
-            && numbers_are_objects()
+            && fractions_are_objects()
             && let Ok(number) = digits.parse::<Number>()
         {
             return Ok(number.into());
@@ -91,8 +91,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
 
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Whether `serde_json` spells numbers as objects.
-fn numbers_are_objects() -> bool {
+/// Whether `serde_json` spells fractions as objects.
+fn fractions_are_objects() -> bool {
     struct Probe;
 
     impl<'de> Visitor<'de> for Probe {
@@ -102,7 +102,7 @@ fn numbers_are_objects() -> bool {
             f.write_str("a number")
         }
 
-        fn visit_u64<E: Error>(self, _: u64) -> Result<bool, E> {
+        fn visit_f64<E: Error>(self, _: f64) -> Result<bool, E> {
             Ok(false)
         }
 
@@ -111,7 +111,7 @@ fn numbers_are_objects() -> bool {
         }
     }
 
-    serde_json::Deserializer::from_str("1").deserialize_any(Probe).unwrap_or(true)
+    serde_json::Deserializer::from_str("0.5").deserialize_any(Probe).unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn no_name_is_special() {
         for name in [crate::validated::raw_value_name().unwrap(), NUMBER] {
-            let text = format!(r#"{{"{name}":"1"}}"#);
+            let text = format!(r#"{{"{name}":"[1]"}}"#);
             let Tree(value) = serde_json::from_str(&text).unwrap();
             assert_eq!(value.to_string(), text);
         }
