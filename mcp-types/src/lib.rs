@@ -99,6 +99,7 @@ mod raw_object;
 mod request_id;
 mod resource_contents;
 mod restrict;
+mod result_body;
 mod result_type;
 mod scan;
 mod setters;
@@ -128,6 +129,7 @@ pub use raw::RawJson;
 pub use raw_object::RawObject;
 pub use request_id::RequestId;
 pub use restrict::{Restrict, Restriction, restrict_to};
+pub use result_body::{CacheHints, ResultBody};
 pub use result_type::ResultType;
 pub use version::{Era, ProtocolVersion, Revision, UnknownRevision};
 

@@ -5,7 +5,7 @@
 //! 2026-07-28. The experimental tasks of 2025-11-25 look alike but differ on the wire: they are in
 //! [`core_tasks`](crate::core_tasks).
 
-pub use crate::core_tasks::TaskStatus;
+pub use crate::TaskStatus;
 pub use crate::generated::tasks::*;
 use crate::{EmptyResult, RawJson, ResultType, SubscriptionFilter};
 

@@ -121,7 +121,7 @@ pub const REGISTRY: &[(&str, Codec)] = &[
     ("SubscriptionsListenResult", Codec::of::<SubscriptionsListenResult>()),
     ("Task", Codec::of::<core_tasks::Task>()),
     ("TaskMetadata", Codec::of::<TaskMetadata>()),
-    ("TaskStatus", Codec::uniform::<core_tasks::TaskStatus>()),
+    ("TaskStatus", Codec::uniform::<TaskStatus>()),
     ("TaskStatusNotificationParams", Codec::of::<core_tasks::TaskStatusNotificationParams>()),
     ("TaskSupport", Codec::uniform::<TaskSupport>()),
     ("TextContent", Codec::of::<ContentBlock>()),

@@ -11,7 +11,7 @@ use crate::open_set::open_set;
 use crate::setters::setters;
 use crate::{
     ClientCapabilities, Implementation, JsonObject, LoggingLevel, Number, ProgressToken, ProtocolVersion, RequestId,
-    Restrict, Restriction, ResultType,
+    Restrict, Restriction, ResultBody, ResultType,
 };
 
 open_set! {
@@ -295,6 +295,15 @@ impl Restrict for EmptyResult {
     fn restrict(&mut self, restriction: &mut Restriction) {
         restriction.member(&mut self.result_type, "EmptyResult.resultType", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for EmptyResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }
 

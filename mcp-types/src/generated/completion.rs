@@ -9,7 +9,7 @@ use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
 use crate::tagged::tagged_union;
-use crate::{JsonObject, OrderedMap, RequestMeta, Restrict, Restriction, ResultMeta, ResultType};
+use crate::{JsonObject, OrderedMap, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, ResultType};
 
 /// Suggestions for the value of an argument.
 ///
@@ -301,5 +301,14 @@ impl Restrict for CompleteResult {
     fn restrict(&mut self, restriction: &mut Restriction) {
         restriction.member(&mut self.result_type, "CompleteResult.resultType", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for CompleteResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }

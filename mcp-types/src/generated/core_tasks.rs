@@ -7,11 +7,10 @@
 use serde::Serialize;
 
 use crate::Revision::V2025_11_25;
-use crate::closed_set::closed_set;
 use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
-use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultMeta};
+use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, TaskStatus};
 
 /// The state of a task: a request that is answered later.
 ///
@@ -79,26 +78,6 @@ object!(Task {
 
 impl Restrict for Task {
     fn restrict(&mut self, _: &mut Restriction) {}
-}
-
-closed_set! {
-    /// The state of a task.
-    ///
-    /// The states `completed`, `failed` and `cancelled` are final.
-    ///
-    /// Only in 2025-11-25.
-    pub enum TaskStatus {
-        /// It is being worked on; every task starts like this.
-        Working = "working",
-        /// It waits for input of the requester, who calls `tasks/result` to receive the questions.
-        InputRequired = "input_required",
-        /// It succeeded, and the result is there.
-        Completed = "completed",
-        /// It failed: with a JSON-RPC error, or with a tool result that has `isError` set.
-        Failed = "failed",
-        /// It was cancelled before it was done.
-        Cancelled = "cancelled",
-    }
 }
 
 /// Parameters of `tasks/cancel`.
@@ -221,6 +200,12 @@ impl Restrict for CancelTaskResult {
     }
 }
 
+impl ResultBody for CancelTaskResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+}
+
 /// First answer to a request that runs as a task.
 ///
 /// The real result is fetched with `tasks/result`.
@@ -259,6 +244,12 @@ impl Restrict for CreateTaskResult {
     fn restrict(&mut self, restriction: &mut Restriction) {
         restriction.whole("core_tasks::CreateTaskResult", Revisions::only(V2025_11_25));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for CreateTaskResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }
 
@@ -330,6 +321,12 @@ impl Restrict for GetTaskPayloadResult {
     fn restrict(&mut self, restriction: &mut Restriction) {
         restriction.whole("core_tasks::GetTaskPayloadResult", Revisions::only(V2025_11_25));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for GetTaskPayloadResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }
 
@@ -451,6 +448,12 @@ impl Restrict for GetTaskResult {
     }
 }
 
+impl ResultBody for GetTaskResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+}
+
 /// Result of `tasks/list`: one page of tasks.
 ///
 /// Only in 2025-11-25.
@@ -494,6 +497,12 @@ impl Restrict for ListTasksResult {
     fn restrict(&mut self, restriction: &mut Restriction) {
         restriction.whole("core_tasks::ListTasksResult", Revisions::only(V2025_11_25));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ListTasksResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }
 

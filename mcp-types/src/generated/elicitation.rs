@@ -13,7 +13,7 @@ use crate::open_set::open_set;
 use crate::setters::setters;
 use crate::{
     ElicitValue, JsonObject, NotificationMeta, OrderedMap, RequestMeta, RequestedSchema, Restrict, Restriction,
-    ResultMeta, TaskMetadata,
+    ResultBody, ResultMeta, TaskMetadata,
 };
 
 closed_set! {
@@ -308,6 +308,12 @@ impl Restrict for ElicitResult {
         restriction.no_lists(&mut self.content, "ElicitResult.content", Revisions::only(V2025_06_18));
         restriction.member(&mut self.meta, "ElicitResult._meta", Revisions::between(V2025_06_18, V2025_11_25));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ElicitResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::setters::setters;
 use crate::tagged::tagged_union;
 use crate::{
     CreateMessageRequest, ElicitRequest, JsonObject, ListRootsRequest, OrderedMap, RawObject, Restrict, Restriction,
-    ResultMeta, ResultType,
+    ResultBody, ResultMeta, ResultType,
 };
 
 /// Questions to the client, under keys of the server's choice that the answers repeat.
@@ -137,5 +137,14 @@ impl Restrict for InputRequiredResult {
         restriction.whole("InputRequiredResult", Revisions::since(V2026_07_28));
         self.input_requests.restrict(restriction);
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for InputRequiredResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }

@@ -10,8 +10,8 @@ use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
 use crate::{
-    CacheScope, ClientCapabilities, Implementation, JsonObject, ProtocolVersion, RequestMeta, Restrict, Restriction,
-    ResultMeta, ResultType, ServerCapabilities,
+    CacheHints, CacheScope, ClientCapabilities, Implementation, JsonObject, ProtocolVersion, RequestMeta, Restrict,
+    Restriction, ResultBody, ResultMeta, ResultType, ServerCapabilities,
 };
 
 /// Result of `server/discover`: what the server speaks and supports.
@@ -103,6 +103,18 @@ impl Restrict for DiscoverResult {
         restriction.whole("DiscoverResult", Revisions::since(V2026_07_28));
         self.capabilities.restrict(restriction);
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for DiscoverResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
     }
 }
 
@@ -230,5 +242,11 @@ impl Restrict for InitializeResult {
         self.capabilities.restrict(restriction);
         self.server_info.restrict(restriction);
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for InitializeResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }

@@ -9,8 +9,8 @@ use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
 use crate::{
-    CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, OrderedMap, RequestMeta, Restrict, Restriction,
-    ResultMeta, ResultType, Role,
+    CacheHints, CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, OrderedMap, RequestMeta, Restrict,
+    Restriction, ResultBody, ResultMeta, ResultType, Role,
 };
 
 /// A prompt that a server offers to people, fixed or with arguments to fill in.
@@ -301,6 +301,15 @@ impl Restrict for GetPromptResult {
     }
 }
 
+impl ResultBody for GetPromptResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+}
+
 /// Result of `prompts/list`: one page of prompts.
 ///
 /// Since 2024-11-05.
@@ -389,5 +398,17 @@ impl Restrict for ListPromptsResult {
         restriction.member(&mut self.ttl_ms, "ListPromptsResult.ttlMs", Revisions::since(V2026_07_28));
         restriction.member(&mut self.cache_scope, "ListPromptsResult.cacheScope", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ListPromptsResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
     }
 }

@@ -8,7 +8,10 @@ use crate::Revision::{V2025_06_18, V2026_07_28};
 use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
-use crate::{CacheScope, InputResponses, JsonObject, Meta, RequestMeta, Restrict, Restriction, ResultMeta, ResultType};
+use crate::{
+    CacheHints, CacheScope, InputResponses, JsonObject, Meta, RequestMeta, Restrict, Restriction, ResultBody,
+    ResultMeta, ResultType,
+};
 
 /// Binary contents of a resource.
 ///
@@ -271,5 +274,17 @@ impl Restrict for ReadResourceResult {
         restriction.member(&mut self.ttl_ms, "ReadResourceResult.ttlMs", Revisions::since(V2026_07_28));
         restriction.member(&mut self.cache_scope, "ReadResourceResult.cacheScope", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ReadResourceResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
     }
 }

@@ -9,8 +9,8 @@ use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
 use crate::{
-    Annotations, CacheScope, Icon, JsonObject, Meta, NotificationMeta, RequestMeta, Restrict, Restriction, ResultMeta,
-    ResultType,
+    Annotations, CacheHints, CacheScope, Icon, JsonObject, Meta, NotificationMeta, RequestMeta, Restrict, Restriction,
+    ResultBody, ResultMeta, ResultType,
 };
 
 /// Something that a server offers for reading, as it appears in a list.
@@ -292,6 +292,18 @@ impl Restrict for ListResourceTemplatesResult {
     }
 }
 
+impl ResultBody for ListResourceTemplatesResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    }
+}
+
 /// Result of `resources/list`: one page of resources.
 ///
 /// Since 2024-11-05.
@@ -380,6 +392,18 @@ impl Restrict for ListResourcesResult {
         restriction.member(&mut self.ttl_ms, "ListResourcesResult.ttlMs", Revisions::since(V2026_07_28));
         restriction.member(&mut self.cache_scope, "ListResourcesResult.cacheScope", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ListResourcesResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
     }
 }
 

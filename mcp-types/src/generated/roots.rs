@@ -10,7 +10,7 @@ use crate::Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
-use crate::{JsonObject, Meta, RequestParams, Restrict, Restriction, ResultMeta};
+use crate::{JsonObject, Meta, RequestParams, Restrict, Restriction, ResultBody, ResultMeta};
 
 /// A directory or file that the client wants the server to work on.
 ///
@@ -127,5 +127,11 @@ impl Restrict for ListRootsResult {
         self.roots.restrict(restriction);
         restriction.member(&mut self.meta, "ListRootsResult._meta", Revisions::until(V2025_11_25));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ListRootsResult {
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }

@@ -13,8 +13,8 @@ use crate::object::object;
 use crate::open_set::open_set;
 use crate::setters::setters;
 use crate::{
-    JsonObject, Meta, Number, OneOrMany, RawObject, RequestMeta, Restrict, Restriction, Role, SamplingContent,
-    SamplingMessage, TaskMetadata, Tool, ToolChoice,
+    JsonObject, Meta, Number, OneOrMany, RawObject, RequestMeta, Restrict, Restriction, ResultBody, Role,
+    SamplingContent, SamplingMessage, TaskMetadata, Tool, ToolChoice,
 };
 
 closed_set! {
@@ -360,3 +360,5 @@ impl Restrict for CreateMessageResult {
         self.content.restrict(restriction);
     }
 }
+
+impl ResultBody for CreateMessageResult {}

@@ -9,7 +9,7 @@ use crate::Revision::V2026_07_28;
 use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
-use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultMeta, ResultType};
+use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, ResultType};
 
 /// The kinds of notification that a subscription delivers.
 ///
@@ -173,5 +173,14 @@ impl Restrict for SubscriptionsListenResult {
     fn restrict(&mut self, restriction: &mut Restriction) {
         restriction.whole("SubscriptionsListenResult", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for SubscriptionsListenResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::closed_set::closed_set;
 use crate::object::object;
 use crate::setters::setters;
 use crate::{JsonObject, RawObject, Restrict, Restriction};
@@ -231,6 +232,26 @@ object!(TaskMetadata {
 
 impl Restrict for TaskMetadata {
     fn restrict(&mut self, _: &mut Restriction) {}
+}
+
+closed_set! {
+    /// The state of a task.
+    ///
+    /// The states `completed`, `failed` and `cancelled` are final.
+    ///
+    /// Only in 2025-11-25.
+    pub enum TaskStatus {
+        /// It is being worked on; every task starts like this.
+        Working = "working",
+        /// It waits for input of the requester, who calls `tasks/result` to receive the questions.
+        InputRequired = "input_required",
+        /// It succeeded, and the result is there.
+        Completed = "completed",
+        /// It failed: with a JSON-RPC error, or with a tool result that has `isError` set.
+        Failed = "failed",
+        /// It was cancelled before it was done.
+        Cancelled = "cancelled",
+    }
 }
 
 /// Requests about tools that a server can run as tasks.

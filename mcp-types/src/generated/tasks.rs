@@ -5,13 +5,12 @@
 use serde::Serialize;
 
 use crate::Revision::V2026_07_28;
-use crate::core_tasks::TaskStatus;
 use crate::gate::Revisions;
 use crate::object::object;
 use crate::setters::setters;
 use crate::{
     ErrorObject, InputRequests, InputResponses, JsonObject, NotificationMeta, RawObject, RequestMeta, Restrict,
-    Restriction, ResultMeta, ResultType,
+    Restriction, ResultBody, ResultMeta, ResultType, TaskStatus,
 };
 
 /// A task with what belongs to its status: open questions, the result, or the error.
@@ -256,6 +255,15 @@ impl Restrict for CreateTaskResult {
     }
 }
 
+impl ResultBody for CreateTaskResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+}
+
 /// Result of `tasks/get`: the full state of a task.
 ///
 /// Since 2026-07-28.
@@ -362,6 +370,15 @@ impl Restrict for GetTaskResult {
         restriction.whole("tasks::GetTaskResult", Revisions::since(V2026_07_28));
         self.input_requests.restrict(restriction);
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for GetTaskResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
     }
 }
 

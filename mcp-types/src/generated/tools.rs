@@ -10,8 +10,8 @@ use crate::object::object;
 use crate::open_set::open_set;
 use crate::setters::setters;
 use crate::{
-    CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, RawJson, RawObject, RequestMeta, Restrict,
-    Restriction, ResultMeta, ResultType, TaskMetadata,
+    CacheHints, CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, RawJson, RawObject, RequestMeta,
+    Restrict, Restriction, ResultBody, ResultMeta, ResultType, TaskMetadata,
 };
 
 open_set! {
@@ -385,6 +385,15 @@ impl Restrict for CallToolResult {
     }
 }
 
+impl ResultBody for CallToolResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+}
+
 /// Result of `tools/list`: one page of tools.
 ///
 /// Since 2024-11-05.
@@ -473,5 +482,17 @@ impl Restrict for ListToolsResult {
         restriction.member(&mut self.ttl_ms, "ListToolsResult.ttlMs", Revisions::since(V2026_07_28));
         restriction.member(&mut self.cache_scope, "ListToolsResult.cacheScope", Revisions::since(V2026_07_28));
         self.meta.restrict(restriction);
+    }
+}
+
+impl ResultBody for ListToolsResult {
+    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
+        Some(&mut self.result_type)
+    }
+    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
+        Some(&mut self.meta)
+    }
+    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
     }
 }

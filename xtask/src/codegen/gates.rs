@@ -7,7 +7,7 @@ use super::docs::doc_lines;
 use super::revisions::RevisionSet;
 use super::types::CODEC_MEMBERS;
 use super::{Generator, is_message_part};
-use crate::model::{Discriminator, Member, Method, MethodKind, REVISIONS, Required, Shape, Type, Variant};
+use crate::model::{Discriminator, Kind, Member, Method, MethodKind, REVISIONS, Required, Shape, Type, Variant};
 
 impl Generator<'_> {
     /// Emits what cuts a type down to a revision; nothing, where every revision has the same.
@@ -26,6 +26,34 @@ impl Generator<'_> {
             "impl Restrict for {} {{\nfn restrict(&mut self, {restriction}: &mut Restriction) {{\n{body}}}\n}}\n\n",
             definition.rust
         )
+    }
+
+    /// Emits access to what the protocol layer fills in, for the results of requests.
+    pub(super) fn result_body(&mut self, definition: &Type) -> String {
+        let Shape::Struct { members, .. } = &definition.shape else { return String::new() };
+        if !definition.rust.ends_with("Result") {
+            return String::new();
+        }
+        self.uses(["ResultBody"]);
+        let mut body = String::new();
+        if members.contains_key("resultType") {
+            self.uses(["ResultType"]);
+            body.push_str(
+                "fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {\nSome(&mut self.result_type)\n}\n",
+            );
+        }
+        if members.get("_meta").is_some_and(|member| member.kind.named() == Some("ResultMetaObject")) {
+            self.rust_type(&Kind::Ref("ResultMetaObject".to_owned()));
+            body.push_str("fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {\nSome(&mut self.meta)\n}\n");
+        }
+        if members.contains_key("cacheScope") {
+            self.uses(["CacheHints"]);
+            body.push_str(
+                "fn cache_mut(&mut self) -> Option<CacheHints<'_>> {\n\
+                 Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })\n}\n",
+            );
+        }
+        format!("impl ResultBody for {} {{\n{body}}}\n\n", definition.rust)
     }
 
     fn restrict_struct(&mut self, name: &str, definition: &Type) -> String {

@@ -123,6 +123,7 @@ impl<'a> Generator<'a> {
         for (name, definition) in types {
             body.push_str(&self.definition(name, definition));
             body.push_str(&self.restrict(name, definition));
+            body.push_str(&self.result_body(definition));
         }
         // A link needs no target where the name is in scope.
         let own = types.iter().map(|(_, definition)| definition.rust.as_str());

@@ -23,13 +23,6 @@ pub(super) const FACTS: &[TypeFacts] = &[
         variants: &[],
     },
     TypeFacts {
-        name: "core_tasks::TaskStatus",
-        official_name: "TaskStatus",
-        revisions: Revisions::only(V2025_11_25),
-        members: &[],
-        variants: &[],
-    },
-    TypeFacts {
         name: "core_tasks::CancelTaskRequestParams",
         official_name: "CancelTaskRequestParams",
         revisions: Revisions::only(V2025_11_25),

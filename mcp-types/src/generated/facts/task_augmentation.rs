@@ -75,6 +75,13 @@ pub(super) const FACTS: &[TypeFacts] = &[
         variants: &[],
     },
     TypeFacts {
+        name: "TaskStatus",
+        official_name: "TaskStatus",
+        revisions: Revisions::only(V2025_11_25),
+        members: &[],
+        variants: &[],
+    },
+    TypeFacts {
         name: "ToolTaskRequests",
         official_name: "ToolTaskRequests",
         revisions: Revisions::only(V2025_11_25),
