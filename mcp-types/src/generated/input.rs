@@ -144,6 +144,12 @@ impl ResultBody for InputRequiredResult {
     fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
         Some(&mut self.result_type)
     }
+    fn default_result_type(&self) -> ResultType {
+        ResultType::INPUT_REQUIRED
+    }
+    fn asks_nothing(&self) -> bool {
+        self.input_requests.is_none() && self.request_state.is_none()
+    }
     fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
         Some(&mut self.meta)
     }

@@ -259,6 +259,9 @@ impl ResultBody for CreateTaskResult {
     fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
         Some(&mut self.result_type)
     }
+    fn default_result_type(&self) -> ResultType {
+        ResultType::TASK
+    }
     fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
         Some(&mut self.meta)
     }

@@ -42,6 +42,19 @@ impl Generator<'_> {
                 "fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {\nSome(&mut self.result_type)\n}\n",
             );
         }
+        let other_kind = match definition.rust.as_str() {
+            "InputRequiredResult" => Some("INPUT_REQUIRED"),
+            "CreateTaskResult" if members.contains_key("resultType") => Some("TASK"),
+            _ => None,
+        };
+        if let Some(kind) = other_kind {
+            let _ = writeln!(body, "fn default_result_type(&self) -> ResultType {{\nResultType::{kind}\n}}");
+        }
+        if members.contains_key("inputRequests") && members.contains_key("requestState") {
+            body.push_str(
+                "fn asks_nothing(&self) -> bool {\nself.input_requests.is_none() && self.request_state.is_none()\n}\n",
+            );
+        }
         if members.get("_meta").is_some_and(|member| member.kind.named() == Some("ResultMetaObject")) {
             self.rust_type(&Kind::Ref("ResultMetaObject".to_owned()));
             body.push_str("fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {\nSome(&mut self.meta)\n}\n");
