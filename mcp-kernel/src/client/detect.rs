@@ -1,0 +1,202 @@
+//! Finding out which era a server belongs to.
+//!
+//! ```text
+//!              start
+//!     Auto, Modern |  Legacy
+//!         Probing  |________________
+//!        |   |   |                  |
+//!    modern  |   legacy ------> Handshaking
+//!        |   |                  |       |
+//!      Ready  Failed          Ready   Failed
+//! ```
+//!
+//! The verdict follows from what the probe, `server/discover`, comes back with. It never rests on one error code
+//! alone, and what is no evidence (an outage, a missing token) is not taken for some (DU-27, DU-30..DU-41).
+
+use mcp_types::{
+    DiscoverResult, Era, ErrorCode, ErrorObject, ProtocolVersion, Revision, UnsupportedProtocolVersionData,
+};
+
+use super::config::{ClientConfig, Mode};
+use crate::errors::CallError;
+
+/// What is known about a server: worth remembering for as long as it is the same server (V-10, DU-41).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The revision to use; its era is the server's.
+    pub revision: Revision,
+}
+
+impl Verdict {
+    /// A verdict that was reached before.
+    #[must_use]
+    pub fn new(revision: Revision) -> Self {
+        Self { revision }
+    }
+}
+
+/// Why there is no way to talk to a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The two sides share no revision.
+    #[error("no common protocol version; the server offers {}", list(.offered))]
+    NoCommonVersion {
+        /// What the server offers.
+        offered: Vec<ProtocolVersion>,
+    },
+    /// The server is legacy, and the client was told not to be.
+    #[error("the server does not speak a modern revision, and this client is set to use no other")]
+    LegacyServer,
+    /// The server refused.
+    #[error("the server refused: {0}")]
+    Refused(ErrorObject),
+    /// The server's answer makes no sense.
+    #[error("the server's answer is invalid: {0}")]
+    InvalidAnswer(String),
+    /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token (DU-27).
+    #[error("the server answered with HTTP status {0}")]
+    Status(u16),
+    /// The server did not answer.
+    #[error("the server did not answer in time")]
+    TimedOut,
+    /// The connection ended.
+    #[error("the connection ended before the server answered")]
+    Disconnected,
+}
+
+fn list(versions: &[ProtocolVersion]) -> String {
+    versions.iter().map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// What to do after the probe.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Next {
+    /// Talk modern.
+    Modern(Revision),
+    /// Probe again, with another version (V-3); only once (V-12).
+    ProbeAgain(Revision),
+    /// Shake hands, offering this version.
+    Handshake(Revision),
+    /// Give up.
+    Fail(ConnectError),
+}
+
+/// Judges what the probe came back with.
+pub(crate) fn judge(
+    config: &ClientConfig,
+    probed: Revision,
+    is_second: bool,
+    outcome: Result<&DiscoverResult, &CallError>,
+) -> Next {
+    match outcome {
+        Ok(result) => choose(config, &result.supported_versions),
+        Err(CallError::Rejected(error)) => match error.code {
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
+                let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
+                let Some(data) = data else { return Next::Fail(ConnectError::Refused(error.clone())) };
+                match choose(config, &data.supported) {
+                    Next::Modern(revision) if is_second || revision == probed => {
+                        Next::Fail(ConnectError::Refused(error.clone()))
+                    }
+                    Next::Modern(revision) => Next::ProbeAgain(revision),
+                    other @ (Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_)) => other,
+                }
+            }
+            // AMB-10: only a modern server says these.
+            ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => Next::Modern(probed),
+            _ => legacy(config),
+        },
+        Err(CallError::TimedOut | CallError::InvalidAnswer) => legacy(config),
+        Err(CallError::Status(status)) => Next::Fail(ConnectError::Status(*status)),
+        Err(CallError::Cancelled | CallError::Disconnected) => Next::Fail(ConnectError::Disconnected),
+    }
+}
+
+/// Takes the newest common version, modern before legacy (AMB-8).
+fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Next {
+    if let Some(revision) = config.mutual(Era::Modern, offered) {
+        return Next::Modern(revision);
+    }
+    match config.mutual(Era::Legacy, offered) {
+        Some(revision) if config.mode != Mode::Modern => Next::Handshake(revision),
+        _ => Next::Fail(ConnectError::NoCommonVersion { offered: offered.to_vec() }),
+    }
+}
+
+/// The server does not know the probe.
+pub(crate) fn legacy(config: &ClientConfig) -> Next {
+    match config.newest(Era::Legacy) {
+        Some(revision) if config.mode != Mode::Modern => Next::Handshake(revision),
+        _ => Next::Fail(ConnectError::LegacyServer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::{ClientCapabilities, Implementation, ServerCapabilities};
+
+    use super::*;
+
+    fn config(mode: Mode) -> ClientConfig {
+        ClientConfig { mode, ..ClientConfig::new(Implementation::new("c", "1"), ClientCapabilities::default()) }
+    }
+
+    fn discovered(versions: &[&str]) -> DiscoverResult {
+        DiscoverResult::new(
+            versions.iter().map(|version| ProtocolVersion::from(*version)).collect(),
+            ServerCapabilities::default(),
+        )
+    }
+
+    fn rejected(code: i64) -> CallError {
+        CallError::Rejected(ErrorObject::new(ErrorCode::new(code), "no"))
+    }
+
+    const PROBED: Revision = Revision::V2026_07_28;
+
+    /// DU-31, AMB-8
+    #[test]
+    fn a_discovered_server_is_taken_at_its_word() {
+        let auto = config(Mode::Auto);
+        let judge = |config: &ClientConfig, versions: &[&str]| judge(config, PROBED, false, Ok(&discovered(versions)));
+        assert_eq!(judge(&auto, &["2025-11-25", "2026-07-28"]), Next::Modern(PROBED));
+        assert_eq!(judge(&auto, &["2025-06-18"]), Next::Handshake(Revision::V2025_06_18));
+        assert!(matches!(judge(&auto, &["2099-01-01"]), Next::Fail(ConnectError::NoCommonVersion { .. })));
+        assert!(matches!(judge(&config(Mode::Modern), &["2025-06-18"]), Next::Fail(_)));
+    }
+
+    /// DU-33, IO-17: any error that no modern server sends, and silence, mean legacy.
+    #[test]
+    fn what_is_not_modern_is_legacy() {
+        let auto = config(Mode::Auto);
+        for outcome in [rejected(-32601), rejected(-32602), rejected(-32600), rejected(-32000), CallError::TimedOut] {
+            assert_eq!(judge(&auto, PROBED, false, Err(&outcome)), Next::Handshake(Revision::V2025_11_25), "{outcome}");
+            assert_eq!(
+                judge(&config(Mode::Modern), PROBED, false, Err(&outcome)),
+                Next::Fail(ConnectError::LegacyServer)
+            );
+        }
+        for code in [-32020, -32021] {
+            assert_eq!(judge(&auto, PROBED, false, Err(&rejected(code))), Next::Modern(PROBED));
+        }
+    }
+
+    /// DU-32, V-3, V-12
+    #[test]
+    fn an_unsupported_version_is_corrected_once() {
+        let auto = config(Mode::Auto);
+        let refused = |supported: &[&str]| {
+            let supported = supported.iter().map(|version| ProtocolVersion::from(*version)).collect();
+            CallError::Rejected(ErrorObject::unsupported_protocol_version(PROBED.into(), supported))
+        };
+        assert_eq!(judge(&auto, PROBED, false, Err(&refused(&["2025-03-26"]))), Next::Handshake(Revision::V2025_03_26));
+        // A server that refuses what it offers does not get a second chance.
+        assert!(matches!(
+            judge(&auto, PROBED, false, Err(&refused(&["2026-07-28"]))),
+            Next::Fail(ConnectError::Refused(_))
+        ));
+        assert!(matches!(judge(&auto, PROBED, false, Err(&rejected(-32022))), Next::Fail(ConnectError::Refused(_))));
+    }
+}

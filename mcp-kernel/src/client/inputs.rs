@@ -1,0 +1,307 @@
+//! What comes from the server, and what happens to it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mcp_types::gate::{self, Direction};
+use mcp_types::jsonrpc::{
+    Incoming, Message, Notification, Payload, PayloadBuf, Request, Response, UnknownId, parse, write_error,
+    write_result,
+};
+use mcp_types::meta::key;
+use mcp_types::{
+    CancelledNotificationParams, EmptyResult, Era, ErrorObject, Method, ProgressNotificationParams, RequestId,
+    ResourceUpdatedNotificationParams, ResultType, Revision, SubscriptionsAcknowledgedNotificationParams, tasks,
+};
+
+use super::connection::{Connection, Stage};
+use super::detect::{ConnectError, legacy};
+use super::event::{Event, Outcome, Responder, Transmit};
+use crate::CallId;
+use crate::deadlines::Wake;
+use crate::errors::{CallError, PeerMisbehaved};
+use crate::server::{Change, ClientCapability};
+
+impl Connection {
+    /// Takes what one line, one body or one event of a stream holds.
+    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        let config = Arc::clone(&self.config);
+        match parse(bytes, &config.limits.message) {
+            Ok(Incoming::Single(message)) => self.handle_message(now, message),
+            Ok(Incoming::Batch(messages)) if self.revision() == Ok(Revision::V2025_03_26) => {
+                for message in messages {
+                    match message {
+                        Ok(message) => self.handle_message(now, message),
+                        Err(invalid) => self.misbehaved(PeerMisbehaved::InvalidMessage(invalid)),
+                    }
+                }
+            }
+            Ok(Incoming::Batch(_)) => self.misbehaved(PeerMisbehaved::BatchNotAllowed),
+            Err(invalid) => {
+                if let Some(call) = invalid.response_id().and_then(|id| self.calls.by_id(id)) {
+                    self.finish(now, call, Err(CallError::InvalidAnswer));
+                }
+                self.misbehaved(PeerMisbehaved::InvalidMessage(invalid));
+            }
+        }
+    }
+
+    /// Takes an HTTP status that came instead of an answer, with its body (DU-27, DU-36, DU-37).
+    ///
+    /// A JSON-RPC error in the body is the answer, whatever the status; otherwise a status of the client's making ends
+    /// the probe in favour of legacy, except for 401 and 403, which say nothing about the era.
+    pub fn handle_status(&mut self, now: Instant, call: CallId, status: u16, body: &[u8]) {
+        if let Ok(Message::Response(Response { outcome: Err(error), .. })) =
+            Message::parse(body, &self.config.limits.message)
+        {
+            return self.finish(now, call, Err(CallError::Rejected(error)));
+        }
+        match self.stage {
+            Stage::Probing { call: probe, .. } if probe == call => {
+                let _ = self.calls.end(call, &mut self.deadlines);
+                let is_evidence = (400..500).contains(&status) && status != 401 && status != 403;
+                if is_evidence {
+                    let next = legacy(&self.config);
+                    self.proceed(now, next);
+                } else {
+                    self.fail(ConnectError::Status(status));
+                }
+            }
+            Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Ready(_) | Stage::Over => {
+                self.finish(now, call, Err(CallError::Status(status)));
+            }
+        }
+    }
+
+    /// Takes note that the server is gone.
+    pub fn handle_disconnect(&mut self) {
+        match self.stage {
+            Stage::Over => {}
+            // DU-34: known servers die of the probe.
+            Stage::Probing { .. } => {
+                self.events.push_back(Event::RestartNeeded);
+                self.over();
+            }
+            Stage::New | Stage::Handshaking { .. } => self.fail(ConnectError::Disconnected),
+            Stage::Ready(_) => self.over(),
+        }
+    }
+
+    /// Takes note of the time; early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(wake) = self.deadlines.due(now) {
+            let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
+            if matches!(self.stage, Stage::Ready(_)) {
+                self.give_up(call, CallError::TimedOut);
+            } else {
+                self.finish(now, call, Err(CallError::TimedOut));
+            }
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, message: Message<'_>) {
+        match message {
+            Message::Response(response) => {
+                let call = response.id.as_ref().and_then(|id| self.calls.by_id(id));
+                match call {
+                    Some(call) => {
+                        let outcome = response.outcome.map(Payload::into_owned).map_err(CallError::Rejected);
+                        self.finish(now, call, outcome);
+                    }
+                    // K-7, K-8: a late answer is no offence, and changes nothing.
+                    None => self.misbehaved(PeerMisbehaved::StrayResponse(response.id)),
+                }
+            }
+            Message::Notification(notification) => self.handle_notification(now, notification),
+            Message::Request(request) => self.handle_request(request),
+        }
+    }
+
+    /// Ends a call with what the server said, or did not say.
+    fn finish(&mut self, now: Instant, call: CallId, outcome: Result<PayloadBuf, CallError>) {
+        if self.calls.end(call, &mut self.deadlines).is_none() {
+            return;
+        }
+        match self.stage {
+            Stage::Probing { call: probe, probed, is_second } if probe == call => {
+                let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidAnswer));
+                self.probed(now, probed, is_second, outcome);
+            }
+            Stage::Handshaking { call: handshake } if handshake == call => {
+                self.shake_hands(match outcome {
+                    Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidAnswer(fault.to_string())),
+                    Err(CallError::Rejected(error)) => Err(ConnectError::Refused(error)),
+                    Err(CallError::TimedOut) => Err(ConnectError::TimedOut),
+                    Err(CallError::InvalidAnswer) => Err(ConnectError::InvalidAnswer("not a response".to_owned())),
+                    Err(CallError::Status(status)) => Err(ConnectError::Status(status)),
+                    Err(CallError::Cancelled | CallError::Disconnected) => Err(ConnectError::Disconnected),
+                });
+            }
+            Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Ready(_) | Stage::Over => {
+                self.listening.remove(&call);
+                let outcome = outcome.and_then(|result| self.read_result(result));
+                self.events.push_back(Event::CallFinished { call, outcome });
+            }
+        }
+    }
+
+    /// Checks what kind of result it is (M-8..M-10).
+    fn read_result(&self, result: PayloadBuf) -> Result<Outcome, CallError> {
+        let mut result_type = ResultType::COMPLETE;
+        if self.revision().is_ok_and(|revision| revision.era() == Era::Modern)
+            && let Some(said) = result.get("resultType")
+        {
+            result_type = serde_json::from_str(said.get()).map_err(|_| CallError::InvalidAnswer)?;
+            let declared = self.config.capabilities.extensions.as_ref();
+            let with_tasks = declared.is_some_and(|extensions| extensions.contains(tasks::EXTENSION));
+            if !result_type.is_known() || (result_type == ResultType::TASK && !with_tasks) {
+                return Err(CallError::InvalidAnswer);
+            }
+        }
+        Ok(Outcome { result_type, result })
+    }
+
+    fn handle_notification(&mut self, now: Instant, notification: Notification<'_>) {
+        let Notification { method, params, .. } = notification;
+        let change = match method.as_str() {
+            "notifications/tools/list_changed" => Some(Change::Tools),
+            "notifications/prompts/list_changed" => Some(Change::Prompts),
+            "notifications/resources/list_changed" => Some(Change::Resources),
+            "notifications/resources/updated" => {
+                let updated =
+                    params.as_ref().and_then(|params| params.decode::<ResourceUpdatedNotificationParams>().ok());
+                updated.map(|updated| Change::Resource(updated.uri))
+            }
+            _ => None,
+        };
+        if let Some(change) = change {
+            return self.changed(method, change, params.as_ref());
+        }
+        match method.as_str() {
+            "notifications/progress" => {
+                let progress = params.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
+                let Some(progress) = progress else { return };
+                if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines) {
+                    self.events.push_back(Event::CallProgress { call, progress });
+                }
+            }
+            "notifications/message" => {
+                if let Some(log) = params.and_then(|params| params.decode().ok()) {
+                    self.events.push_back(Event::Log(log));
+                }
+            }
+            "notifications/subscriptions/acknowledged" => {
+                let call = self.subscription(params.as_ref());
+                let ack = params.and_then(|params| params.decode::<SubscriptionsAcknowledgedNotificationParams>().ok());
+                match (call, ack) {
+                    (Some(call), Some(ack)) => {
+                        self.listening.insert(call, true);
+                        self.events.push_back(Event::Listening { call, filter: ack.notifications });
+                    }
+                    _ => self.misbehaved(PeerMisbehaved::StrayNotification(method)),
+                }
+            }
+            "notifications/cancelled" => {
+                let cancelled = params.and_then(|params| params.decode::<CancelledNotificationParams>().ok());
+                if let Some(id) = cancelled.and_then(|cancelled| cancelled.request_id) {
+                    self.cancelled(now, id);
+                }
+            }
+            _ => {
+                let params = params.map(Payload::into_owned).unwrap_or_default();
+                self.events.push_back(Event::Notification { method, params });
+            }
+        }
+    }
+
+    /// The server gives something up: a request of its own (legacy), or a subscription (K-4, AMB-1).
+    fn cancelled(&mut self, now: Instant, id: RequestId) {
+        if self.requests.remove(&id).is_some() {
+            self.events.push_back(Event::RequestCancelled { id });
+        } else if let Some(call) = self.calls.by_id(&id).filter(|call| self.listening.contains_key(call)) {
+            self.finish(now, call, Err(CallError::Cancelled));
+        }
+    }
+
+    /// Tells of a change: unasked in the legacy era, on a subscription in the modern one (L-1, L-3, B-44).
+    fn changed(&mut self, method: Method, change: Change, params: Option<&Payload<'_>>) {
+        let modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
+        let call = self.subscription(params).filter(|call| self.listening.get(call) == Some(&true));
+        if modern && call.is_none() {
+            return self.misbehaved(PeerMisbehaved::StrayNotification(method));
+        }
+        self.events.push_back(Event::Changed { call, change });
+    }
+
+    /// The subscription that a notification belongs to; the id is compared with its kind (AMB-12).
+    fn subscription(&self, params: Option<&Payload<'_>>) -> Option<CallId> {
+        let meta = Payload::parse(params?.get("_meta")?.get(), &self.config.limits.message).ok()?;
+        let id: RequestId = serde_json::from_str(meta.get(key::SUBSCRIPTION_ID)?.get()).ok()?;
+        self.calls.by_id(&id).filter(|call| self.listening.contains_key(call))
+    }
+
+    fn handle_request(&mut self, request: Request<'_>) {
+        let Request { id, method, params, .. } = request;
+        let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
+            // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16). A legacy one has not
+            // shaken hands yet.
+            return self.misbehaved(PeerMisbehaved::UnknownMethod(method));
+        };
+        let answer = if self.requests.contains_key(&id) {
+            Some(Err(PeerMisbehaved::DuplicateId(id.clone())))
+        } else if method == Method::PING {
+            Some(Ok(()))
+        } else if !self.serves(&method, revision) {
+            Some(Err(PeerMisbehaved::UnknownMethod(method.clone())))
+        } else if self.requests.len() >= self.config.limits.in_flight {
+            Some(Err(PeerMisbehaved::TooManyRequests))
+        } else {
+            None
+        };
+        let Some(answer) = answer else {
+            self.generation += 1;
+            let responder = Responder { id: id.clone(), generation: self.generation };
+            self.requests.insert(id, self.generation);
+            let params = params.map(Payload::into_owned).unwrap_or_default();
+            return self.events.push_back(Event::Request { method, params, responder });
+        };
+        let mut message = Vec::new();
+        let written = match &answer {
+            Ok(()) => write_result(&mut message, &id, &EmptyResult::default()),
+            Err(what) => {
+                let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
+                write_error(&mut message, Some(&id), &error, UnknownId::of(revision))
+            }
+        };
+        if written.is_ok() {
+            self.outbox.push_back(Transmit::Send { call: None, message });
+        }
+        if let Err(what) = answer {
+            self.misbehaved(what);
+        }
+    }
+
+    /// Whether the client declared what a request of the server needs.
+    fn serves(&self, method: &Method, revision: Revision) -> bool {
+        let travels = gate::method(method).is_none_or(|facts| facts.may_travel(Direction::ServerToClient, revision));
+        let capabilities = &self.config.capabilities;
+        let declared = match method.as_str() {
+            "sampling/createMessage" => ClientCapability::Sampling.is_declared(capabilities),
+            "roots/list" => ClientCapability::Roots.is_declared(capabilities),
+            "elicitation/create" => {
+                ClientCapability::ElicitationForm.is_declared(capabilities)
+                    || ClientCapability::ElicitationUrl.is_declared(capabilities)
+            }
+            name if name.starts_with("tasks/") => capabilities.tasks.is_some(),
+            _ => true,
+        };
+        travels && declared
+    }
+
+    fn misbehaved(&mut self, what: PeerMisbehaved) {
+        self.events.push_back(Event::PeerMisbehaved(what));
+    }
+}

@@ -1,0 +1,12 @@
+//! The client's side of a connection.
+
+mod config;
+mod connection;
+mod detect;
+mod event;
+mod inputs;
+
+pub use config::{CancelStyle, ClientConfig, Mode};
+pub use connection::Connection;
+pub use detect::{ConnectError, Verdict};
+pub use event::{Event, Outcome, Responder, ServerFacts, Transmit};

@@ -1,0 +1,159 @@
+//! Errors by the party who can act on them.
+
+use std::borrow::Cow;
+
+use mcp_types::jsonrpc::InvalidMessage;
+use mcp_types::{ClientCapabilities, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision};
+
+/// A bug of our own application; nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// The connection is closed.
+    #[error("the connection is closed")]
+    Closed,
+    /// There is no way to send a request to this peer (S1.8).
+    #[error("there is no back channel: {0}")]
+    NoBackChannel(&'static str),
+    /// The peer's revision does not have the method in this direction.
+    #[error("`{method}` may not be sent in {revision}")]
+    NotInRevision {
+        /// What was to be sent.
+        method: Method,
+        /// What the peer speaks.
+        revision: Revision,
+    },
+    /// The client did not declare what the request needs.
+    #[error("the client did not declare `{0}`")]
+    MissingCapability(&'static str),
+    /// The handshake is not complete yet (B-4).
+    #[error("the client has not sent `notifications/initialized` yet")]
+    NotInitialized,
+    /// Too many requests to the peer are open.
+    #[error("more than {limit} requests to the peer are open")]
+    TooManyCalls {
+        /// The limit that was hit.
+        limit: usize,
+    },
+    /// The request or call is not known, or has ended.
+    #[error("the request has ended")]
+    Unknown,
+    /// The payload cannot be written as a JSON object.
+    #[error("the payload is not a JSON object")]
+    NotAnObject,
+    /// The peer's revision cannot express the payload.
+    #[error("the revision cannot express {0}")]
+    NotExpressible(Cow<'static, str>),
+}
+
+/// A rule that the peer broke; the connection lives on.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerMisbehaved {
+    /// The text is not a message.
+    #[error("{0}")]
+    InvalidMessage(InvalidMessage),
+    /// A batch, which only revision 2025-03-26 has (B-8).
+    #[error("a batch is not allowed here")]
+    BatchNotAllowed,
+    /// A request with the id of one that is still open (M-4).
+    #[error("the id {0} is in use")]
+    DuplicateId(RequestId),
+    /// A request with an id that is longer than the limits allow.
+    #[error("the id has more than {limit} bytes")]
+    IdTooLong {
+        /// The limit that was hit.
+        limit: usize,
+    },
+    /// `initialize` for the second time (S0.14).
+    #[error("`initialize` was sent before")]
+    InitializedTwice,
+    /// A request before the handshake (B-4).
+    #[error("`{0}` was sent before the handshake was complete")]
+    TooEarly(Method),
+    /// A method that the revision does not have, or whose capability was not advertised (E-13).
+    #[error("there is no method `{0}` here")]
+    UnknownMethod(Method),
+    /// A notification that the client may not send in its revision; it is ignored.
+    #[error("the notification `{0}` is not allowed here")]
+    StrayNotification(Method),
+    /// A response to nothing that was asked; it is ignored.
+    #[error("a response to nothing that is open")]
+    StrayResponse(Option<RequestId>),
+    /// Parameters or metadata that are not what they should be.
+    #[error("{0}")]
+    InvalidParams(Cow<'static, str>),
+    /// A version that is not served (V-2).
+    #[error("the version {requested} is not supported")]
+    UnsupportedVersion {
+        /// What the client asked for.
+        requested: ProtocolVersion,
+        /// What it may use instead.
+        supported: Vec<ProtocolVersion>,
+    },
+    /// A method of an extension that the client did not declare (E-14, EX-11).
+    #[error("the client did not declare the capability that the method needs")]
+    MissingCapability {
+        /// What the client would have to declare.
+        required: Box<ClientCapabilities>,
+    },
+    /// More requests than the limits allow.
+    #[error("too many requests at once")]
+    TooManyRequests,
+    /// More listen requests than the limits allow.
+    #[error("too many subscriptions at once")]
+    TooManyListeners,
+    /// More addresses than the limits allow.
+    #[error("too many resources are subscribed to")]
+    TooManySubscriptions,
+}
+
+impl PeerMisbehaved {
+    /// What the peer is told, if it is told anything.
+    #[must_use]
+    pub fn to_error_object(&self) -> Option<ErrorObject> {
+        let code = match self {
+            Self::InvalidMessage(invalid) => return Some(invalid.to_error_object()),
+            Self::UnsupportedVersion { requested, supported } => {
+                return Some(ErrorObject::unsupported_protocol_version(requested.clone(), supported.clone()));
+            }
+            Self::MissingCapability { required } => {
+                return Some(ErrorObject::missing_required_client_capability((**required).clone()));
+            }
+            Self::StrayNotification(_) | Self::StrayResponse(_) => return None,
+            Self::BatchNotAllowed
+            | Self::DuplicateId(_)
+            | Self::IdTooLong { .. }
+            | Self::InitializedTwice
+            | Self::TooEarly(_) => ErrorCode::INVALID_REQUEST,
+            Self::UnknownMethod(_) => ErrorCode::METHOD_NOT_FOUND,
+            Self::InvalidParams(_) => ErrorCode::INVALID_PARAMS,
+            Self::TooManyRequests | Self::TooManyListeners | Self::TooManySubscriptions => ErrorCode::INTERNAL_ERROR,
+        };
+        Some(ErrorObject::new(code, self.to_string()))
+    }
+}
+
+/// How a call to the peer ended without a result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The peer answered with an error.
+    #[error("the peer refused: {0}")]
+    Rejected(ErrorObject),
+    /// We cancelled the call.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// The peer did not answer in time.
+    #[error("the peer did not answer in time")]
+    TimedOut,
+    /// The connection ended.
+    #[error("the connection ended")]
+    Disconnected,
+    /// The peer's answer is not a response.
+    #[error("the peer's answer is invalid")]
+    InvalidAnswer,
+    /// An HTTP status came instead of an answer.
+    #[error("the server answered with HTTP status {0}")]
+    Status(u16),
+}

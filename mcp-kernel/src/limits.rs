@@ -1,0 +1,61 @@
+//! How much a peer may make us keep.
+
+use mcp_types::jsonrpc;
+
+/// Bounds everything that a peer can make large.
+///
+/// Each limit has a refusal with a name of its own, so that an operator can tell which one was hit. Raising one costs
+/// memory in proportion; none costs anything before it is used.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// What one incoming text may cost to read.
+    pub message: jsonrpc::Limits,
+    /// How many requests of the peer may be worked on at once. Default: 100.
+    pub in_flight: usize,
+    /// How many more may wait for one of those to end; the next one is refused. Default: 64.
+    pub waiting: usize,
+    /// How many bytes of parameters may wait. Default: 4 MiB.
+    pub waiting_bytes: usize,
+    /// How many bytes the id of a request may have. Default: 1 KiB.
+    pub id_bytes: usize,
+    /// How many bytes the address of a subscription may have. Default: 8 KiB.
+    pub uri_bytes: usize,
+    /// How many requests to the peer may be open. Default: 100.
+    pub calls: usize,
+    /// How many listen requests may be open. Default: 16.
+    pub listeners: usize,
+    /// How many addresses one listen request may name. Default: 256.
+    pub uris_per_listener: usize,
+    /// How many addresses a legacy client may subscribe to. Default: 1,024.
+    pub subscriptions: usize,
+    /// How many bytes the `_meta` of a request may have. Default: 64 KiB.
+    pub meta_bytes: usize,
+    /// How many bytes the `requestState` of a retry may have. Default: 32 KiB.
+    pub request_state_bytes: usize,
+    /// How many messages a route whose reader stopped may hold. Default: 256.
+    pub route_messages: usize,
+    /// How many bytes a route whose reader stopped may hold. Default: 4 MiB.
+    pub route_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: jsonrpc::Limits::default(),
+            in_flight: 100,
+            waiting: 64,
+            waiting_bytes: 4 * 1024 * 1024,
+            id_bytes: 1024,
+            uri_bytes: 8 * 1024,
+            calls: 100,
+            listeners: 16,
+            uris_per_listener: 256,
+            subscriptions: 1024,
+            meta_bytes: 64 * 1024,
+            request_state_bytes: 32 * 1024,
+            route_messages: 256,
+            route_bytes: 4 * 1024 * 1024,
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! What the application wants of the client.
+
+use std::time::Instant;
+
+use mcp_types::gate::{self, Direction};
+use mcp_types::jsonrpc::{PayloadBuf, write_notification, write_request, write_result};
+use mcp_types::{
+    CancelledNotificationParams, EmptyResult, Era, ErrorObject, LoggingLevel, LoggingMessageNotificationParams, Method,
+    NotificationMeta, NotificationParams, Number, ProgressNotificationParams, ProgressToken, RawJson, RawObject,
+    RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody, ResultMeta, ResultType, Revision,
+    SubscriptionsListenResult, restrict_to,
+};
+use serde::Serialize;
+
+use super::connection::Connection;
+use super::event::Event;
+use super::in_flight::{Entry, Kind, Responder};
+use super::listeners::Change;
+use super::scope::ClientCapability;
+use crate::calls::CallOptions;
+use crate::errors::{CallError, Misuse};
+use crate::transmit::{Route, Weight};
+use crate::{CallId, RequestKey};
+
+/// Whether something is on its way to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it is or it is not")]
+pub enum Delivery {
+    /// It is queued.
+    Queued,
+    /// It was left out, because the client did not ask for it or does not wait for it any more.
+    LeftOut,
+}
+
+impl Connection {
+    /// Answers a request.
+    ///
+    /// What only some revisions have is added or removed: the kind of result, the server's name, cache hints, members
+    /// that the client's revision lacks. The answer to a request that was cancelled is left out (K-5).
+    pub fn respond<R: ResultBody>(&mut self, responder: Responder, outcome: Result<R, ErrorObject>) -> Delivery {
+        let key = responder.key();
+        let Some(entry) = self.in_flight.close(key) else { return Delivery::LeftOut };
+        let written = outcome.map_err(Some).and_then(|result| self.write_answer(key, &entry, result));
+        match written {
+            Ok(message) => self.answer(key, entry.batch, message),
+            Err(error) => {
+                let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
+                self.refuse(key, entry.batch, Some(&entry.id), entry.revision, &error);
+            }
+        }
+        self.admit_waiting();
+        Delivery::Queued
+    }
+
+    /// Answers a request with a result that no type describes.
+    pub fn respond_raw(&mut self, responder: Responder, result: &RawObject) -> Delivery {
+        // The empty result keeps all members that it does not know, as they are.
+        let mut result =
+            result.decode::<EmptyResult>().map_err(|_| ErrorObject::internal_error("the result is not valid"));
+        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.method.clone(), entry.revision));
+        if let (Ok(result), Some((method, revision))) = (&mut result, entry) {
+            self.add_cache_hints(result, &method, revision);
+        }
+        self.respond(responder, result)
+    }
+
+    /// Adds the cache hints, which the empty result does not know as such, where they are owed (C-1, C-4).
+    fn add_cache_hints(&self, result: &mut EmptyResult, method: &Method, revision: Revision) {
+        let cacheable = gate::method(method).is_some_and(|facts| facts.cacheable.contains(revision));
+        if !cacheable || result.result_type.as_ref().is_some_and(|kind| *kind != ResultType::COMPLETE) {
+            return;
+        }
+        let scope = self.config.cache_scope.as_str();
+        for (name, value) in [("ttlMs", self.config.ttl_ms.into()), ("cacheScope", serde_json::Value::from(scope))] {
+            if result.extra.get(name).is_none() {
+                result.extra.insert(name, RawJson::from(value));
+            }
+        }
+    }
+
+    fn write_answer<R: ResultBody>(
+        &mut self,
+        key: RequestKey,
+        entry: &Entry,
+        mut result: R,
+    ) -> Result<Vec<u8>, Option<ErrorObject>> {
+        self.complete(&mut result, &entry.method, entry.revision);
+        // Asked before the revision takes the member away.
+        let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
+        let restriction = self.restrict(&mut result, entry.revision);
+        let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+        let may_ask = gate::method(&entry.method).is_some_and(|facts| facts.may_ask.contains(entry.revision));
+        if asks && !may_ask {
+            //
+            what.push("InputRequiredResult");
+        }
+        if result.asks_nothing() {
+            //
+            what.push("InputRequiredResult without inputRequests and requestState");
+        }
+        let mut message = Vec::with_capacity(USUAL_ANSWER);
+        if !what.is_empty() || write_result(&mut message, &entry.id, &result).is_err() {
+            self.events.push_back(Event::NotExpressible { request: key, what });
+            return Err(None);
+        }
+        Ok(message)
+    }
+
+    /// Takes out what a revision lacks, and notes it.
+    pub(super) fn restrict(&mut self, result: &mut impl ResultBody, revision: Revision) -> Restriction {
+        let restriction = restrict_to(result, revision);
+        if !restriction.dropped().is_empty() {
+            let members = restriction.dropped().to_vec();
+            self.events.push_back(Event::Stripped { revision, members });
+        }
+        restriction
+    }
+
+    /// Fills in what the protocol layer owes a result (M-6, X-15, C-1, C-4).
+    pub(super) fn complete(&self, result: &mut impl ResultBody, method: &Method, revision: Revision) {
+        if revision.era() == Era::Legacy {
+            return;
+        }
+        let mut is_complete = true;
+        let default = result.default_result_type();
+        if let Some(kind) = result.result_type_mut() {
+            is_complete = *kind.get_or_insert(default) == ResultType::COMPLETE;
+        }
+        if self.config.send_server_info
+            && let Some(meta) = result.meta_mut()
+        {
+            meta.get_or_insert_default().server_info.get_or_insert_with(|| self.config.info.clone());
+        }
+        let cacheable = gate::method(method).is_some_and(|facts| facts.cacheable.contains(revision));
+        if is_complete
+            && cacheable
+            && let Some(hints) = result.cache_mut()
+        {
+            hints.ttl_ms.get_or_insert(self.config.ttl_ms);
+            hints.scope.get_or_insert_with(|| self.config.cache_scope.clone());
+        }
+    }
+
+    /// Reports progress of a request, if its client wants to hear of it (S2.12).
+    ///
+    /// Values must grow; one that does not is left out (P-3, P-9).
+    pub fn progress(
+        &mut self,
+        request: RequestKey,
+        progress: impl Into<Number>,
+        total: Option<Number>,
+        message: Option<String>,
+    ) -> Delivery {
+        let Some(entry) = self.in_flight.get_mut(request) else { return Delivery::LeftOut };
+        let Some(token) = entry.progress_token.clone() else { return Delivery::LeftOut };
+        let progress = progress.into();
+        if entry.last_progress.as_ref().is_some_and(|last| progress.as_f64() <= last.as_f64()) {
+            return Delivery::LeftOut;
+        }
+        entry.last_progress = Some(progress.clone());
+        let revision = entry.revision;
+        let mut params = ProgressNotificationParams::new(token, progress);
+        (params.total, params.message) = (total, message);
+        let _ = restrict_to(&mut params, revision);
+        let route = self.related_route(request);
+        self.notify(route, &Method::NOTIFICATIONS_PROGRESS, &params, Weight::Progress)
+    }
+
+    /// Sends a log message about a request, or about the connection, if the client wants to see it (Y-1..Y-4).
+    pub fn log(
+        &mut self,
+        request: Option<RequestKey>,
+        level: LoggingLevel,
+        data: impl Into<RawJson>,
+        logger: Option<String>,
+    ) -> Delivery {
+        let (threshold, route) = match request {
+            Some(key) => {
+                let threshold = self.in_flight.get_mut(key).and_then(|entry| match entry.revision.era() {
+                    Era::Modern => entry.log_level,
+                    // The level belongs to the connection and may have changed since the request came.
+                    Era::Legacy => Some(self.log_level),
+                });
+                (threshold, self.related_route(key))
+            }
+            None if self.lifecycle.is_ready() => (Some(self.log_level), Route::Standalone),
+            None => (None, Route::Standalone),
+        };
+        if self.config.capabilities.logging.is_none() || threshold.is_none_or(|threshold| level < threshold) {
+            return Delivery::LeftOut;
+        }
+        let mut params = LoggingMessageNotificationParams::new(level, data);
+        params.logger = logger;
+        self.notify(route, &Method::NOTIFICATIONS_MESSAGE, &params, Weight::Log)
+    }
+
+    /// Where what belongs to a request goes: the requests of a batch share the stream of the batch.
+    fn related_route(&mut self, key: RequestKey) -> Route {
+        Route::Related(self.in_flight.get_mut(key).and_then(|entry| entry.batch).unwrap_or(key))
+    }
+
+    /// Tells the client something that no other command says, such as what an extension defines.
+    ///
+    /// It goes with a request, or with the connection as a whole; without a way there it is left out (S1.7).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client's revision does not have the notification in this direction.
+    pub fn tell(
+        &mut self,
+        related: Option<RequestKey>,
+        method: &Method,
+        params: &RawObject,
+    ) -> Result<Delivery, Misuse> {
+        let (revision, route) = match related {
+            Some(key) => (self.in_flight.get_mut(key).map(|entry| entry.revision), self.related_route(key)),
+            None => {
+                (self.negotiated().filter(|_| self.has_back_channel && self.lifecycle.is_ready()), Route::Standalone)
+            }
+        };
+        let Some(revision) = revision else { return Ok(Delivery::LeftOut) };
+        if let Some(facts) = gate::method(method)
+            && !facts.may_travel(Direction::ServerToClient, revision)
+        {
+            return Err(Misuse::NotInRevision { method: method.clone(), revision });
+        }
+        Ok(self.notify(route, method, params, Weight::Needed))
+    }
+
+    /// Tells the client of a change: unasked by the rules of legacy, and to each subscription that asked for it.
+    pub fn publish(&mut self, change: &Change) {
+        let (method, subject, offered) = match change {
+            Change::Tools => {
+                let offered = self.config.capabilities.tools.as_ref().and_then(|has| has.list_changed);
+                (Method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None, offered == Some(true))
+            }
+            Change::Prompts => {
+                let offered = self.config.capabilities.prompts.as_ref().and_then(|has| has.list_changed);
+                (Method::NOTIFICATIONS_PROMPTS_LIST_CHANGED, None, offered == Some(true))
+            }
+            Change::Resources => {
+                let offered = self.config.capabilities.resources.as_ref().and_then(|has| has.list_changed);
+                (Method::NOTIFICATIONS_RESOURCES_LIST_CHANGED, None, offered == Some(true))
+            }
+            Change::Resource(uri) => {
+                (Method::NOTIFICATIONS_RESOURCES_UPDATED, Some(uri), self.subscriptions.contains(uri))
+            }
+        };
+        if offered && self.lifecycle.is_ready() && self.has_back_channel {
+            self.notify_change(Route::Standalone, &method, subject, None);
+        }
+        let listeners: Vec<RequestKey> = self.listeners.iter().flat_map(|listeners| listeners.of(change)).collect();
+        for key in listeners {
+            let id = self.in_flight.get_mut(key).map(|entry| entry.id.clone());
+            // L-7: everything on the stream carries the id of the listen request, in its kind.
+            let meta = id.map(|id| NotificationMeta::default().subscription_id(id));
+            self.notify_change(Route::Listen(key), &method, subject, meta);
+        }
+    }
+
+    fn notify_change(&mut self, route: Route, method: &Method, uri: Option<&String>, meta: Option<NotificationMeta>) {
+        let _ = match uri {
+            Some(uri) => {
+                let mut params = ResourceUpdatedNotificationParams::new(uri);
+                params.meta = meta;
+                self.notify(route, method, &params, Weight::Change)
+            }
+            None => {
+                let mut params = NotificationParams::default();
+                params.meta = meta;
+                self.notify(route, method, &params, Weight::Change)
+            }
+        };
+    }
+
+    fn notify(&mut self, route: Route, method: &Method, params: &impl Serialize, weight: Weight) -> Delivery {
+        let mut message = Vec::new();
+        if self.closed || write_notification(&mut message, method, Some(params)).is_err() {
+            return Delivery::LeftOut;
+        }
+        self.send(route, message, weight);
+        Delivery::Queued
+    }
+
+    /// Ends a subscription from this side: with its result, as both transports allow (AMB-1, L-11).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request is not a subscription that is open.
+    pub fn end_listening(&mut self, request: RequestKey) -> Result<(), Misuse> {
+        let entry = self.in_flight.get_mut(request).filter(|entry| entry.kind == Kind::Listening);
+        let id = entry.map(|entry| entry.id.clone()).ok_or(Misuse::Unknown)?;
+        let _ = self.in_flight.close(request);
+        self.remove_listener(request);
+        let mut result = SubscriptionsListenResult::default();
+        result.meta = Some(ResultMeta::default().subscription_id(id.clone()));
+        self.complete(&mut result, &Method::SUBSCRIPTIONS_LISTEN, Revision::LATEST);
+        let mut message = Vec::new();
+        if write_result(&mut message, &id, &result).is_ok() {
+            self.send(Route::Reply(request), message, Weight::Needed);
+        }
+        self.events.push_back(Event::ListeningEnded(request));
+        Ok(())
+    }
+
+    /// Asks the client something, which only the legacy era allows (M-15, B-10).
+    ///
+    /// `related` is the request during which the question came up, on whose stream it travels. The outcome comes as
+    /// [`Event::CallFinished`], exactly once.
+    ///
+    /// # Errors
+    ///
+    /// Fails, and sends nothing, if the client cannot be asked this.
+    pub fn call(
+        &mut self,
+        now: Instant,
+        related: Option<RequestKey>,
+        method: Method,
+        params: &RawObject,
+        options: CallOptions,
+    ) -> Result<CallId, Misuse> {
+        self.check_call(related, &method, params)?;
+        let mut params: RequestParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
+        let (call, id) = self.calls.start(now, options, &mut self.deadlines);
+        // The call's id serves as token, so that progress finds its way back; the application's own comes back with it.
+        let token = params.meta.get_or_insert_default().progress_token.replace(ProgressToken::from(&id));
+        if let Some(open) = self.calls.get_mut(call) {
+            (open.token, open.related) = (token, related);
+        }
+        let mut message = Vec::new();
+        if write_request(&mut message, &id, &method, Some(&params)).is_err() {
+            let _ = self.calls.end(call, &mut self.deadlines);
+            return Err(Misuse::NotAnObject);
+        }
+        let route = related.map_or(Route::Standalone, |key| self.related_route(key));
+        self.send(route, message, Weight::Needed);
+        Ok(call)
+    }
+
+    fn check_call(&mut self, related: Option<RequestKey>, method: &Method, params: &RawObject) -> Result<(), Misuse> {
+        if self.closed {
+            return Err(Misuse::Closed);
+        }
+        if let Some(key) = related {
+            let entry = self.in_flight.get_mut(key).ok_or(Misuse::Unknown)?;
+            if entry.revision.era() == Era::Modern {
+                return Err(Misuse::NoBackChannel("a modern request is answered with `input_required` instead"));
+            }
+        }
+        if !self.has_back_channel {
+            return Err(Misuse::NoBackChannel("a session is needed to ask the client something"));
+        }
+        let route = related.map_or(Route::Standalone, |key| self.related_route(key));
+        if self.outbox.is_full(&self.config.limits, route) {
+            return Err(Misuse::NoBackChannel("the client does not read"));
+        }
+        let agreed = self.lifecycle.agreed().ok_or(Misuse::NotInitialized)?;
+        // A client that already asks for more than the handshake is done with it, though it never said so.
+        let is_ready = self.lifecycle.is_ready() || (related.is_some() && !self.config.require_initialized);
+        if !is_ready && *method != Method::PING {
+            return Err(Misuse::NotInitialized);
+        }
+        if let Some(facts) = gate::method(method)
+            && !facts.may_travel(Direction::ServerToClient, agreed.revision)
+        {
+            return Err(Misuse::NotInRevision { method: method.clone(), revision: agreed.revision });
+        }
+        let needed = needed_for(method, params, agreed.revision);
+        let missing = needed.into_iter().find(|needed| !needed.is_declared(&agreed.capabilities));
+        if let Some(missing) = missing {
+            return Err(Misuse::MissingCapability(missing.name()));
+        }
+        let limit = self.config.limits.calls;
+        if self.calls.len() >= limit { Err(Misuse::TooManyCalls { limit }) } else { Ok(()) }
+    }
+
+    /// Gives a call up and tells the client; the outcome is [`CallError::Cancelled`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call has ended.
+    pub fn cancel(&mut self, call: CallId) -> Result<(), Misuse> {
+        if self.cancel_call(call, CallError::Cancelled) { Ok(()) } else { Err(Misuse::Unknown) }
+    }
+
+    pub(super) fn cancel_call(&mut self, call: CallId, why: CallError) -> bool {
+        let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
+        let params = CancelledNotificationParams::default().request_id(ended.id);
+        let method = Method::NOTIFICATIONS_CANCELLED;
+        // It follows the request that it is about, as long as there is a stream to follow on.
+        let related = ended.related.filter(|key| self.in_flight.get_mut(*key).is_some());
+        let route = related.map_or(Route::Standalone, |key| self.related_route(key));
+        let _ = self.notify(route, &method, &params, Weight::Needed);
+        self.events.push_back(Event::CallFinished { call, outcome: Err(why) });
+        true
+    }
+
+    pub(super) fn finish_call(&mut self, call: CallId, outcome: Result<PayloadBuf, CallError>) {
+        if self.calls.end(call, &mut self.deadlines).is_some() {
+            self.events.push_back(Event::CallFinished { call, outcome });
+        }
+    }
+
+    /// Ends the connection from this side: subscriptions end with their result, everything else is given up.
+    pub fn close(&mut self) {
+        if self.closed {
+            return;
+        }
+        for key in self.in_flight.keys() {
+            let _ = self.end_listening(key);
+        }
+        self.end();
+    }
+
+    /// Ends what is left; nothing happens after this.
+    pub(super) fn end(&mut self) {
+        // What waits was never heard of; it must not start to run now.
+        for event in std::mem::take(&mut self.waiting) {
+            if let Event::Request { responder, .. } = event {
+                let _ = self.in_flight.close(responder.key());
+            }
+        }
+        self.batches.clear();
+        for call in self.calls.all() {
+            self.finish_call(call, Err(CallError::Disconnected));
+        }
+        for key in self.in_flight.keys() {
+            self.cancel_request(key, None);
+        }
+        self.subscriptions.clear();
+        self.closed = true;
+        self.events.push_back(Event::Closed);
+    }
+}
+
+/// How many bytes are set aside for an answer, so that most of them grow no further.
+const USUAL_ANSWER: usize = 512;
+
+/// What a client must have declared to be asked this (X-13, SA-2, SA-4, EL-2).
+fn needed_for(method: &Method, params: &RawObject, revision: Revision) -> Vec<ClientCapability> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Asked {
+        mode: Option<String>,
+        tools: Option<RawJson>,
+        tool_choice: Option<RawJson>,
+        include_context: Option<String>,
+    }
+
+    let asked = params.decode::<Asked>().ok();
+    match method.as_str() {
+        "elicitation/create" => {
+            let by_url = asked.is_some_and(|asked| asked.mode.as_deref() == Some("url"));
+            vec![if by_url { ClientCapability::ElicitationUrl } else { ClientCapability::ElicitationForm }]
+        }
+        "sampling/createMessage" => {
+            let mut needed = vec![ClientCapability::Sampling];
+            if let Some(asked) = asked {
+                if asked.tools.is_some() || asked.tool_choice.is_some() {
+                    needed.push(ClientCapability::SamplingTools);
+                }
+                // Before 2025-11-25 there was no capability for this.
+                let declarable = revision >= Revision::V2025_11_25;
+                if declarable && asked.include_context.is_some_and(|context| context != "none") {
+                    needed.push(ClientCapability::SamplingContext);
+                }
+            }
+            needed
+        }
+        "roots/list" => vec![ClientCapability::Roots],
+        _ => Vec::new(),
+    }
+}

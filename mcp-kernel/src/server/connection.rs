@@ -1,0 +1,252 @@
+//! One client, as long as it is there.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use mcp_types::jsonrpc::{UnknownId, write_batch, write_error};
+use mcp_types::{ErrorObject, LoggingLevel, RequestId, Revision};
+
+use super::config::ServerConfig;
+use super::event::Event;
+use super::in_flight::InFlight;
+use super::lifecycle::{Agreed, Lifecycle};
+use super::listeners::Listeners;
+use crate::RequestKey;
+use crate::calls::Calls;
+use crate::deadlines::{Deadline, Deadlines};
+use crate::errors::PeerMisbehaved;
+use crate::transmit::{Outbox, Route, Transmit, Weight};
+
+/// The one home of what a server knows about one client (S0.1, S1.1).
+///
+/// It performs no I/O and knows no time: a driver feeds it and empties it. There are three groups of methods, told
+/// apart by their names.
+///
+/// | group | methods | who calls |
+/// |---|---|---|
+/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`progress`](Self::progress), [`log`](Self::log), [`tell`](Self::tell), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`release`](Self::release), [`close`](Self::close) | the application |
+/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | the driver |
+/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout) | the driver |
+///
+/// Commands queue and never block; inputs never fail: what is wrong with them becomes an event and, where the protocol
+/// wants one, an answer. After any command or input, the driver
+///
+/// 1. pops [`poll_transmit`](Self::poll_transmit) until it is empty and sends what it gets,
+/// 2. pops [`poll_event`](Self::poll_event) until it is empty and tells the application,
+/// 3. asks [`poll_timeout`](Self::poll_timeout) when to call [`handle_timeout`](Self::handle_timeout).
+///
+/// A driver whose reader is slow [`block`](Self::block)s that route, whose backlog is bounded then, and stops feeding
+/// what it cannot send the answers of.
+///
+/// Both eras may use one connection at the same time: a request with the modern envelope is served by what it says
+/// itself, any other by what the handshake settled (DU-10..DU-14, AMB-11).
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Instant;
+///
+/// use mcp_kernel::server::{Connection, Event, ServerConfig};
+/// use mcp_types::{CallToolResult, Implementation, ServerCapabilities, ToolsCapability};
+///
+/// let capabilities = ServerCapabilities::default().tools(ToolsCapability::default());
+/// let config = ServerConfig::new(Implementation::new("demo", "1.0"), capabilities);
+/// let mut connection = Connection::for_loop(Arc::new(config));
+///
+/// let request = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hi","_meta":{
+///     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+/// connection.handle_bytes(Instant::now(), request, None);
+/// let Some(Event::Request { responder, .. }) = connection.poll_event() else { panic!("a request") };
+/// connection.respond(responder, Ok(CallToolResult::text("hello")));
+/// let answer = connection.poll_transmit().expect("an answer");
+/// assert!(String::from_utf8(answer.message)?.contains(r#""resultType":"complete""#));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
+pub struct Connection {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) lifecycle: Lifecycle,
+    pub(super) in_flight: InFlight,
+    /// Requests that wait until one that runs ends.
+    pub(super) waiting: VecDeque<Event>,
+    pub(super) batches: BTreeMap<RequestKey, Batch>,
+    pub(super) calls: Calls,
+    pub(super) deadlines: Deadlines,
+    pub(super) log_level: LoggingLevel,
+    pub(super) subscriptions: BTreeSet<String>,
+    /// Few connections have any, so the index is made for the first.
+    pub(super) listeners: Option<Box<Listeners<RequestKey>>>,
+    pub(super) has_back_channel: bool,
+    pub(super) closed: bool,
+    pub(super) outbox: Outbox,
+    pub(super) events: VecDeque<Event>,
+}
+
+/// The answers to a batch, which travel together (B-109).
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) expected: usize,
+    pub(super) answers: Vec<Vec<u8>>,
+}
+
+impl Connection {
+    /// A connection that lasts: a stdio process, or an HTTP session (S1.22).
+    ///
+    /// It waits for a handshake, and serves modern requests without one.
+    #[must_use]
+    pub fn for_loop(config: Arc<ServerConfig>) -> Self {
+        Self::new(config, Lifecycle::Fresh, true)
+    }
+
+    /// A connection for one modern request: what the client is, the request says itself (S1.18).
+    #[must_use]
+    pub fn from_envelope(config: Arc<ServerConfig>) -> Self {
+        Self::new(config, Lifecycle::Absent, false)
+    }
+
+    /// A connection for one legacy request without a session, in a revision that its transport knows of (S0.8).
+    #[must_use]
+    pub fn from_version(config: Arc<ServerConfig>, revision: Revision) -> Self {
+        Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
+    }
+
+    fn new(config: Arc<ServerConfig>, lifecycle: Lifecycle, has_back_channel: bool) -> Self {
+        Self {
+            config,
+            lifecycle,
+            in_flight: InFlight::default(),
+            waiting: VecDeque::new(),
+            batches: BTreeMap::new(),
+            calls: Calls::default(),
+            deadlines: Deadlines::default(),
+            log_level: LoggingLevel::Info,
+            subscriptions: BTreeSet::new(),
+            listeners: None,
+            has_back_channel,
+            closed: false,
+            outbox: Outbox::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.outbox.pop()
+    }
+
+    /// The next thing for the application to know.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), and why.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        self.deadlines.next()
+    }
+
+    /// The revision that the handshake settled on, if there was one.
+    #[must_use]
+    pub fn negotiated(&self) -> Option<Revision> {
+        self.lifecycle.agreed().map(|agreed| agreed.revision)
+    }
+
+    /// Whether nothing is open, queued or due: a connection that was used and left must come back to this.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+            && self.waiting.is_empty()
+            && self.batches.is_empty()
+            && self.calls.len() == 0
+            && self.deadlines.next().is_none()
+            && self.listeners.is_none()
+            && self.outbox.is_empty()
+            && self.events.is_empty()
+    }
+
+    /// Gives back memory that an idle connection does not need; it costs time, so not after every request.
+    pub fn release(&mut self) {
+        self.events.shrink_to_fit();
+        self.waiting.shrink_to_fit();
+        self.outbox.release();
+        self.in_flight.release();
+    }
+
+    /// Queues a message, and notes what was dropped for it.
+    pub(super) fn send(&mut self, route: Route, message: Vec<u8>, weight: Weight) {
+        let count = self.outbox.push(&self.config.limits, Transmit { route, message }, weight);
+        if count > 0 {
+            self.events.push_back(Event::Dropped { route, count });
+        }
+    }
+
+    /// Queues the answer to a request, or puts it with the other answers of its batch.
+    pub(super) fn answer(&mut self, key: RequestKey, batch: Option<RequestKey>, message: Vec<u8>) {
+        let Some(batch_key) = batch else {
+            return self.send(Route::Reply(key), message, Weight::Needed);
+        };
+        if let Some(batch) = self.batches.get_mut(&batch_key) {
+            batch.answers.push(message);
+        }
+        self.finish_batch(batch_key);
+    }
+
+    /// Takes a request out of its batch that will not be answered.
+    pub(super) fn unexpect(&mut self, batch_key: RequestKey) {
+        if let Some(batch) = self.batches.get_mut(&batch_key) {
+            batch.expected -= 1;
+        }
+        self.finish_batch(batch_key);
+    }
+
+    pub(super) fn finish_batch(&mut self, key: RequestKey) {
+        if self.batches.get(&key).is_none_or(|batch| batch.answers.len() < batch.expected) {
+            return;
+        }
+        let batch = self.batches.remove(&key).unwrap_or_default();
+        let mut message = Vec::new();
+        write_batch(&mut message, batch.answers.iter().map(Vec::as_slice));
+        if !message.is_empty() {
+            self.send(Route::Reply(key), message, Weight::Needed);
+        }
+    }
+
+    /// Answers with an error, by the rules of a revision for ids that are not known (AMB-15).
+    pub(super) fn refuse(
+        &mut self,
+        key: RequestKey,
+        batch: Option<RequestKey>,
+        id: Option<&RequestId>,
+        revision: Revision,
+        error: &ErrorObject,
+    ) {
+        let mut message = Vec::new();
+        // Errors are plain data, which can always be written.
+        if write_error(&mut message, id, error, UnknownId::of(revision)).is_ok() {
+            self.answer(key, batch, message);
+        }
+    }
+
+    pub(super) fn misbehaved(&mut self, what: PeerMisbehaved) {
+        self.events.push_back(Event::PeerMisbehaved(what));
+    }
+
+    /// Lets requests that wait run, as far as the limit allows.
+    pub(super) fn admit_waiting(&mut self) {
+        while self.in_flight.running() - self.waiting.len() < self.config.limits.in_flight {
+            let Some(event) = self.waiting.pop_front() else { return };
+            self.events.push_back(event);
+        }
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("negotiated", &self.negotiated())
+            .field("running", &self.in_flight.running())
+            .field("listening", &self.in_flight.listening())
+            .field("calls", &self.calls.len())
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! Requests that the connection answers by itself; all others go to the application.
+
+use std::borrow::Cow;
+
+use mcp_types::jsonrpc::{PayloadBuf, Request, write_notification, write_result};
+use mcp_types::{
+    DiscoverResult, EmptyResult, Era, Method, NotificationMeta, ResultBody, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams, UnsubscribeRequestParams,
+};
+use serde::de::DeserializeOwned;
+
+use super::connection::Connection;
+use super::event::Event;
+use super::in_flight::{Entry, Kind};
+use super::inputs::{Refusal, check_extension};
+use super::scope::RequestScope;
+use crate::RequestKey;
+use crate::errors::PeerMisbehaved;
+use crate::transmit::{Route, Weight};
+
+impl Connection {
+    /// Answers a request that was admitted, or hands it to the application.
+    pub(super) fn dispatch(
+        &mut self,
+        scope: RequestScope,
+        params: PayloadBuf,
+        batch: Option<RequestKey>,
+    ) -> Result<(), Refusal> {
+        match scope.method.as_str() {
+            "ping" => self.answer_now(&scope, batch, EmptyResult::default()),
+            "server/discover" => {
+                let mut result = DiscoverResult::new(self.config.versions(scope.era()), self.config.declared());
+                result.instructions.clone_from(&self.config.instructions);
+                self.answer_now(&scope, batch, result);
+            }
+            "logging/setLevel" => {
+                let SetLevelRequestParams { level, .. } = decode(&params)?;
+                self.log_level = level;
+                self.events.push_back(Event::LogLevel(level));
+                self.answer_now(&scope, batch, EmptyResult::default());
+            }
+            "resources/subscribe" => {
+                let SubscribeRequestParams { uri, .. } = decode(&params)?;
+                self.check_uri(&uri)?;
+                let is_new = !self.subscriptions.contains(&uri);
+                if is_new && self.subscriptions.len() >= self.config.limits.subscriptions {
+                    return Err(PeerMisbehaved::TooManySubscriptions.into());
+                }
+                self.subscriptions.insert(uri.clone());
+                self.events.push_back(Event::Subscription { uri, active: true });
+                self.answer_now(&scope, batch, EmptyResult::default());
+            }
+            "resources/unsubscribe" => {
+                let UnsubscribeRequestParams { uri, .. } = decode(&params)?;
+                if self.subscriptions.remove(&uri) {
+                    self.events.push_back(Event::Subscription { uri, active: false });
+                }
+                self.answer_now(&scope, batch, EmptyResult::default());
+            }
+            "subscriptions/listen" => self.listen(scope, &params)?,
+            _ => self.open_request(scope, params, batch)?,
+        }
+        Ok(())
+    }
+
+    /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate (B-6).
+    pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
+        let config = std::sync::Arc::clone(&self.config);
+        // V-9: a server without legacy names what it serves in every error.
+        let malformed = |fault: &dyn std::fmt::Display| {
+            let versions = config.versions(Era::Modern);
+            let serves_legacy = config.serves(Era::Legacy);
+            invalid(if serves_legacy { fault.to_string() } else { format!("{fault}; supported: {versions:?}") })
+        };
+        let params = request.params.as_ref().ok_or_else(|| malformed(&"missing field `protocolVersion`"))?;
+        let params = params.decode().map_err(|fault| malformed(&fault))?;
+        let mut result = self.lifecycle.initialize(params, &config)?;
+        if let Some(revision) = result.protocol_version.revision() {
+            let _ = self.restrict(&mut result, revision);
+        }
+        let mut message = Vec::new();
+        if write_result(&mut message, &request.id, &result).is_ok() {
+            self.answer(key, None, message);
+        }
+        Ok(())
+    }
+
+    /// Answers a request that never was in flight.
+    fn answer_now(&mut self, scope: &RequestScope, batch: Option<RequestKey>, mut result: impl ResultBody) {
+        self.complete(&mut result, &scope.method, scope.revision);
+        let _ = self.restrict(&mut result, scope.revision);
+        let mut message = Vec::new();
+        if write_result(&mut message, &scope.id, &result).is_ok() {
+            self.answer(scope.key, batch, message);
+        }
+    }
+
+    /// Opens a subscription: the acknowledgement goes first, with what the server will honour (L-3, L-5).
+    fn listen(&mut self, scope: RequestScope, params: &PayloadBuf) -> Result<(), Refusal> {
+        let limits = &self.config.limits;
+        if self.in_flight.listening() >= limits.listeners {
+            return Err(PeerMisbehaved::TooManyListeners.into());
+        }
+        let SubscriptionsListenRequestParams { notifications: asked, .. } = decode(params)?;
+        if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > limits.uris_per_listener) {
+            return Err(PeerMisbehaved::TooManySubscriptions.into());
+        }
+        for uri in asked.resource_subscriptions.iter().flatten() {
+            self.check_uri(uri)?;
+        }
+        let filter = self.honoured(asked, &scope)?;
+        let entry = Entry {
+            id: scope.id.clone(),
+            method: scope.method.clone(),
+            revision: scope.revision,
+            log_level: None,
+            progress_token: None,
+            last_progress: None,
+            batch: None,
+            kind: Kind::Listening,
+        };
+        let _ = self.in_flight.open(scope.key, entry);
+        self.listeners.get_or_insert_default().insert(scope.key, &filter);
+        let mut params = SubscriptionsAcknowledgedNotificationParams::new(filter.clone());
+        params.meta = Some(NotificationMeta::default().subscription_id(scope.id.clone()));
+        let mut message = Vec::new();
+        let method = Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED;
+        if write_notification(&mut message, &method, Some(&params)).is_ok() {
+            self.send(Route::Listen(scope.key), message, Weight::Needed);
+        }
+        self.events.push_back(Event::Listening { scope: Box::new(scope), filter });
+        Ok(())
+    }
+
+    /// Ends a subscription; the last one takes the index with it.
+    pub(super) fn remove_listener(&mut self, key: RequestKey) {
+        if let Some(listeners) = &mut self.listeners {
+            listeners.remove(key);
+        }
+        self.listeners.take_if(|listeners| listeners.is_empty());
+    }
+
+    /// An address is kept as long as it is subscribed to, so its length is bounded.
+    fn check_uri(&self, uri: &str) -> Result<(), Refusal> {
+        let limit = self.config.limits.uri_bytes;
+        if uri.len() > limit { Err(invalid(format!("`uri`: more than {limit} bytes"))) } else { Ok(()) }
+    }
+
+    /// The part of a filter that the server's capabilities cover (L-5, L-19).
+    ///
+    /// What an extension adds needs the client's declaration (L-17); what nobody knows is left out.
+    fn honoured(&self, asked: SubscriptionFilter, scope: &RequestScope) -> Result<SubscriptionFilter, Refusal> {
+        let has = &self.config.capabilities;
+        let both =
+            |asked: Option<bool>, offered: Option<bool>| (asked == Some(true) && offered == Some(true)).then_some(true);
+        let resources = has.resources.as_ref();
+        let mut filter = SubscriptionFilter::default();
+        filter.tools_list_changed = both(asked.tools_list_changed, has.tools.as_ref().and_then(|has| has.list_changed));
+        filter.prompts_list_changed =
+            both(asked.prompts_list_changed, has.prompts.as_ref().and_then(|has| has.list_changed));
+        filter.resources_list_changed = both(asked.resources_list_changed, resources.and_then(|has| has.list_changed));
+        if resources.is_some_and(|has| has.subscribe == Some(true)) {
+            filter.resource_subscriptions = asked.resource_subscriptions;
+        }
+        for (name, value) in asked.extra {
+            let Some(extension) = self.config.extension_of_filter(&name) else { continue };
+            check_extension(scope.capabilities(), extension)?;
+            filter.extra.insert(name, value);
+        }
+        Ok(filter)
+    }
+}
+
+fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, Refusal> {
+    params.decode().map_err(|fault| invalid(fault.to_string()))
+}
+
+fn invalid(reason: impl Into<Cow<'static, str>>) -> Refusal {
+    PeerMisbehaved::InvalidParams(reason.into()).into()
+}

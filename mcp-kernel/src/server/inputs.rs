@@ -1,0 +1,467 @@
+//! What comes from the client, and what happens to it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mcp_types::gate::{self, Direction};
+use mcp_types::jsonrpc::{
+    Fault, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, parse,
+};
+use mcp_types::meta::key;
+use mcp_types::{
+    CancelledNotificationParams, ClientCapabilities, Era, ErrorCode, InputResponses, Method,
+    ProgressNotificationParams, RawObject, RequestMeta, Revision,
+};
+
+use super::connection::{Batch, Connection};
+use super::event::Event;
+use super::in_flight::{Entry, Kind};
+use super::lifecycle::Agreed;
+use super::scope::{Principal, RequestScope};
+use crate::RequestKey;
+use crate::deadlines::Wake;
+use crate::errors::{CallError, PeerMisbehaved};
+use crate::limits::Limits;
+use crate::transmit::Route;
+
+/// Why a request is refused.
+pub(super) type Refusal = Box<PeerMisbehaved>;
+
+impl Connection {
+    /// Takes what one line or one body holds.
+    ///
+    /// Returns the handle under which it is answered, on [`Route::Reply`], if it is: so a transport with a stream for
+    /// each request knows which one that is.
+    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
+        if self.closed {
+            return None;
+        }
+        let config = Arc::clone(&self.config);
+        match parse(bytes, &config.limits.message) {
+            Ok(incoming) => self.handle_incoming(now, incoming, principal),
+            Err(invalid) => {
+                let key = self.in_flight.next_key();
+                self.handle_invalid(key, None, invalid);
+                Some(key)
+            }
+        }
+    }
+
+    /// Answers what is not a message; what neither is nor could be a request is not answered, even if it is wrong.
+    fn handle_invalid(&mut self, key: RequestKey, batch: Option<RequestKey>, invalid: InvalidMessage) {
+        if let Some(id) = invalid.response_id() {
+            if let Some(call) = self.calls.by_id(id) {
+                self.finish_call(call, Err(CallError::InvalidAnswer));
+            }
+        } else if is_answered(&invalid) {
+            if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+                batch.expected += 1;
+            }
+            let revision = self.revision_for_errors();
+            self.refuse(key, batch, invalid.id(), revision, &invalid.to_error_object());
+        }
+        self.misbehaved(PeerMisbehaved::InvalidMessage(invalid));
+    }
+
+    /// Takes a message, or a batch, that was parsed before.
+    ///
+    /// Returns what [`handle_bytes`](Self::handle_bytes) does.
+    pub fn handle_incoming(
+        &mut self,
+        now: Instant,
+        incoming: Incoming<'_>,
+        principal: Option<&Principal>,
+    ) -> Option<RequestKey> {
+        if self.closed {
+            return None;
+        }
+        match incoming {
+            Incoming::Single(message) => self.handle_message(now, message, principal, None),
+            Incoming::Batch(messages) => Some(self.handle_batch(now, messages, principal)),
+        }
+    }
+
+    fn handle_batch(
+        &mut self,
+        now: Instant,
+        messages: Vec<Result<Message<'_>, InvalidMessage>>,
+        principal: Option<&Principal>,
+    ) -> RequestKey {
+        let allowed = self.negotiated() == Some(Revision::V2025_03_26);
+        // DU-20, B-7: neither modern requests nor the handshake travel in a batch.
+        let config = Arc::clone(&self.config);
+        let foreign = |message: &Result<Message<'_>, _>| match message {
+            Ok(Message::Request(request)) => {
+                is_modern(&read_envelope(request, &config.limits)) || request.method == Method::INITIALIZE
+            }
+            Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => false,
+        };
+        let key = self.in_flight.next_key();
+        if !allowed || messages.iter().any(foreign) {
+            let (what, revision) = (PeerMisbehaved::BatchNotAllowed, self.revision_for_errors());
+            if let Some(error) = what.to_error_object() {
+                self.refuse(key, None, None, revision, &error);
+            }
+            self.misbehaved(what);
+            return key;
+        }
+        // One more answer is expected than there are, so that the batch does not go out before all were looked at.
+        self.batches.insert(key, Batch { expected: 1, answers: Vec::new() });
+        for message in messages {
+            match message {
+                Ok(message) => {
+                    if let (Message::Request(_), Some(batch)) = (&message, self.batches.get_mut(&key)) {
+                        batch.expected += 1;
+                    }
+                    self.handle_message(now, message, principal, Some(key));
+                }
+                Err(invalid) => self.handle_invalid(key, Some(key), invalid),
+            }
+        }
+        self.unexpect(key);
+        key
+    }
+
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        message: Message<'_>,
+        principal: Option<&Principal>,
+        batch: Option<RequestKey>,
+    ) -> Option<RequestKey> {
+        match message {
+            Message::Request(request) => {
+                let (id, key) = (request.id.clone(), self.in_flight.next_key());
+                let envelope = read_envelope(&request, &self.config.limits);
+                let revision = if is_modern(&envelope) { Revision::LATEST } else { self.revision_for_errors() };
+                if let Err(refusal) = self.handle_request(key, request, envelope, principal, batch) {
+                    if let Some(error) = refusal.to_error_object() {
+                        self.refuse(key, batch, Some(&id), revision, &error);
+                    }
+                    self.misbehaved(*refusal);
+                }
+                return Some(key);
+            }
+            Message::Notification(notification) => self.handle_notification(now, notification),
+            Message::Response(response) => self.handle_response(response),
+        }
+        None
+    }
+
+    /// Admits a request: era, envelope or handshake, method, capability, limits, in this order.
+    fn handle_request(
+        &mut self,
+        key: RequestKey,
+        request: Request<'_>,
+        envelope: Result<Option<Payload<'_>>, Refusal>,
+        principal: Option<&Principal>,
+        batch: Option<RequestKey>,
+    ) -> Result<(), Refusal> {
+        if request.id.as_str().is_some_and(|id| id.len() > self.config.limits.id_bytes) {
+            return Err(PeerMisbehaved::IdTooLong { limit: self.config.limits.id_bytes }.into());
+        }
+        if self.in_flight.has_id(&request.id) {
+            return Err(PeerMisbehaved::DuplicateId(request.id).into());
+        }
+        let modern = is_modern(&envelope);
+        let mut meta = match envelope? {
+            Some(meta) => meta.decode::<RequestMeta>().map_err(|fault| invalid_meta(&fault))?,
+            None => RequestMeta::default(),
+        };
+        let (agreed, log_level) = if modern {
+            (self.agree(&mut meta)?, meta.log_level)
+        } else if request.method == Method::INITIALIZE {
+            return self.initialize(key, &request);
+        } else {
+            (self.lifecycle.admit(&request.method, &self.config)?, Some(self.log_level))
+        };
+        // Y-1: a server that did not declare logging does not log.
+        let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
+        self.check_method(&request.method, &agreed)?;
+        let params = request.params.map(Payload::into_owned).unwrap_or_default();
+        let (input_responses, request_state) =
+            if modern { self.read_retry(&params)? } else { (InputResponses::new(), None) };
+        let scope = RequestScope {
+            key,
+            id: request.id,
+            method: request.method,
+            revision: agreed.revision,
+            capabilities: agreed.capabilities,
+            client_info: agreed.client_info,
+            log_level,
+            progress_token: meta.progress_token.clone(),
+            trace_context: meta.trace_context(),
+            principal: principal.cloned(),
+            input_responses,
+            request_state,
+            has_back_channel: self.has_back_channel && !modern,
+        };
+        self.dispatch(scope, params, batch)
+    }
+
+    /// What a modern request says about itself (X-7, X-8, X-11, V-2, DU-18).
+    fn agree(&self, meta: &mut RequestMeta) -> Result<Agreed, Refusal> {
+        let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
+        let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
+        let capabilities = meta.client_capabilities.take().ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
+        let served = |revision: &Revision| revision.era() == Era::Modern && self.config.revisions.contains(revision);
+        let Some(revision) = version.revision().filter(served) else {
+            let mut supported = self.config.versions(Era::Modern);
+            if supported.is_empty() {
+                // A server without a modern revision names those that the client can shake hands for (AMB-8).
+                supported = self.config.versions(Era::Legacy);
+            }
+            return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
+        };
+        let client_info = meta.client_info.take().map(Arc::new);
+        Ok(Agreed { revision, capabilities: Arc::new(capabilities), client_info })
+    }
+
+    /// Whether the method exists for this client (E-13, E-14, H-33, EX-11).
+    fn check_method(&self, method: &Method, agreed: &Agreed) -> Result<(), Refusal> {
+        let unknown = || Refusal::from(PeerMisbehaved::UnknownMethod(method.clone()));
+        if let Some((extension, revisions)) = self.config.extension_of(method)
+            && revisions.contains(agreed.revision)
+        {
+            return check_extension(&agreed.capabilities, extension);
+        }
+        let travels =
+            gate::method(method).is_some_and(|facts| facts.may_travel(Direction::ClientToServer, agreed.revision));
+        if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
+    }
+
+    /// What a retry brings along.
+    fn read_retry(&self, params: &PayloadBuf) -> Result<(InputResponses, Option<String>), Refusal> {
+        let invalid = |name: &str, fault: &dyn std::fmt::Display| {
+            Refusal::from(PeerMisbehaved::InvalidParams(format!("`{name}`: {fault}").into()))
+        };
+        let responses = match params.get("inputResponses") {
+            Some(raw) => {
+                serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("inputResponses", &fault))?
+            }
+            None => None,
+        };
+        let state = match params.get("requestState") {
+            Some(raw) => {
+                let limit = self.config.limits.request_state_bytes;
+                if raw.get().len() > limit {
+                    return Err(invalid("requestState", &format_args!("more than {limit} bytes")));
+                }
+                serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("requestState", &fault))?
+            }
+            None => None,
+        };
+        Ok((responses.unwrap_or_default(), state))
+    }
+
+    /// Opens a request for the application, at once or when another one ends.
+    pub(super) fn open_request(
+        &mut self,
+        scope: RequestScope,
+        params: PayloadBuf,
+        batch: Option<RequestKey>,
+    ) -> Result<(), Refusal> {
+        let limits = &self.config.limits;
+        let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.in_flight);
+        if running >= most {
+            let held: usize = self.waiting.iter().map(waiting_bytes).sum();
+            if self.waiting.len() >= limits.waiting || held + params.as_str().len() > limits.waiting_bytes {
+                return Err(PeerMisbehaved::TooManyRequests.into());
+            }
+        }
+        let entry = Entry {
+            id: scope.id.clone(),
+            method: scope.method.clone(),
+            revision: scope.revision,
+            log_level: scope.log_level,
+            progress_token: scope.progress_token.clone(),
+            last_progress: None,
+            batch,
+            kind: Kind::Running,
+        };
+        let responder = self.in_flight.open(scope.key, entry);
+        let event = Event::Request { scope: Box::new(scope), params, responder };
+        if running < most {
+            self.events.push_back(event)
+        } else {
+            self.waiting.push_back(event)
+        }
+        Ok(())
+    }
+
+    fn handle_notification(&mut self, now: Instant, notification: Notification<'_>) {
+        let Notification { method, params, .. } = notification;
+        let decoded = params.as_ref();
+        match method.as_str() {
+            "notifications/cancelled" => {
+                let params = decoded.and_then(|params| params.decode::<CancelledNotificationParams>().ok());
+                // K-9: one that is malformed or names nothing is ignored.
+                let Some((Some(id), reason)) = params.map(|params| (params.request_id, params.reason)) else { return };
+                if let Some(key) = self.in_flight.key_of(&id) {
+                    self.cancel_request(key, reason);
+                }
+            }
+            "notifications/initialized" => {
+                if self.lifecycle.initialized() {
+                    self.events.push_back(Event::Initialized);
+                } else {
+                    self.misbehaved(PeerMisbehaved::StrayNotification(method));
+                }
+            }
+            "notifications/progress" => {
+                let progress = decoded.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
+                let Some(mut progress) = progress else { return };
+                if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines) {
+                    if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
+                        progress.progress_token = token;
+                    }
+                    self.events.push_back(Event::CallProgress { call, progress });
+                }
+            }
+            _ => {
+                let allowed = match (gate::method(&method), self.lifecycle.agreed()) {
+                    (Some(facts), Some(agreed)) => facts.may_travel(Direction::ClientToServer, agreed.revision),
+                    // Nobody can say what an unknown notification means, so it does not hurt either.
+                    (None, _) => true,
+                    (Some(_), None) => false,
+                };
+                if allowed {
+                    let params = params.map(Payload::into_owned).unwrap_or_default();
+                    self.events.push_back(Event::Notification { method, params });
+                } else {
+                    self.misbehaved(PeerMisbehaved::StrayNotification(method));
+                }
+            }
+        }
+    }
+
+    fn handle_response(&mut self, response: Response<'_>) {
+        let call = response.id.as_ref().and_then(|id| self.calls.by_id(id));
+        let Some(call) = call else {
+            return self.misbehaved(PeerMisbehaved::StrayResponse(response.id));
+        };
+        let outcome = response.outcome.map(Payload::into_owned).map_err(CallError::Rejected);
+        self.finish_call(call, outcome);
+    }
+
+    /// Takes note that the stream of a request is gone.
+    ///
+    /// A modern request is cancelled by that (H-25). A legacy one goes on, since its client may come back (B-28), and
+    /// what was kept back for a slow reader goes on too: to wherever the driver keeps it for the client.
+    pub fn handle_stream_closed(&mut self, request: RequestKey) {
+        let era = self.in_flight.get_mut(request).map(|entry| entry.revision.era());
+        if era == Some(Era::Modern) {
+            self.cancel_request(request, None);
+        } else {
+            self.outbox.unblock(Route::Reply(request));
+        }
+    }
+
+    /// Takes note that the client is gone for good: everything ends.
+    pub fn handle_disconnect(&mut self) {
+        // Nobody reads what is queued, so nothing has to be looked for in it while requests end.
+        self.outbox.clear();
+        if !self.closed {
+            self.end();
+        }
+        self.outbox.clear();
+    }
+
+    /// Takes note of the time; early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(wake) = self.deadlines.due(now) {
+            let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
+            self.cancel_call(call, CallError::TimedOut);
+        }
+    }
+
+    /// Keeps messages of a route back, because its reader does not read.
+    ///
+    /// All routes of one request share a stream, so that its answer does not overtake what was said before.
+    pub fn block(&mut self, route: Route) {
+        let is_open =
+            route.stream().is_none_or(|key| self.in_flight.get_mut(key).is_some() || self.batches.contains_key(&key));
+        // A stream that is over has nothing to keep back.
+        if is_open || self.outbox.holds(route) {
+            let count = self.outbox.block(&self.config.limits, route);
+            if count > 0 {
+                self.events.push_back(Event::Dropped { route, count });
+            }
+        }
+    }
+
+    /// Lets messages of a route go on, with all that share its stream.
+    pub fn unblock(&mut self, route: Route) {
+        self.outbox.unblock(route);
+    }
+
+    /// Ends a request that the client does not want any more: nothing more is sent for it (H-27, IO-10).
+    pub(super) fn cancel_request(&mut self, key: RequestKey, reason: Option<String>) {
+        let Some(entry) = self.in_flight.close(key) else { return };
+        if entry.batch.is_none() {
+            // The requests of a batch share a stream, on which the others still wait for something.
+            self.outbox.forget(key);
+        }
+        let waiting = self.waiting.len();
+        self.waiting.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
+        if entry.kind == Kind::Listening {
+            self.remove_listener(key);
+            self.events.push_back(Event::ListeningEnded(key));
+        } else if waiting == self.waiting.len() {
+            self.events.push_back(Event::Cancelled { request: key, reason });
+        }
+        // Nobody needs the answer to a question that came up during the request.
+        for call in self.calls.related_to(key) {
+            self.cancel_call(call, CallError::Cancelled);
+        }
+        if let Some(batch) = entry.batch {
+            self.unexpect(batch);
+        }
+        self.admit_waiting();
+    }
+
+    /// The revision by which something is refused that has none of its own.
+    fn revision_for_errors(&self) -> Revision {
+        self.negotiated().unwrap_or(Revision::LATEST)
+    }
+}
+
+/// What a request that waits keeps.
+fn waiting_bytes(event: &Event) -> usize {
+    if let Event::Request { params, .. } = event { params.as_str().len() } else { 0 }
+}
+
+/// Finds the metadata of a request, within its limit.
+fn read_envelope<'a>(request: &Request<'a>, limits: &Limits) -> Result<Option<Payload<'a>>, Refusal> {
+    let meta = request.params.as_ref().and_then(|params| params.get("_meta"));
+    let Some(text) = meta.map(|meta| meta.get()).filter(|text| *text != "null") else { return Ok(None) };
+    if text.len() > limits.meta_bytes {
+        return Err(invalid_meta(&format_args!("more than {} bytes", limits.meta_bytes)));
+    }
+    Payload::parse(text, &limits.message).map(Some).map_err(|fault| invalid_meta(&fault))
+}
+
+/// DU-13: the envelope's key in the body makes a request modern, whatever its value.
+fn is_modern(envelope: &Result<Option<Payload<'_>>, Refusal>) -> bool {
+    matches!(envelope, Ok(Some(meta)) if meta.get(key::PROTOCOL_VERSION).is_some())
+}
+
+fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {
+    PeerMisbehaved::InvalidParams(format!("`_meta`: {fault}").into()).into()
+}
+
+/// Refuses what needs an extension that the client did not declare (E-14, EX-11).
+pub(super) fn check_extension(capabilities: &ClientCapabilities, extension: &str) -> Result<(), Refusal> {
+    if capabilities.extensions.as_ref().is_some_and(|declared| declared.contains(extension)) {
+        return Ok(());
+    }
+    let mut required = ClientCapabilities::default();
+    required.extensions.get_or_insert_default().insert(extension, RawObject::empty());
+    Err(PeerMisbehaved::MissingCapability { required: Box::new(required) }.into())
+}
+
+/// Whether an invalid message is answered: not if it has no id and all else that makes it a notification or a response.
+fn is_answered(invalid: &InvalidMessage) -> bool {
+    let notifies = invalid.id().is_none() && invalid.code() == ErrorCode::INVALID_PARAMS;
+    !notifies && *invalid.fault() != Fault::MissingMember("id")
+}

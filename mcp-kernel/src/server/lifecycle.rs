@@ -1,0 +1,128 @@
+//! The handshake of the legacy era.
+//!
+//! ```text
+//!   Fresh --initialize--> Negotiated --notifications/initialized--> Ready
+//!                                                        Stateless: every request alone, by legacy rules
+//!                                                        Absent: born of a modern request, no legacy at all
+//! ```
+//!
+//! Modern requests pass by without touching any of this (AMB-11).
+
+use std::sync::Arc;
+
+use mcp_types::{
+    ClientCapabilities, Era, Implementation, InitializeRequestParams, InitializeResult, Method, ProtocolVersion,
+    Revision,
+};
+
+use super::config::ServerConfig;
+use crate::errors::PeerMisbehaved;
+
+/// Where the handshake stands.
+pub(crate) enum Lifecycle {
+    /// Nothing was said yet.
+    Fresh,
+    /// `initialize` was answered.
+    Negotiated(Agreed),
+    /// The client confirmed.
+    Ready(Agreed),
+    /// There is no handshake: each request is served alone, in this revision and with nothing declared (S0.8).
+    Stateless(Agreed),
+    /// There is no legacy here.
+    Absent,
+}
+
+/// What the handshake settled.
+#[derive(Clone)]
+pub(crate) struct Agreed {
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: Arc<ClientCapabilities>,
+    pub(crate) client_info: Option<Arc<Implementation>>,
+}
+
+impl Agreed {
+    /// A revision with a client of which nothing is known.
+    pub(crate) fn unknown(revision: Revision) -> Self {
+        Self { revision, capabilities: Arc::default(), client_info: None }
+    }
+}
+
+impl Lifecycle {
+    /// What was settled, as far as it was.
+    pub(crate) fn agreed(&self) -> Option<&Agreed> {
+        match self {
+            Self::Negotiated(agreed) | Self::Ready(agreed) | Self::Stateless(agreed) => Some(agreed),
+            Self::Fresh | Self::Absent => None,
+        }
+    }
+
+    /// Whether the server may send what the client did not ask for.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready(_))
+    }
+
+    /// Answers `initialize`: echoes a version that is served, else offers the newest (B-2).
+    pub(crate) fn initialize(
+        &mut self,
+        params: InitializeRequestParams,
+        config: &ServerConfig,
+    ) -> Result<InitializeResult, PeerMisbehaved> {
+        let newest = config.of_era(Era::Legacy).next();
+        let (Some(newest), Self::Fresh | Self::Stateless(_)) = (newest, &*self) else {
+            return Err(match self {
+                Self::Negotiated(_) | Self::Ready(_) => PeerMisbehaved::InitializedTwice,
+                // V-9: a server without legacy names what it serves.
+                Self::Fresh | Self::Stateless(_) | Self::Absent => PeerMisbehaved::UnsupportedVersion {
+                    requested: params.protocol_version,
+                    supported: config.versions(Era::Modern),
+                },
+            });
+        };
+        let asked = params.protocol_version.revision().filter(|revision| revision.era() == Era::Legacy);
+        let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
+        if let Self::Fresh = self {
+            *self = Self::Negotiated(Agreed {
+                revision,
+                capabilities: Arc::new(params.capabilities),
+                client_info: Some(Arc::new(params.client_info)),
+            });
+        }
+        let mut result = InitializeResult::new(ProtocolVersion::from(revision), config.declared(), config.info.clone());
+        result.instructions.clone_from(&config.instructions);
+        Ok(result)
+    }
+
+    /// Notes `notifications/initialized`; returns whether it came at the right time.
+    pub(crate) fn initialized(&mut self) -> bool {
+        match std::mem::replace(self, Self::Fresh) {
+            Self::Negotiated(agreed) => {
+                *self = Self::Ready(agreed);
+                true
+            }
+            Self::Stateless(agreed) => {
+                *self = Self::Stateless(agreed);
+                true
+            }
+            other @ (Self::Fresh | Self::Ready(_) | Self::Absent) => {
+                *self = other;
+                false
+            }
+        }
+    }
+
+    /// Says by what a legacy request is served, or why it comes too early (B-4, S0.17).
+    ///
+    /// Where there is no legacy, a request without envelope just lacks it (X-11).
+    pub(crate) fn admit(&self, method: &Method, config: &ServerConfig) -> Result<Agreed, PeerMisbehaved> {
+        let missing_envelope =
+            || PeerMisbehaved::InvalidParams("`_meta`: missing field `io.modelcontextprotocol/protocolVersion`".into());
+        match self {
+            Self::Ready(agreed) | Self::Stateless(agreed) => Ok(agreed.clone()),
+            Self::Fresh if !config.serves(Era::Legacy) => Err(missing_envelope()),
+            Self::Negotiated(agreed) if *method == Method::PING || !config.require_initialized => Ok(agreed.clone()),
+            Self::Fresh if *method == Method::PING => Ok(Agreed::unknown(Revision::LATEST_LEGACY)),
+            Self::Negotiated(_) | Self::Fresh => Err(PeerMisbehaved::TooEarly(method.clone())),
+            Self::Absent => Err(missing_envelope()),
+        }
+    }
+}

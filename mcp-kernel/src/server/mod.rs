@@ -1,0 +1,20 @@
+//! The server's side of a connection.
+
+mod commands;
+mod config;
+mod connection;
+mod dispatch;
+mod event;
+mod in_flight;
+mod inputs;
+mod lifecycle;
+mod listeners;
+mod scope;
+
+pub use commands::Delivery;
+pub use config::{Extension, ServerConfig};
+pub use connection::Connection;
+pub use event::Event;
+pub use in_flight::Responder;
+pub use listeners::{Change, Listeners};
+pub use scope::{ClientCapability, Principal, RequestScope};

@@ -1,0 +1,239 @@
+//! A scripted server against the client's side of a connection.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mcp_kernel::client::{ClientConfig, Connection, Event, Responder, Transmit, Verdict};
+use mcp_kernel::{CallError, CallId, CallOptions, PeerMisbehaved};
+use mcp_types::{
+    ClientCapabilities, ElicitationCapability, Implementation, Method, RawObject, RequestId, Revision, RootsCapability,
+};
+use serde_json::{Value, json};
+
+/// A server that says what a test tells it to say.
+struct Script {
+    client: Connection,
+    now: Instant,
+}
+
+impl Script {
+    /// A client that is ready, in a revision.
+    fn ready(revision: Revision) -> Self {
+        let capabilities = ClientCapabilities::default()
+            .roots(RootsCapability::default())
+            .elicitation(ElicitationCapability::default());
+        let config = ClientConfig::new(Implementation::new("client", "1"), capabilities);
+        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
+        let now = Instant::now();
+        let mut script = Self { client: Connection::new(Arc::new(config)), now };
+        script.client.start(now, Some(Verdict::new(revision)));
+        if revision != Revision::V2026_07_28 {
+            let id = script.sent()["id"].clone();
+            let info = json!({ "name": "s", "version": "1" });
+            let result = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "serverInfo": info });
+            script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+            assert_eq!(script.sent()["method"], "notifications/initialized");
+        }
+        assert!(matches!(script.client.poll_event(), Some(Event::Ready { .. })));
+        script
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.client.handle_bytes(self.now, message.to_string().as_bytes());
+    }
+
+    /// The next message of the client, which there must be.
+    fn sent(&mut self) -> Value {
+        match self.client.poll_transmit() {
+            Some(Transmit::Send { message, .. }) => serde_json::from_slice(&message).expect("JSON"),
+            other => panic!("expected a message, found {other:?}"),
+        }
+    }
+
+    fn event(&mut self) -> Event {
+        self.client.poll_event().expect("an event")
+    }
+
+    fn call(&mut self) -> (CallId, Value) {
+        let call = self.client.call(self.now, &Method::TOOLS_LIST, &RawObject::empty(), CallOptions::default());
+        (call.expect("a call"), self.sent()["id"].clone())
+    }
+
+    fn asked(&mut self) -> Responder {
+        let event = self.event();
+        let Event::Request { responder, .. } = event else { panic!("expected a request, found {event:?}") };
+        responder
+    }
+
+    fn assert_nothing_left(mut self) {
+        assert_eq!(self.client.poll_transmit(), None);
+        let event = self.client.poll_event();
+        assert!(event.is_none(), "{event:?}");
+        assert!(self.client.is_idle(), "{:?}", self.client);
+    }
+}
+
+fn roots(id: impl Into<Value>) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.into(), "method": "roots/list" })
+}
+
+/// B-9, B-10: what the client declared is handed on, `ping` is answered, the rest does not exist.
+#[test]
+fn requests_of_a_server_are_served_as_declared() {
+    let mut script = Script::ready(Revision::V2025_11_25);
+    script.say(&json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }));
+    assert_eq!(script.sent(), json!({ "jsonrpc": "2.0", "id": "p", "result": {} }));
+    for method in ["sampling/createMessage", "tools/list", "tasks/get"] {
+        script.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {} }));
+        assert_eq!(script.sent()["error"]["code"], -32601, "{method}");
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::UnknownMethod(_))));
+    }
+    script.say(&roots(1));
+    let responder = script.asked();
+    let result = RawObject::parse(r#"{"roots":[]}"#).expect("an object");
+    assert!(script.client.respond(responder, Ok(&result)));
+    assert_eq!(script.sent(), json!({ "jsonrpc": "2.0", "id": 1, "result": { "roots": [] } }));
+    script.assert_nothing_left();
+}
+
+/// M-4, B-37: an id that is in use is refused; after a cancellation a stale right answers nothing.
+#[test]
+fn ids_of_a_server_are_used_once_at_a_time() {
+    let mut script = Script::ready(Revision::V2025_06_18);
+    script.say(&roots("a"));
+    let stale = script.asked();
+    script.say(&roots("a"));
+    assert_eq!(script.sent()["error"]["code"], -32600);
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::DuplicateId(_))));
+    script.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "a" } }));
+    assert!(matches!(script.event(), Event::RequestCancelled { id } if id == RequestId::from("a")));
+    script.say(&roots("a"));
+    let fresh = script.asked();
+    let result = RawObject::parse(r#"{"roots":[]}"#).expect("an object");
+    assert!(!script.client.respond(stale, Ok(&result)), "the first request is gone");
+    assert_eq!(script.client.poll_transmit(), None);
+    assert!(script.client.respond(fresh, Ok(&result)));
+    script.sent();
+    script.assert_nothing_left();
+}
+
+/// A server cannot make the client hold more of its requests than the limit says.
+#[test]
+fn requests_of_a_server_are_bounded() {
+    let mut script = Script::ready(Revision::V2025_11_25);
+    let mut responders = Vec::new();
+    for id in 0..100 {
+        script.say(&roots(id));
+        responders.push(script.asked());
+    }
+    script.say(&roots(100));
+    assert_eq!(script.sent()["error"]["code"], -32603);
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooManyRequests)));
+    for responder in responders {
+        assert!(script.client.respond(responder, Ok(&RawObject::empty())));
+        script.sent();
+    }
+    script.assert_nothing_left();
+}
+
+/// M-11, E-12: an answer that makes no sense ends its call, and does not look like one of the server's errors.
+#[test]
+fn a_broken_answer_ends_its_call() {
+    for answer in [r#""result":[]"#, r#""result":{},"error":{"code":1,"message":"m"}"#, r#""error":5"#] {
+        let mut script = Script::ready(Revision::V2026_07_28);
+        let (call, id) = script.call();
+        script.client.handle_bytes(script.now, format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#).as_bytes());
+        let event = script.event();
+        let Event::CallFinished { call: ended, outcome } = event else { panic!("{answer}: {event:?}") };
+        assert_eq!((ended, outcome), (call, Err(CallError::InvalidAnswer)), "{answer}");
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::InvalidMessage(_))));
+        script.assert_nothing_left();
+    }
+}
+
+/// K-7: an answer to nothing, to `"1"` instead of `1`, or for the second time changes nothing.
+#[test]
+fn stray_answers_change_nothing() {
+    let mut script = Script::ready(Revision::V2026_07_28);
+    let (call, id) = script.call();
+    let text = Value::from(id.to_string());
+    for stray in [json!(4711), text, Value::Null] {
+        script.say(&json!({ "jsonrpc": "2.0", "id": stray, "error": { "code": 1, "message": "m" } }));
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
+    }
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } });
+    script.say(&answer);
+    assert!(matches!(script.event(), Event::CallFinished { call: ended, outcome: Ok(_) } if ended == call));
+    script.say(&answer);
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
+    script.assert_nothing_left();
+}
+
+/// B-8: batches are read in the one revision that has them.
+#[test]
+fn batches_are_read_where_they_exist() {
+    for (revision, is_read) in [(Revision::V2025_03_26, true), (Revision::V2025_06_18, false)] {
+        let mut script = Script::ready(revision);
+        let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+        script.say(&json!([changed]));
+        let event = script.event();
+        assert_eq!(matches!(event, Event::Changed { .. }), is_read, "{event:?}");
+        script.assert_nothing_left();
+    }
+}
+
+/// X-7..X-9, DU-44: every modern request describes its client, no legacy one does.
+#[test]
+fn the_envelope_is_there_in_one_era() {
+    for (revision, is_there) in [(Revision::V2026_07_28, true), (Revision::V2025_11_25, false)] {
+        let mut script = Script::ready(revision);
+        let params = RawObject::parse(r#"{"name":"x","_meta":{"com.example/k":1.50}}"#).expect("an object");
+        let call =
+            script.client.call(script.now, &Method::TOOLS_CALL, &params, CallOptions::default()).expect("a call");
+        let meta = script.sent()["params"]["_meta"].clone();
+        assert_eq!(meta["com.example/k"], json!(1.5));
+        for key in ["protocolVersion", "clientCapabilities", "clientInfo"] {
+            assert_eq!(meta.get(format!("io.modelcontextprotocol/{key}")).is_some(), is_there, "{key}");
+        }
+        script.client.cancel(call).expect("it is open");
+        script.sent();
+        assert!(matches!(script.event(), Event::CallFinished { outcome: Err(CallError::Cancelled), .. }));
+        script.assert_nothing_left();
+    }
+}
+
+/// Nothing that a server sends makes the client panic, or keep something for ever.
+#[test]
+fn hostile_bytes_do_no_harm() {
+    let seeds = [
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}]"#,
+    ];
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).expect("31 bits") % bound
+    };
+    for round in 0..3000 {
+        let revision = if round % 2 == 0 { Revision::V2026_07_28 } else { Revision::V2025_03_26 };
+        let mut script = Script::ready(revision);
+        let _ = script.call();
+        for _ in 0..4 {
+            let mut bytes = seeds[random(seeds.len())].as_bytes().to_vec();
+            for _ in 0..random(3) {
+                let at = random(bytes.len());
+                bytes[at] = b"{}[]\",:0129ex\\ \xff"[random(16)];
+            }
+            script.client.handle_bytes(script.now, &bytes);
+        }
+        script.client.handle_disconnect();
+        while script.client.poll_transmit().is_some() {}
+        while script.client.poll_event().is_some() {}
+        assert!(script.client.is_idle(), "round {round}");
+    }
+}

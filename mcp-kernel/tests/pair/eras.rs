@@ -1,0 +1,204 @@
+//! Finding each other.
+
+use std::time::Duration;
+
+use mcp_kernel::client::{self, ConnectError, Mode, Verdict};
+use mcp_types::{Method, Revision};
+
+use crate::kit::{Pair, client_config, server_config};
+
+fn of(revisions: &[Revision]) -> Vec<Revision> {
+    revisions.to_vec()
+}
+
+const LEGACY: [Revision; 4] =
+    [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
+
+/// DU-1, DU-3, DU-30, DU-40, V-4, V-6, X-15: the probe finds a modern server, and learns what it offers.
+#[test]
+fn a_modern_server_is_found() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.drive();
+    let Some(client::Event::Ready { revision, server }) = pair.client_events.pop_front() else { panic!("ready") };
+    assert_eq!(revision, Revision::V2026_07_28);
+    assert!(server.capabilities.is_some_and(|capabilities| capabilities.tools.is_some()));
+    assert_eq!(server.info.map(|info| info.name), Some("server".to_owned()));
+    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    pair.assert_nothing_left();
+}
+
+/// DU-4, DU-33, DU-43: a legacy server refuses the probe, and the handshake follows on the same pipe.
+#[test]
+fn a_legacy_server_is_found() {
+    for newest in LEGACY {
+        let mut server = server_config();
+        server.revisions = LEGACY.into_iter().filter(|revision| *revision <= newest).collect();
+        let mut pair = Pair::new(client_config(), server);
+        pair.client.start(pair.now, None);
+        pair.drive();
+        let ready = pair.client_events.pop_front();
+        assert!(
+            matches!(ready, Some(client::Event::Ready { revision, .. }) if revision == newest),
+            "{newest}: {ready:?}"
+        );
+        assert_eq!(pair.server.negotiated(), Some(newest));
+        pair.server_events.clear();
+        pair.assert_nothing_left();
+    }
+}
+
+/// DU-6, DU-7, DU-42: a client that is set to legacy does not probe.
+#[test]
+fn a_legacy_client_shakes_hands_at_once() {
+    let mut client = client_config();
+    client.mode = Mode::Legacy;
+    let mut pair = Pair::new(client, server_config());
+    pair.client.start(pair.now, None);
+    pair.collect();
+    assert!(String::from_utf8(pair.to_server[0].clone()).expect("text").contains(r#""method":"initialize""#));
+    pair.drive();
+    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    pair.client_events.clear();
+    pair.server_events.clear();
+    pair.assert_nothing_left();
+}
+
+/// DU-2, DU-5: where there is no common revision, both sides can say so.
+#[test]
+fn strangers_part_with_a_reason() {
+    let mut client = client_config();
+    client.mode = Mode::Modern;
+    let mut server = server_config();
+    server.revisions = of(&LEGACY);
+    let mut pair = Pair::new(client, server);
+    pair.client.start(pair.now, None);
+    pair.drive();
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(_))));
+
+    let mut client = client_config();
+    client.mode = Mode::Legacy;
+    let mut server = server_config();
+    server.revisions = of(&[Revision::V2026_07_28]);
+    let mut pair = Pair::new(client, server);
+    pair.client.start(pair.now, None);
+    pair.drive();
+    let failed = pair.client_events.pop_front();
+    let Some(client::Event::Failed(ConnectError::Refused(error))) = failed else { panic!("{failed:?}") };
+    assert!(error.data.is_some_and(|data| data.as_str().contains("2026-07-28")), "V-9: the versions are named");
+}
+
+/// DU-33, rmcp 8: silence means legacy, and the late answer to the probe does no harm.
+#[test]
+fn a_late_answer_to_the_probe_is_no_offence() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.collect();
+    let probe = pair.to_server.pop_front().expect("the probe");
+    pair.wait(Duration::from_secs(6));
+    pair.server.handle_bytes(pair.now, &probe, None);
+    pair.drive();
+    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    let news: Vec<_> = pair.client_events.drain(..).collect();
+    assert!(news.iter().any(|event| matches!(event, client::Event::Ready { .. })), "{news:?}");
+    assert!(!news.iter().any(|event| matches!(event, client::Event::Failed(_))), "{news:?}");
+    pair.server_events.clear();
+    pair.assert_nothing_left();
+}
+
+/// DU-34: a server that dies of the probe needs a new process.
+#[test]
+fn a_server_that_dies_of_the_probe_is_restarted() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.collect();
+    pair.client.handle_disconnect();
+    pair.collect();
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::RestartNeeded)));
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Closed)));
+
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, Some(Verdict::new(Revision::V2025_11_25)));
+    pair.drive();
+    assert_eq!(pair.server.negotiated(), Some(Revision::V2025_11_25));
+}
+
+/// V-1, V-5, V-10, V-11, DU-41: a verdict that was kept saves the probe.
+#[test]
+fn a_verdict_saves_the_probe() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, Some(Verdict::new(Revision::V2026_07_28)));
+    pair.collect();
+    assert!(pair.to_server.is_empty());
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Ready { .. })));
+    let call = pair.call(&Method::TOOLS_LIST, "{}");
+    pair.drive();
+    let (scope, _, responder) = pair.expect_request();
+    assert_eq!(scope.revision(), Revision::V2026_07_28);
+    let _ = pair.server.respond(responder, Ok(mcp_types::ListToolsResult::new(Vec::new())));
+    pair.drive();
+    assert!(pair.finished(call).expect("a result").contains(r#""resultType":"complete""#));
+    pair.assert_nothing_left();
+}
+
+/// DU-27, DU-35, DU-36, DU-37, DU-39: what HTTP says about the era, and what it does not.
+#[test]
+fn statuses_are_evidence_only_where_they_are() {
+    let probe = |status: u16, body: &str| {
+        let mut pair = Pair::new(client_config(), server_config());
+        pair.client.start(pair.now, None);
+        let Some(client::Transmit::Send { call: Some(call), .. }) = pair.client.poll_transmit() else {
+            panic!("a probe")
+        };
+        pair.client.handle_status(pair.now, call, status, body.as_bytes());
+        pair.collect();
+        (
+            pair.client_events.pop_front(),
+            pair.to_server.pop_front().map(|message| String::from_utf8(message).expect("text")),
+        )
+    };
+    for (status, body) in [(400, ""), (404, "not found"), (405, ""), (406, ""), (400, r#"{"error":"x"}"#)] {
+        let (event, sent) = probe(status, body);
+        assert!(event.is_none() && sent.is_some_and(|sent| sent.contains("initialize")), "{status} {body}");
+    }
+    for status in [401, 403, 500, 503] {
+        let (event, sent) = probe(status, "");
+        assert!(
+            matches!(event, Some(client::Event::Failed(ConnectError::Status(seen))) if seen == status)
+                && sent.is_none()
+        );
+    }
+    let mismatch = r#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"m"}}"#;
+    let (event, _) = probe(400, mismatch);
+    assert!(matches!(event, Some(client::Event::Ready { revision: Revision::V2026_07_28, .. })));
+}
+
+/// rmcp 9, K-10: a server that never answers `initialize` is given up.
+#[test]
+fn the_handshake_has_an_end() {
+    let mut client = client_config();
+    client.mode = Mode::Legacy;
+    let mut pair = Pair::new(client, server_config());
+    pair.client.start(pair.now, None);
+    let _ = pair.client.poll_transmit();
+    pair.wait(Duration::from_secs(61));
+    pair.collect();
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(ConnectError::TimedOut))));
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Closed)));
+    assert!(pair.client.is_idle());
+}
+
+/// rmcp 7: a version that the client does not speak ends the handshake with a reason.
+#[test]
+fn a_counter_offer_must_be_spoken() {
+    let mut client = client_config();
+    client.mode = Mode::Legacy;
+    client.revisions = of(&[Revision::V2025_11_25]);
+    let mut server = server_config();
+    server.revisions = of(&[Revision::V2024_11_05]);
+    let mut pair = Pair::new(client, server);
+    pair.client.start(pair.now, None);
+    pair.drive();
+    let failed = pair.client_events.pop_front();
+    assert!(matches!(failed, Some(client::Event::Failed(ConnectError::NoCommonVersion { .. }))), "{failed:?}");
+}

@@ -1,0 +1,6 @@
+//! Stories of two machines.
+
+mod calls;
+mod eras;
+mod kit;
+mod subscriptions;

@@ -1,0 +1,218 @@
+//! The checks of a modern request, in their order (X-7..X-20, V-2, E-13, E-14).
+
+use mcp_kernel::server::Extension;
+use mcp_kernel::{PeerMisbehaved, server::ServerConfig};
+use mcp_types::Revision;
+use mcp_types::gate::Revisions;
+use serde_json::{Value, json};
+
+use crate::kit::{CAPABILITIES, Script, VERSION, config, legacy, modern, offering};
+
+fn with_meta(meta: Value) -> Value {
+    legacy(1, "tools/list", json!({ "_meta": meta }))
+}
+
+/// a member that is missing is named.
+#[test]
+fn missing_members_are_named() {
+    let mut script = Script::new();
+    let error = script.refused(with_meta(json!({ VERSION: "2026-07-28" })), -32602);
+    assert!(error["message"].as_str().unwrap().contains(CAPABILITIES), "{error}");
+    script.assert_nothing_left();
+}
+
+/// where there is no legacy, a request without envelope lacks it.
+#[test]
+fn without_legacy_the_envelope_is_owed() {
+    let mut modern_only = config();
+    modern_only.revisions = vec![Revision::V2026_07_28];
+    for mut script in [Script::with(modern_only), Script::from_envelope()] {
+        for method in ["tools/list", "ping", "server/discover"] {
+            let error = script.refused(legacy(1, method, json!({})), -32602);
+            assert!(error["message"].as_str().unwrap().contains(VERSION), "{error}");
+        }
+        script.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
+        script.refusal(2, -32602);
+        script.complaint();
+        script.assert_nothing_left();
+    }
+}
+
+/// each member of the envelope has its kind.
+#[test]
+fn malformed_members_are_named() {
+    let mut script = Script::new();
+    for (name, value) in [
+        (CAPABILITIES, json!("all")),
+        (CAPABILITIES, json!([])),
+        (CAPABILITIES, json!(null)),
+        ("io.modelcontextprotocol/clientInfo", json!({ "name": 1 })),
+        ("io.modelcontextprotocol/clientInfo", json!("me")),
+        // Y-5
+        ("io.modelcontextprotocol/logLevel", json!("loud")),
+        // P-1
+        ("progressToken", json!(1.5)),
+        ("progressToken", json!({})),
+    ] {
+        let mut meta = json!({ VERSION: "2026-07-28", CAPABILITIES: {} });
+        meta[name] = value;
+        let error = script.refused(with_meta(meta), -32602);
+        assert!(error["message"].as_str().unwrap().contains(name), "{name}: {error}");
+    }
+    let error = script.refused(with_meta(json!("text")), -32602);
+    assert!(error["message"].as_str().unwrap().contains("_meta"), "{error}");
+    script.assert_nothing_left();
+}
+
+/// unknown members of the capabilities are ignored.
+#[test]
+fn unknown_capabilities_are_ignored() {
+    let mut script = Script::new();
+    let capabilities = json!({ "roots": { "listChanged": true }, "telepathy": { "range": 1 } });
+    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { CAPABILITIES: capabilities } })));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// V-2, E-8: an unknown version is told what it may be instead; missing members come first, methods later.
+#[test]
+fn an_unknown_version_is_told_the_known_ones() {
+    let mut script = Script::new();
+    for method in ["tools/list", "server/discover", "no/such"] {
+        let meta = json!({ VERSION: "2099-01-01", CAPABILITIES: {} });
+        let error = script.refused(legacy(1, method, json!({ "_meta": meta })), -32022);
+        assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2099-01-01" }));
+    }
+    script.refused(with_meta(json!({ VERSION: "2099-01-01" })), -32602);
+    script.assert_nothing_left();
+}
+
+/// V-2, AMB-8: a version that is known but not served is not supported; a server without modern names the others.
+#[test]
+fn a_version_that_is_not_served_is_unsupported() {
+    let mut legacy_only = config();
+    legacy_only.revisions = vec![Revision::V2025_11_25];
+    let mut script = Script::with(legacy_only);
+    let error = script.refused(modern(1, "tools/list", json!({})), -32022);
+    assert_eq!(error["data"], json!({ "supported": ["2025-11-25"], "requested": "2026-07-28" }));
+    script.assert_nothing_left();
+}
+
+/// M-22, DU-14: what the revision removed does not exist any more.
+#[test]
+fn removed_methods_are_unknown() {
+    let mut script = Script::initialized("2025-11-25");
+    for method in
+        ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list", "nope"]
+    {
+        let params = json!({ "level": "info", "uri": "a:b", "protocolVersion": "2025-11-25" });
+        script.send(modern(1, method, params));
+        script.refusal(1, -32601);
+        assert!(matches!(script.complaint(), PeerMisbehaved::UnknownMethod(name) if name.as_str() == method));
+    }
+    script.assert_nothing_left();
+}
+
+/// E-13, V-8, L-16: what was not advertised does not exist, in either era.
+#[test]
+fn unadvertised_methods_are_unknown() {
+    let methods = [
+        "tools/list",
+        "tools/call",
+        "prompts/list",
+        "prompts/get",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "completion/complete",
+    ];
+    let mut script = Script::initialized_with(offering(json!({})), "2025-11-25", json!({}));
+    for method in methods.into_iter().chain(["subscriptions/listen"]) {
+        script.refused(modern(1, method, json!({ "notifications": {} })), -32601);
+    }
+    for method in methods.into_iter().chain(["logging/setLevel", "resources/subscribe", "resources/unsubscribe"]) {
+        script.refused(legacy(1, method, json!({ "level": "info", "uri": "a:b" })), -32601);
+    }
+    script.assert_nothing_left();
+}
+
+/// E-13: resources without `subscribe` cannot be subscribed to.
+#[test]
+fn resources_may_come_without_subscriptions() {
+    let mut script = Script::initialized_with(offering(json!({ "resources": {} })), "2025-11-25", json!({}));
+    script.refused(legacy(1, "resources/subscribe", json!({ "uri": "a:b" })), -32601);
+    let asked = script.served(legacy(2, "resources/read", json!({ "uri": "a:b" })));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+fn with_extension() -> ServerConfig {
+    let mut extension = Extension::default();
+    extension.methods.insert("clock/read".into(), Revisions::only(Revision::V2026_07_28));
+    let mut config = config();
+    config.extensions.insert("com.example/clock".into(), extension);
+    config
+}
+
+/// EX-11, E-7, E-14, N-2: an extension serves those who declare it, with each request.
+#[test]
+fn extension_methods_need_a_declaration() {
+    let mut script = Script::initialized_with(with_extension(), "2025-11-25", json!({}));
+    script.send(modern(1, "clock/read", json!({})));
+    let error = script.refusal(1, -32021);
+    assert_eq!(error["data"], json!({ "requiredCapabilities": { "extensions": { "com.example/clock": {} } } }));
+    assert!(matches!(script.complaint(), PeerMisbehaved::MissingCapability { .. }));
+    let capabilities = json!({ "extensions": { "com.example/clock": { "zone": "utc" } } });
+    let asked = script.served(modern(2, "clock/read", json!({ "_meta": { CAPABILITIES: capabilities } })));
+    script.done(asked.responder);
+    // The extension does not exist in the older revision.
+    script.refused(legacy(3, "clock/read", json!({})), -32601);
+    script.assert_nothing_left();
+}
+
+/// EX-13, N-7: an extension that nobody registered does not exist, declared or not.
+#[test]
+fn nothing_is_served_without_registration() {
+    let mut script = Script::new();
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {}, "com.example/clock": {} } });
+    for method in ["clock/read", "tasks/get", "tasks/update"] {
+        let params = json!({ "_meta": { CAPABILITIES: capabilities.clone() } });
+        script.refused(modern(1, method, params), -32601);
+    }
+    script.assert_nothing_left();
+}
+
+/// S2.26: what a client brings along has a size, each with a refusal that names it.
+#[test]
+fn metadata_and_state_have_limits() {
+    let mut small = config();
+    (small.limits.meta_bytes, small.limits.request_state_bytes) = (200, 10);
+    let mut script = Script::with(small);
+    let error = script.refused(modern(1, "tools/call", json!({ "_meta": { "a": "x".repeat(200) } })), -32602);
+    assert!(error["message"].as_str().unwrap().contains("200 bytes"), "{error}");
+    let error = script.refused(modern(1, "tools/call", json!({ "requestState": "x".repeat(9) })), -32602);
+    assert!(error["message"].as_str().unwrap().contains("requestState"), "{error}");
+    let asked = script.served(modern(1, "tools/call", json!({ "requestState": "x".repeat(8) })));
+    assert_eq!(asked.scope.request_state(), Some("xxxxxxxx"));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// S2.24, S2.25, R-12: what a retry brings is part of the scope, if it is well formed; legacy has none of it.
+#[test]
+fn retries_bring_answers_and_state() {
+    let mut script = Script::initialized("2025-11-25");
+    let retry = json!({ "inputResponses": { "q": { "action": "accept" } }, "requestState": "s" });
+    let asked = script.served(modern(1, "tools/call", retry.clone()));
+    assert_eq!(asked.scope.request_state(), Some("s"));
+    assert!(asked.scope.input_responses().get("q").is_some());
+    script.done(asked.responder);
+    let asked = script.served(legacy(2, "tools/call", retry));
+    assert!(asked.scope.request_state().is_none() && asked.scope.input_responses().get("q").is_none());
+    script.done(asked.responder);
+    let error = script.refused(modern(3, "tools/call", json!({ "requestState": 5 })), -32602);
+    assert!(error["message"].as_str().unwrap().contains("requestState"), "{error}");
+    let error = script.refused(modern(3, "tools/call", json!({ "inputResponses": [] })), -32602);
+    assert!(error["message"].as_str().unwrap().contains("inputResponses"), "{error}");
+    script.assert_nothing_left();
+}

@@ -1,0 +1,396 @@
+//! Requests to the client, which only the legacy era has (B-10, M-15, S1.8, K-10..K-13).
+
+use std::time::Duration;
+
+use mcp_kernel::server::{Event, ServerConfig};
+use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved, RequestKey, Route, Wake};
+use mcp_types::{Method, RawObject, Revision};
+use serde_json::{Value, json};
+
+use crate::kit::{Script, config, initialize, legacy, modern, notification};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn call(script: &mut Script, related: Option<RequestKey>, method: Method, params: Value) -> Result<CallId, Misuse> {
+    call_for(script, related, method, params, CallOptions::default())
+}
+
+fn call_for(
+    script: &mut Script,
+    related: Option<RequestKey>,
+    method: Method,
+    params: Value,
+    options: CallOptions,
+) -> Result<CallId, Misuse> {
+    let params: RawObject = serde_json::from_value(params).expect("an object");
+    let now = script.now();
+    script.connection.call(now, related, method, &params, options)
+}
+
+fn session(capabilities: Value) -> Script {
+    Script::initialized_with(config(), "2025-11-25", capabilities)
+}
+
+fn finished(script: &mut Script, call: CallId) -> Result<Value, CallError> {
+    let event = script.event();
+    let Event::CallFinished { call: ended, outcome } = event else { panic!("{event:?}") };
+    assert_eq!(ended, call);
+    outcome.map(|result| serde_json::from_str(result.as_str()).expect("JSON"))
+}
+
+fn answer(id: impl Into<Value>, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.into(), "result": result })
+}
+
+/// B-10: a question during a request travels on its stream, and the answer finds its way back.
+#[test]
+fn a_question_is_asked_and_answered() {
+    let mut script = session(json!({ "roots": {} }));
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let roots = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({ "x": 1 })).unwrap();
+    let (route, message) = script.next();
+    assert_eq!(
+        (route, &message["method"], &message["id"]),
+        (Route::Related(asked.key()), &json!("roots/list"), &json!(1))
+    );
+    assert_eq!(message["params"], json!({ "x": 1, "_meta": { "progressToken": 1 } }));
+    let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
+    let (route, message) = script.next();
+    assert_eq!((route, &message["id"]), (Route::Standalone, &json!(2)));
+    script.send(answer(2, json!({})));
+    assert_eq!(finished(&mut script, ping), Ok(json!({})));
+    script.send(answer(1, json!({ "roots": [] })));
+    assert_eq!(finished(&mut script, roots), Ok(json!({ "roots": [] })));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// S1.29: an error of the client is its answer.
+#[test]
+fn an_error_is_an_answer() {
+    let mut script = session(json!({ "sampling": {} }));
+    let sampling = call(&mut script, None, Method::SAMPLING_CREATE_MESSAGE, json!({})).unwrap();
+    script.next();
+    script.send(json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -1, "message": "no" } }));
+    let outcome = finished(&mut script, sampling);
+    assert!(matches!(outcome, Err(CallError::Rejected(error)) if error.message == "no"));
+    script.assert_nothing_left();
+}
+
+/// X-13, S2.28..S2.34: each question needs its capability; what was not declared is not asked.
+#[test]
+fn questions_need_capabilities() {
+    let sampling = Method::SAMPLING_CREATE_MESSAGE;
+    let elicitation = Method::ELICITATION_CREATE;
+    for (method, params, declared, missing) in [
+        (Method::ROOTS_LIST, json!({}), json!({ "sampling": {} }), Some("roots")),
+        (Method::ROOTS_LIST, json!({}), json!({ "roots": {} }), None),
+        (sampling.clone(), json!({}), json!({}), Some("sampling")),
+        (sampling.clone(), json!({ "tools": [] }), json!({ "sampling": {} }), Some("sampling.tools")),
+        (sampling.clone(), json!({ "toolChoice": {} }), json!({ "sampling": {} }), Some("sampling.tools")),
+        (sampling.clone(), json!({ "tools": [] }), json!({ "sampling": { "tools": {} } }), None),
+        (
+            sampling.clone(),
+            json!({ "includeContext": "thisServer" }),
+            json!({ "sampling": {} }),
+            Some("sampling.context"),
+        ),
+        (sampling.clone(), json!({ "includeContext": "none" }), json!({ "sampling": {} }), None),
+        (sampling, json!({ "includeContext": "thisServer" }), json!({ "sampling": { "context": {} } }), None),
+        (elicitation.clone(), json!({}), json!({}), Some("elicitation.form")),
+        (elicitation.clone(), json!({}), json!({ "elicitation": {} }), None),
+        (
+            elicitation.clone(),
+            json!({ "mode": "form" }),
+            json!({ "elicitation": { "url": {} } }),
+            Some("elicitation.form"),
+        ),
+        (elicitation.clone(), json!({ "mode": "url" }), json!({ "elicitation": {} }), Some("elicitation.url")),
+        (elicitation, json!({ "mode": "url" }), json!({ "elicitation": { "url": {} } }), None),
+        ("x/custom".into(), json!({}), json!({}), None),
+    ] {
+        let mut script = session(declared.clone());
+        let outcome = call(&mut script, None, method.clone(), params);
+        match missing {
+            Some(name) => assert_eq!(outcome, Err(Misuse::MissingCapability(name)), "{method} {declared}"),
+            None => {
+                let call = outcome.unwrap();
+                script.next();
+                script.send(answer(1, json!({})));
+                assert_eq!(finished(&mut script, call), Ok(json!({})));
+            }
+        }
+        script.assert_nothing_left();
+    }
+}
+
+/// SA-4, B-59: before 2025-11-25 there was nothing to declare about context.
+#[test]
+fn older_clients_declare_no_context() {
+    let mut script = Script::initialized_with(config(), "2025-06-18", json!({ "sampling": {} }));
+    let params = json!({ "includeContext": "thisServer" });
+    let sampling = call(&mut script, None, Method::SAMPLING_CREATE_MESSAGE, params).unwrap();
+    script.next();
+    script.send(answer(1, json!({})));
+    assert_eq!(finished(&mut script, sampling), Ok(json!({})));
+    script.assert_nothing_left();
+}
+
+/// B-57: what the revision lacks is not asked, nor what only clients send.
+#[test]
+fn questions_fit_the_revision() {
+    let mut script = Script::initialized_with(config(), "2025-03-26", json!({ "elicitation": {} }));
+    for method in [Method::ELICITATION_CREATE, Method::TOOLS_LIST] {
+        let refused = call(&mut script, None, method.clone(), json!({}));
+        assert_eq!(refused, Err(Misuse::NotInRevision { method, revision: Revision::V2025_03_26 }));
+    }
+    script.assert_nothing_left();
+}
+
+/// M-15, S1.8, S2.23: nothing is asked in the modern era, nor without a session.
+#[test]
+fn there_may_be_no_back_channel() {
+    let mut script = session(json!({ "roots": {} }));
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    let refused = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({}));
+    assert!(matches!(refused, Err(Misuse::NoBackChannel(_))), "{refused:?}");
+    let key = asked.key();
+    script.done(asked.responder);
+    assert_eq!(call(&mut script, Some(key), Method::ROOTS_LIST, json!({})), Err(Misuse::Unknown));
+    script.assert_nothing_left();
+    for mut script in [Script::from_envelope(), Script::from_version(Revision::V2025_11_25)] {
+        let refused = call(&mut script, None, Method::PING, json!({}));
+        assert!(matches!(refused, Err(Misuse::NoBackChannel(_))), "{refused:?}");
+        script.assert_nothing_left();
+    }
+}
+
+/// B-4, S1.13: before the confirmation there is only `ping`, unless the client itself goes on already.
+#[test]
+fn questions_wait_for_the_handshake() {
+    let mut strict = config();
+    strict.require_initialized = true;
+    for (config, lenient) in [(strict, false), (config(), true)] {
+        let mut script = Script::with(config);
+        assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::NotInitialized));
+        script.send(initialize(1, "2025-11-25", json!({ "roots": {} })));
+        script.reply();
+        assert_eq!(call(&mut script, None, Method::ROOTS_LIST, json!({})), Err(Misuse::NotInitialized));
+        let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
+        script.next();
+        script.send(answer(1, json!({})));
+        assert_eq!(finished(&mut script, ping), Ok(json!({})));
+        if lenient {
+            let asked = script.served(legacy(2, "tools/call", json!({})));
+            let roots = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({})).unwrap();
+            script.next();
+            script.send(answer(2, json!({})));
+            assert_eq!(finished(&mut script, roots), Ok(json!({})));
+            script.done(asked.responder);
+        }
+        script.assert_nothing_left();
+    }
+}
+
+fn cancelled(script: &mut Script, id: i64) -> Route {
+    let (route, message) = script.next();
+    assert_eq!(message["method"], "notifications/cancelled");
+    assert_eq!(message["params"]["requestId"], id);
+    route
+}
+
+/// K-10, K-12: silence ends a call, progress starts the wait anew, and the late answer is stray.
+#[test]
+fn silence_times_out() {
+    let mut script = session(json!({}));
+    let options = CallOptions::default().with_idle(Some(10 * SECOND)).with_limit(None);
+    let call = call_for(&mut script, None, Method::PING, json!({}), options).unwrap();
+    script.next();
+    script.advance(9 * SECOND);
+    script.no_event();
+    script.send(notification("notifications/progress", json!({ "progressToken": 1, "progress": 1 })));
+    assert!(matches!(script.event(), Event::CallProgress { call: of, .. } if of == call));
+    let deadline = script.connection.poll_timeout().unwrap();
+    assert_eq!((deadline.at, deadline.wake), (script.now() + 10 * SECOND, Wake::CallIdle(call)));
+    script.advance(9 * SECOND);
+    script.no_event();
+    // Progress of something else does not count.
+    script.send(notification("notifications/progress", json!({ "progressToken": "1", "progress": 2 })));
+    script.send(notification("notifications/progress", json!({ "progress": 2 })));
+    script.advance(SECOND);
+    assert_eq!(finished(&mut script, call), Err(CallError::TimedOut));
+    assert_eq!(cancelled(&mut script, 1), Route::Standalone);
+    script.send(answer(1, json!({})));
+    assert!(matches!(script.complaint(), PeerMisbehaved::StrayResponse(Some(id)) if id == 1_u32.into()));
+    script.assert_nothing_left();
+}
+
+/// K-13: whatever progress arrives, there is an end.
+#[test]
+fn the_limit_holds_whatever_happens() {
+    let mut script = session(json!({}));
+    let options = CallOptions::default().with_idle(Some(2 * SECOND)).with_limit(Some(5 * SECOND));
+    let call = call_for(&mut script, None, Method::PING, json!({}), options).unwrap();
+    script.next();
+    for progress in 1..5 {
+        script.advance(SECOND);
+        script.send(notification("notifications/progress", json!({ "progressToken": 1, "progress": progress })));
+        assert!(matches!(script.event(), Event::CallProgress { .. }));
+    }
+    script.advance(SECOND);
+    assert_eq!(finished(&mut script, call), Err(CallError::TimedOut));
+    cancelled(&mut script, 1);
+    script.assert_nothing_left();
+}
+
+/// Acceptance 9: there is a deadline by default; none is possible.
+#[test]
+fn deadlines_are_on_by_default() {
+    let mut script = session(json!({}));
+    let with = call(&mut script, None, Method::PING, json!({})).unwrap();
+    let options = CallOptions::default().with_idle(None).with_limit(None);
+    let without = call_for(&mut script, None, Method::PING, json!({}), options).unwrap();
+    script.next();
+    script.next();
+    script.advance(1000 * SECOND);
+    assert_eq!(finished(&mut script, with), Err(CallError::TimedOut));
+    cancelled(&mut script, 1);
+    script.no_event();
+    script.send(answer(2, json!({})));
+    assert_eq!(finished(&mut script, without), Ok(json!({})));
+    script.assert_nothing_left();
+}
+
+/// K-1, B-37: a call that is given up is cancelled, on the stream on which it was asked.
+#[test]
+fn a_call_can_be_given_up() {
+    let mut script = session(json!({ "roots": {} }));
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let call = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({})).unwrap();
+    script.next();
+    script.connection.cancel(call).unwrap();
+    assert_eq!(finished(&mut script, call), Err(CallError::Cancelled));
+    assert_eq!(cancelled(&mut script, 1), Route::Related(asked.key()));
+    assert_eq!(script.connection.cancel(call), Err(Misuse::Unknown));
+    // K-7: the answer crossed the cancellation.
+    script.send(answer(1, json!({})));
+    assert!(matches!(script.complaint(), PeerMisbehaved::StrayResponse(Some(_))));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// B-22: the cancellation of a call whose stream is gone takes the stream of the connection.
+#[test]
+fn a_call_outlives_its_request() {
+    let mut script = session(json!({ "roots": {} }));
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let call = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({})).unwrap();
+    script.next();
+    script.done(asked.responder);
+    script.connection.cancel(call).unwrap();
+    assert_eq!(finished(&mut script, call), Err(CallError::Cancelled));
+    assert_eq!(cancelled(&mut script, 1), Route::Standalone);
+    script.assert_nothing_left();
+}
+
+/// A malformed answer ends the call, and is not answered.
+#[test]
+fn a_malformed_answer_ends_the_call() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"result":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}"#,
+    ] {
+        let mut script = session(json!({}));
+        let call = call(&mut script, None, Method::PING, json!({})).unwrap();
+        script.next();
+        script.send_text(text);
+        assert_eq!(finished(&mut script, call), Err(CallError::InvalidAnswer));
+        assert!(matches!(script.complaint(), PeerMisbehaved::InvalidMessage(_)));
+        // A second one is about nothing, and is not answered either.
+        script.send_text(text);
+        assert!(matches!(script.complaint(), PeerMisbehaved::InvalidMessage(_)));
+        script.assert_nothing_left();
+    }
+}
+
+/// S0.27: an answer to `"1"` is no answer to `1`.
+#[test]
+fn answers_keep_the_kind_of_the_id() {
+    let mut script = session(json!({}));
+    let call = call(&mut script, None, Method::PING, json!({})).unwrap();
+    script.next();
+    script.send(answer("1", json!({})));
+    assert!(matches!(script.complaint(), PeerMisbehaved::StrayResponse(Some(_))));
+    script.send(answer(1, json!({})));
+    assert_eq!(finished(&mut script, call), Ok(json!({})));
+    script.assert_nothing_left();
+}
+
+/// Acceptance 21: the application's own token comes back with the progress.
+#[test]
+fn the_token_of_the_application_is_kept() {
+    let mut script = session(json!({}));
+    let first = call(&mut script, None, Method::PING, json!({ "_meta": { "progressToken": 2 } })).unwrap();
+    let second = call(&mut script, None, Method::PING, json!({})).unwrap();
+    for (call, token) in [(first, 2.into()), (second, 2.into())] {
+        let wire = script.next().1["params"]["_meta"]["progressToken"].take();
+        script.send(notification("notifications/progress", json!({ "progressToken": wire, "progress": 1 })));
+        let event = script.event();
+        let Event::CallProgress { call: of, progress } = event else { panic!("{event:?}") };
+        assert_eq!((of, progress.progress_token), (call, token));
+    }
+    for (id, call) in [(1, first), (2, second)] {
+        script.send(answer(id, json!({})));
+        assert_eq!(finished(&mut script, call), Ok(json!({})));
+    }
+    script.assert_nothing_left();
+}
+
+/// Nothing piles up for a client that reads nothing: in the end it is not asked any more.
+#[test]
+fn a_client_that_does_not_read_is_not_asked() {
+    let mut small = config();
+    small.limits.route_messages = 4;
+    let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
+    script.connection.block(Route::Standalone);
+    let mut asked = 0;
+    for _ in 0..100 {
+        match call(&mut script, None, Method::PING, json!({})) {
+            Ok(_) => asked += 1,
+            Err(refused) => assert!(matches!(refused, Misuse::NoBackChannel(_)), "{refused:?}"),
+        }
+        script.advance(60 * SECOND);
+        while script.connection.poll_event().is_some() {}
+    }
+    assert_eq!(asked, 2);
+    script.connection.unblock(Route::Standalone);
+    for _ in 0..4 {
+        script.next();
+    }
+    let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
+    script.next();
+    script.send(answer(3, json!({})));
+    assert_eq!(finished(&mut script, ping), Ok(json!({})));
+    script.assert_nothing_left();
+}
+
+/// Calls have a limit, and end once with the connection.
+#[test]
+fn calls_have_a_limit_and_an_end() {
+    let mut small: ServerConfig = config();
+    small.limits.calls = 2;
+    let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
+    let first = call(&mut script, None, Method::PING, json!({})).unwrap();
+    let second = call(&mut script, None, Method::PING, json!({})).unwrap();
+    assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::TooManyCalls { limit: 2 }));
+    script.connection.handle_disconnect();
+    assert_eq!(finished(&mut script, first), Err(CallError::Disconnected));
+    assert_eq!(finished(&mut script, second), Err(CallError::Disconnected));
+    assert!(matches!(script.event(), Event::Closed));
+    script.advance(10_000 * SECOND);
+    script.send(answer(1, json!({})));
+    assert_eq!(script.connection.cancel(first), Err(Misuse::Unknown));
+    assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::Closed));
+    script.assert_nothing_left();
+}

@@ -1,0 +1,126 @@
+//! Cancellation, and the end of streams and connections (A11, B-6, B-28).
+
+use mcp_kernel::RequestKey;
+use mcp_kernel::server::{Delivery, Event};
+use mcp_types::{CallToolResult, ErrorObject};
+use serde_json::{Value, json};
+
+use crate::kit::{Script, cancelled, initialize, legacy, modern, notification};
+
+/// K-5: after the cancellation nothing goes out, neither the answer nor what was queued.
+#[test]
+fn a_cancelled_request_is_silent() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { "progressToken": "t" } })));
+    let key = asked.key();
+    assert_eq!(script.connection.progress(key, 1, None, None), Delivery::Queued);
+    let reason = json!({ "requestId": 1, "reason": "bored" });
+    script.send(notification("notifications/cancelled", reason));
+    let event = script.event();
+    let Event::Cancelled { request, reason } = event else { panic!("{event:?}") };
+    assert_eq!((request, reason.as_deref()), (key, Some("bored")));
+    assert_eq!(script.connection.progress(key, 2, None, None), Delivery::LeftOut);
+    let late = script.connection.respond(asked.responder, Ok(CallToolResult::text("late")));
+    assert_eq!(late, Delivery::LeftOut);
+    script.assert_nothing_left();
+}
+
+/// K-5: a late error is left out like a late result.
+#[test]
+fn a_late_error_is_left_out() {
+    let mut script = Script::initialized("2025-11-25");
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    script.send(cancelled(1));
+    assert_eq!(script.given_up(), asked.key());
+    let error = Err::<CallToolResult, _>(ErrorObject::internal_error("stopped"));
+    assert_eq!(script.connection.respond(asked.responder, error), Delivery::LeftOut);
+    script.assert_nothing_left();
+}
+
+/// K-6, K-8, K-9: what names nothing, or is malformed, is ignored without a word.
+#[test]
+fn cancellations_of_nothing_are_ignored() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    script.send(cancelled(2));
+    script.send(cancelled("1"));
+    for params in [json!({}), json!({ "requestId": null }), json!({ "requestId": {} }), json!({ "requestId": 1.5 })] {
+        script.send(notification("notifications/cancelled", params));
+    }
+    script.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" }));
+    script.no_event();
+    script.done(asked.responder);
+    // The answer crossed the cancellation.
+    script.send(cancelled(1));
+    script.send(cancelled(1));
+    script.assert_nothing_left();
+}
+
+/// B-6: `initialize` cannot be cancelled.
+#[test]
+fn initialize_is_not_cancellable() {
+    let mut script = Script::new();
+    script.send(initialize(1, "2025-11-25", json!({})));
+    script.send(cancelled(1));
+    assert_eq!(script.reply()["result"]["protocolVersion"], "2025-11-25");
+    script.assert_nothing_left();
+}
+
+/// H-25, B-28, DU-25: the end of its stream cancels a modern request and not a legacy one.
+#[test]
+fn the_end_of_a_stream_cancels_by_era() {
+    let mut script = Script::initialized("2025-11-25");
+    let new = script.served(modern(1, "tools/call", json!({})));
+    let old = script.served(legacy(2, "tools/call", json!({})));
+    script.connection.handle_stream_closed(new.key());
+    assert_eq!(script.given_up(), new.key());
+    script.connection.handle_stream_closed(old.key());
+    script.no_event();
+    assert_eq!(script.connection.respond(new.responder, Ok(CallToolResult::text("late"))), Delivery::LeftOut);
+    let key = old.key();
+    assert!(script.done(old.responder)["result"].is_object());
+    script.connection.handle_stream_closed(key);
+    script.assert_nothing_left();
+}
+
+fn open_everything(script: &mut Script) -> (RequestKey, RequestKey) {
+    let old = script.served(legacy(1, "tools/call", json!({ "_meta": { "progressToken": 1 } })));
+    script.connection.progress(old.key(), 1, None, None);
+    script.send(modern(2, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+    let event = script.event();
+    let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
+    (old.key(), scope.key())
+}
+
+/// H-25, S2.9: when the client is gone, everything ends, once, and nothing is kept for it.
+#[test]
+fn a_disconnect_ends_everything() {
+    let mut script = Script::initialized("2025-11-25");
+    let (old, listen) = open_everything(&mut script);
+    script.connection.handle_disconnect();
+    assert_eq!(script.given_up(), old);
+    assert!(matches!(script.event(), Event::ListeningEnded(key) if key == listen));
+    assert!(matches!(script.event(), Event::Closed));
+    script.connection.handle_disconnect();
+    script.connection.close();
+    script.send(modern(3, "tools/call", json!({})));
+    script.send_text("nonsense");
+    script.assert_nothing_left();
+}
+
+/// L-11: a close from this side ends subscriptions with their result, and gives the rest up.
+#[test]
+fn a_close_ends_subscriptions_properly() {
+    let mut script = Script::initialized("2025-11-25");
+    let (old, listen) = open_everything(&mut script);
+    assert_eq!(script.next().1["method"], "notifications/progress");
+    assert_eq!(script.next().1["method"], "notifications/subscriptions/acknowledged");
+    script.connection.close();
+    assert!(matches!(script.event(), Event::ListeningEnded(key) if key == listen));
+    assert_eq!(script.given_up(), old);
+    assert!(matches!(script.event(), Event::Closed));
+    let reply: Value = script.reply();
+    assert_eq!((&reply["id"], &reply["result"]["resultType"]), (&json!(2), &json!("complete")));
+    script.connection.close();
+    script.assert_nothing_left();
+}

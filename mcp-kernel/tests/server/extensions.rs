@@ -1,0 +1,120 @@
+//! What extensions and applications add (A6, EX-10..EX-13).
+
+use mcp_kernel::server::{Delivery, Event, Extension, ServerConfig};
+use mcp_kernel::{Misuse, Route};
+use mcp_types::gate::Revisions;
+use mcp_types::{Method, RawObject, Revision};
+use serde_json::json;
+
+use crate::kit::{CAPABILITIES, Script, config, modern};
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+fn with_tasks() -> ServerConfig {
+    let mut tasks = Extension::default();
+    tasks.methods.insert(Method::TASKS_GET, Revisions::since(Revision::V2026_07_28));
+    tasks.filter_members.insert("taskIds".to_owned());
+    let mut config = config();
+    config.extensions.insert(TASKS.to_owned(), tasks);
+    config
+}
+
+/// EX-11, EX-13, TK-29, TK-36: nothing without registration, nothing without the client's declaration.
+#[test]
+fn an_extension_needs_both_sides() {
+    let get = |capabilities| modern(1, "tasks/get", json!({ "taskId": "t", "_meta": { CAPABILITIES: capabilities } }));
+    let declared = json!({ "extensions": { TASKS: {} } });
+    let mut script = Script::new();
+    script.refused(get(declared.clone()), -32601);
+    script.assert_nothing_left();
+
+    let mut script = Script::with(with_tasks());
+    let error = script.refused(get(json!({})), -32021);
+    assert_eq!(error["data"], json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } }));
+    let asked = script.served(get(declared));
+    let result = RawObject::parse(r#"{"taskId":"t"}"#).expect("an object");
+    assert_eq!(script.connection.respond_raw(asked.responder, &result), Delivery::Queued);
+    assert_eq!(script.reply()["result"]["taskId"], "t");
+    script.assert_nothing_left();
+}
+
+/// N-3: what is registered is declared.
+#[test]
+fn extensions_are_discovered() {
+    let mut script = Script::with(with_tasks());
+    script.send(modern(1, "server/discover", json!({})));
+    assert_eq!(script.reply()["result"]["capabilities"]["extensions"], json!({ TASKS: {} }));
+    script.assert_nothing_left();
+}
+
+/// L-17: members that an extension adds to a filter need its declaration; what nobody knows is left out.
+#[test]
+fn an_extension_adds_to_the_filter() {
+    let listen = |id: i64, capabilities| {
+        let filter = json!({ "taskIds": ["t"], "colours": true });
+        modern(id, "subscriptions/listen", json!({ "notifications": filter, "_meta": { CAPABILITIES: capabilities } }))
+    };
+    let mut script = Script::with(with_tasks());
+    script.refused(listen(1, json!({})), -32021);
+    script.send(listen(2, json!({ "extensions": { TASKS: {} } })));
+    assert_eq!(script.next().1["params"]["notifications"], json!({ "taskIds": ["t"] }));
+    let Event::Listening { scope, .. } = script.event() else { panic!("listening") };
+    script.connection.end_listening(scope.key()).expect("it is open");
+    script.reply();
+    assert!(matches!(script.event(), Event::ListeningEnded(_)));
+    script.assert_nothing_left();
+}
+
+/// S1.7, S1.33: what no other command says can be told, on the stream of a request or on its own.
+#[test]
+fn an_application_tells_what_it_likes() {
+    let (custom, params) = (Method::from("com.example/tick"), RawObject::parse(r#"{"n":1.50}"#).expect("an object"));
+    let mut script = Script::new();
+    assert_eq!(script.connection.tell(None, &custom, &params), Ok(Delivery::LeftOut), "nobody is there yet");
+    let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+    assert_eq!(script.connection.tell(Some(asked.key()), &custom, &params), Ok(Delivery::Queued));
+    let (route, message) = script.next();
+    assert_eq!((route, &message["params"]), (Route::Related(asked.key()), &json!({ "n": 1.5 })));
+    let foreign = script.connection.tell(Some(asked.key()), &Method::NOTIFICATIONS_ELICITATION_COMPLETE, &params);
+    assert!(matches!(foreign, Err(Misuse::NotInRevision { .. })), "{foreign:?}");
+    script.done(asked.responder);
+    script.assert_nothing_left();
+
+    let mut script = Script::initialized("2025-11-25");
+    assert_eq!(script.connection.tell(None, &custom, &params), Ok(Delivery::Queued));
+    assert_eq!(script.next().0, Route::Standalone);
+    script.assert_nothing_left();
+}
+
+/// S2.22: a handler can see whether it may ask the client something.
+#[test]
+fn a_request_knows_whether_it_may_ask() {
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
+    for (mut script, message, is_stateless) in [
+        (Script::new(), modern(1, "tools/call", json!({ "name": "x" })), true),
+        (Script::from_version(Revision::V2025_06_18), call.clone(), true),
+        (Script::initialized("2025-06-18"), call, false),
+    ] {
+        let asked = script.served(message);
+        assert_eq!(asked.scope.is_stateless(), is_stateless);
+        script.done(asked.responder);
+        script.assert_nothing_left();
+    }
+}
+
+/// The handle that an input returns is the one that its answer comes under.
+#[test]
+fn an_answer_can_be_told_from_others() {
+    let mut script = Script::new();
+    let now = script.now();
+    let discover = modern(1, "server/discover", json!({})).to_string();
+    for text in [discover.as_str(), "{", r#"{"jsonrpc":"2.0","id":7,"method":"no/such"}"#] {
+        let key = script.connection.handle_bytes(now, text.as_bytes(), None).expect("it is answered");
+        assert_eq!(script.next().0, Route::Reply(key), "{text}");
+        let _ = script.connection.poll_event();
+    }
+    let note = r#"{"jsonrpc":"2.0","method":"com.example/note"}"#;
+    assert_eq!(script.connection.handle_bytes(now, note.as_bytes(), None), None);
+    assert!(matches!(script.event(), Event::Notification { .. }));
+    script.assert_nothing_left();
+}

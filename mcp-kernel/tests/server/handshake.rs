@@ -1,0 +1,198 @@
+//! The handshake of the legacy era (B-1..B-6, S0.14..S0.17).
+
+use mcp_kernel::PeerMisbehaved;
+use mcp_kernel::server::{Event, ServerConfig};
+use mcp_types::Revision;
+use serde_json::{Value, json};
+
+use crate::kit::{Script, config, initialize, legacy, modern, notification};
+
+fn ping(id: i64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
+}
+
+fn initialized() -> Value {
+    notification("notifications/initialized", json!({}))
+}
+
+fn strict() -> ServerConfig {
+    let mut config = config();
+    config.require_initialized = true;
+    config
+}
+
+/// B-2: a version that is served is echoed; the result has no modern members.
+#[test]
+fn known_versions_are_echoed() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut script = Script::new();
+        script.send(initialize(1, version, json!({})));
+        let result = script.reply()["result"].take();
+        assert_eq!(result["protocolVersion"], version);
+        assert_eq!(result["serverInfo"], json!({ "name": "demo", "version": "1.0" }));
+        assert!(result["capabilities"]["tools"].is_object());
+        assert!(result.get("resultType").is_none() && result.get("_meta").is_none(), "{result}");
+        // B-42: the capability came with 2025-03-26.
+        assert_eq!(result["capabilities"].get("completions").is_some(), version > "2025");
+        while let Some(event) = script.connection.poll_event() {
+            assert!(matches!(event, Event::Stripped { .. }), "{event:?}");
+        }
+        assert_eq!(script.connection.negotiated().map(|revision| revision.as_str()), Some(version));
+        script.assert_nothing_left();
+    }
+}
+
+/// B-2, B-3: other versions get a counter-offer, the newest of the era, and no error.
+#[test]
+fn unknown_versions_get_a_counter_offer() {
+    for version in ["2026-07-28", "2019-01-01", "", "newest"] {
+        let mut script = Script::new();
+        script.send(initialize(1, version, json!({})));
+        assert_eq!(script.reply()["result"]["protocolVersion"], "2025-11-25");
+        script.assert_nothing_left();
+    }
+    let mut older = config();
+    older.revisions = vec![Revision::V2024_11_05, Revision::V2025_06_18, Revision::V2026_07_28];
+    let mut script = Script::with(older);
+    script.send(initialize(1, "2025-11-25", json!({})));
+    assert_eq!(script.reply()["result"]["protocolVersion"], "2025-06-18");
+    while script.connection.poll_event().is_some() {}
+    script.assert_nothing_left();
+}
+
+/// S0.14: the second `initialize` is refused and negotiates nothing anew.
+#[test]
+fn initialize_comes_once() {
+    let mut script = Script::new();
+    script.send(initialize(1, "2025-06-18", json!({ "roots": {} })));
+    script.reply();
+    for _ in 0..2 {
+        script.send(initialize(2, "2024-11-05", json!({})));
+        script.refusal(2, -32600);
+        assert!(matches!(script.complaint(), PeerMisbehaved::InitializedTwice));
+        assert_eq!(script.connection.negotiated(), Some(Revision::V2025_06_18));
+        script.send(initialized());
+        script.event();
+    }
+    let asked = script.served(legacy(3, "tools/call", json!({})));
+    assert!(asked.scope.capabilities().roots.is_some());
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// B-4: before the handshake there is nothing but `ping`, and a refusal is no reason to stop.
+#[test]
+fn nothing_but_ping_before_the_handshake() {
+    let mut script = Script::new();
+    script.send(legacy(1, "tools/list", json!({})));
+    script.refusal(1, -32600);
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooEarly(method) if method.as_str() == "tools/list"));
+    script.send(ping(2));
+    assert_eq!(script.reply(), json!({ "jsonrpc": "2.0", "id": 2, "result": {} }));
+    script.send(initialize(3, "2025-11-25", json!({})));
+    assert!(script.reply()["result"].is_object());
+    script.assert_nothing_left();
+}
+
+/// S0.15..S0.17: with the strict setting, the confirmation is needed; modern requests pass by.
+#[test]
+fn the_gate_can_be_strict() {
+    let mut script = Script::with(strict());
+    script.send(initialize(1, "2025-11-25", json!({})));
+    script.reply();
+    script.refused(legacy(2, "tools/list", json!({})), -32600);
+    script.send(ping(3));
+    assert_eq!(script.reply()["result"], json!({}));
+    let asked = script.served(modern(4, "tools/call", json!({})));
+    script.done(asked.responder);
+    script.send(initialized());
+    assert!(matches!(script.event(), Event::Initialized));
+    let asked = script.served(legacy(2, "tools/list", json!({})));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// S0.17: without it, a client that never confirms is served.
+#[test]
+fn the_gate_is_lenient_by_default() {
+    let mut script = Script::new();
+    script.send(initialize(1, "2025-11-25", json!({})));
+    script.reply();
+    let asked = script.served(legacy(2, "tools/list", json!({})));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// S0.16: a confirmation of nothing, or a second one, is noted and ignored.
+#[test]
+fn stray_confirmations_are_ignored() {
+    let mut script = Script::with(strict());
+    script.send(initialized());
+    assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
+    script.refused(legacy(1, "tools/list", json!({})), -32600);
+    script.assert_nothing_left();
+    let mut script = Script::initialized("2025-11-25");
+    script.send(initialized());
+    assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
+    script.assert_nothing_left();
+    let mut script = Script::from_envelope();
+    script.send(initialized());
+    assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
+    script.assert_nothing_left();
+}
+
+/// Malformed parameters name the member, and leave the handshake for another try.
+#[test]
+fn a_malformed_initialize_can_be_repeated() {
+    let mut script = Script::new();
+    let error = script.refused(legacy(1, "initialize", json!({ "protocolVersion": "2025-11-25" })), -32602);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("capabilities") || message.contains("clientInfo"), "{message}");
+    script.refused(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" }), -32602);
+    script.send(initialize(1, "2025-11-25", json!({})));
+    assert!(script.reply()["result"].is_object());
+    script.assert_nothing_left();
+}
+
+/// V-9: a server without legacy names its versions in whatever error `initialize` gets.
+#[test]
+fn without_legacy_initialize_is_told_the_versions() {
+    let mut modern_only = config();
+    modern_only.revisions = vec![Revision::V2026_07_28];
+    for mut script in [Script::with(modern_only.clone()), Script::from_envelope()] {
+        let error = script.refused(initialize(1, "2025-11-25", json!({})), -32022);
+        assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" }));
+        assert_eq!(script.connection.negotiated(), None);
+        script.assert_nothing_left();
+    }
+    let mut script = Script::with(modern_only);
+    let error = script.refused(legacy(1, "initialize", json!({})), -32602);
+    assert!(error["message"].as_str().unwrap().contains("2026-07-28"), "{error}");
+    script.assert_nothing_left();
+}
+
+/// B-9: `ping` is answered at once, whatever else runs.
+#[test]
+fn ping_never_waits() {
+    let mut busy = config();
+    (busy.limits.in_flight, busy.limits.waiting) = (1, 0);
+    let mut script = Script::initialized_with(busy, "2025-11-25", json!({}));
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    script.send(ping(2));
+    assert_eq!(script.reply()["result"], json!({}));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// Members of the server's name that a revision lacks are left out, and that shows.
+#[test]
+fn the_name_fits_the_revision() {
+    let mut named = config();
+    named.info.title = Some("Demo".into());
+    let mut script = Script::with(named);
+    script.send(initialize(1, "2025-03-26", json!({})));
+    assert!(script.reply()["result"]["serverInfo"].get("title").is_none());
+    let Event::Stripped { revision, members } = script.event() else { panic!("nothing stripped") };
+    assert_eq!((revision, members), (Revision::V2025_03_26, vec!["Implementation.title"]));
+    script.assert_nothing_left();
+}

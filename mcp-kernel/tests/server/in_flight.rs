@@ -1,0 +1,143 @@
+//! Requests that are open: ids, limits, the waiting line (M-4, S0.12, S0.27).
+
+use mcp_kernel::PeerMisbehaved;
+use mcp_kernel::server::{Delivery, ServerConfig};
+use mcp_types::CallToolResult;
+use serde_json::{Value, json};
+
+use crate::kit::{Script, cancelled, config, modern};
+
+fn call(id: impl Into<Value>) -> Value {
+    modern(id, "tools/call", json!({ "name": "a" }))
+}
+
+fn narrow(in_flight: usize, waiting: usize) -> ServerConfig {
+    let mut config = config();
+    (config.limits.in_flight, config.limits.waiting) = (in_flight, waiting);
+    config
+}
+
+/// M-4: the second request with an id is refused, the first one is still answered.
+#[test]
+fn duplicate_ids_are_refused() {
+    let mut script = Script::new();
+    let first = script.served(call(1));
+    script.send(call(1));
+    script.refusal(1, -32600);
+    assert!(matches!(script.complaint(), PeerMisbehaved::DuplicateId(id) if id == 1_u32.into()));
+    let reply = script.done(first.responder);
+    assert_eq!((&reply["id"], reply["result"].is_object()), (&json!(1), true));
+    script.assert_nothing_left();
+}
+
+/// S0.27: `1` and `"1"` are two ids, and each answer repeats its own kind.
+#[test]
+fn ids_keep_their_kind() {
+    let mut script = Script::new();
+    let number = script.served(call(1));
+    let text = script.served(call("1"));
+    assert_eq!(script.done(text.responder)["id"], json!("1"));
+    assert_eq!(script.done(number.responder)["id"], json!(1));
+    script.assert_nothing_left();
+}
+
+/// M-4: an id is free again once its request was answered.
+#[test]
+fn ids_are_free_after_the_answer() {
+    let mut script = Script::new();
+    for _ in 0..3 {
+        let asked = script.served(call(7));
+        script.done(asked.responder);
+    }
+    script.assert_nothing_left();
+}
+
+/// K-8: the right to answer belongs to the request, not to its id.
+#[test]
+fn a_stale_answer_does_not_reach_the_next_request() {
+    let mut script = Script::new();
+    let first = script.served(call(7));
+    script.send(cancelled(7));
+    assert_eq!(script.given_up(), first.key());
+    let second = script.served(call(7));
+    assert_ne!(first.key(), second.key());
+    let late = script.connection.respond(first.responder, Ok(CallToolResult::text("stale")));
+    assert_eq!(late, Delivery::LeftOut);
+    script.silence();
+    assert_eq!(script.done(second.responder)["result"]["content"][0]["text"], "done");
+    script.assert_nothing_left();
+}
+
+/// Requests beyond the limit wait in order, and run as others end.
+#[test]
+fn requests_wait_in_order() {
+    let mut script = Script::with(narrow(2, 2));
+    let (first, second) = (script.served(call(1)), script.served(call(2)));
+    script.send(call(3));
+    script.send(call(4));
+    script.no_event();
+    script.send(call(5));
+    script.refusal(5, -32603);
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooManyRequests));
+    // An id that waits is in use.
+    script.refused(call(4), -32600);
+    script.done(second.responder);
+    let third = script.asked();
+    assert_eq!(third.scope.id(), &3_u32.into());
+    script.no_event();
+    script.send(cancelled(1));
+    assert_eq!(script.given_up(), first.key());
+    let fourth = script.asked();
+    assert_eq!(fourth.scope.id(), &4_u32.into());
+    script.done(fourth.responder);
+    script.done(third.responder);
+    script.assert_nothing_left();
+}
+
+/// K-5: a request that is cancelled while it waits never starts.
+#[test]
+fn what_is_cancelled_while_it_waits_never_runs() {
+    let mut script = Script::with(narrow(1, 2));
+    let first = script.served(call(1));
+    script.send(call(2));
+    script.send(call(3));
+    script.send(cancelled(2));
+    script.no_event();
+    script.done(first.responder);
+    let third = script.asked();
+    assert_eq!(third.scope.id(), &3_u32.into());
+    script.done(third.responder);
+    script.assert_nothing_left();
+}
+
+/// The end of the connection does not start what was waiting.
+#[test]
+fn the_end_starts_nothing() {
+    for close in [true, false] {
+        let mut script = Script::with(narrow(1, 2));
+        let first = script.served(call(1));
+        script.send(call(2));
+        script.send(call(3));
+        if close {
+            script.connection.close()
+        } else {
+            script.connection.handle_disconnect()
+        }
+        assert_eq!(script.given_up(), first.key());
+        assert!(matches!(script.event(), mcp_kernel::server::Event::Closed));
+        script.assert_nothing_left();
+    }
+}
+
+/// A slot that a cancelled request leaves is a slot.
+#[test]
+fn the_limit_counts_what_runs() {
+    let mut script = Script::with(narrow(1, 0));
+    for id in 0..50 {
+        let asked = script.served(call(id));
+        script.refused(call("more"), -32603);
+        script.send(cancelled(id));
+        assert_eq!(script.given_up(), asked.key());
+    }
+    script.assert_nothing_left();
+}

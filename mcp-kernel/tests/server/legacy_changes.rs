@@ -1,0 +1,126 @@
+//! Changes for legacy clients: unasked lists and subscribed resources (B-43, B-44).
+
+use mcp_kernel::server::{Change, Event};
+use mcp_kernel::{PeerMisbehaved, Route};
+use mcp_types::Revision;
+use serde_json::{Value, json};
+
+use crate::kit::{Script, config, initialize, legacy, offering};
+
+fn resource(uri: &str) -> Change {
+    Change::Resource(uri.into())
+}
+
+fn subscribe(script: &mut Script, uri: &str) -> Value {
+    script.send(legacy("s", "resources/subscribe", json!({ "uri": uri })));
+    script.reply()
+}
+
+/// B-44: lists are told of unasked, once the handshake is complete.
+#[test]
+fn list_changes_come_unasked() {
+    let mut script = Script::initialized("2025-06-18");
+    for (change, method) in [
+        (Change::Tools, "notifications/tools/list_changed"),
+        (Change::Prompts, "notifications/prompts/list_changed"),
+        (Change::Resources, "notifications/resources/list_changed"),
+    ] {
+        script.connection.publish(&change);
+        let (route, message) = script.next();
+        assert_eq!((route, &message["method"]), (Route::Standalone, &json!(method)));
+        assert!(message["params"].get("_meta").is_none(), "{message}");
+    }
+    script.assert_nothing_left();
+}
+
+/// B-44: what was not declared is not told.
+#[test]
+fn undeclared_changes_are_not_told() {
+    let config = offering(json!({ "tools": {}, "prompts": { "listChanged": false }, "resources": {} }));
+    let mut script = Script::initialized_with(config, "2025-11-25", json!({}));
+    for change in [Change::Tools, Change::Prompts, Change::Resources, resource("a:b")] {
+        script.connection.publish(&change);
+    }
+    script.assert_nothing_left();
+}
+
+/// B-4, acceptance 18: nothing comes unasked before the handshake, in the modern era, or without a session.
+#[test]
+fn nothing_unasked_without_a_session() {
+    let mut half = Script::new();
+    half.send(initialize(1, "2025-11-25", json!({})));
+    half.reply();
+    for mut script in [Script::new(), half, Script::from_envelope(), Script::from_version(Revision::V2025_11_25)] {
+        for change in [Change::Tools, Change::Prompts, Change::Resources, resource("a:b")] {
+            script.connection.publish(&change);
+        }
+        script.assert_nothing_left();
+    }
+}
+
+/// B-43: a resource is told of between `subscribe` and `unsubscribe`; both answers are empty.
+#[test]
+fn resources_are_told_of_while_subscribed() {
+    let mut script = Script::initialized("2025-11-25");
+    script.connection.publish(&resource("a:b"));
+    script.silence();
+    assert_eq!(subscribe(&mut script, "a:b")["result"], json!({}));
+    assert!(matches!(script.event(), Event::Subscription { uri, active: true } if uri == "a:b"));
+    script.connection.publish(&resource("a:b"));
+    script.connection.publish(&resource("a:c"));
+    let (route, message) = script.next();
+    assert_eq!((route, &message["params"]), (Route::Standalone, &json!({ "uri": "a:b" })));
+    assert_eq!(message["method"], "notifications/resources/updated");
+    script.send(legacy("u", "resources/unsubscribe", json!({ "uri": "a:b" })));
+    assert_eq!(script.reply()["result"], json!({}));
+    assert!(matches!(script.event(), Event::Subscription { uri, active: false } if uri == "a:b"));
+    script.connection.publish(&resource("a:b"));
+    // To end what never began is fine.
+    script.send(legacy("u", "resources/unsubscribe", json!({ "uri": "a:b" })));
+    assert_eq!(script.reply()["result"], json!({}));
+    script.assert_nothing_left();
+}
+
+/// The number of subscriptions has a limit, which does not hit those that are there.
+#[test]
+fn subscriptions_have_a_limit() {
+    let mut small = config();
+    small.limits.subscriptions = 2;
+    let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
+    for uri in ["a:1", "a:2", "a:1"] {
+        assert_eq!(subscribe(&mut script, uri)["result"], json!({}));
+        script.event();
+    }
+    assert_eq!(subscribe(&mut script, "a:3")["error"]["code"], -32603);
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
+    script.send(legacy(1, "resources/unsubscribe", json!({ "uri": "a:1" })));
+    script.reply();
+    script.event();
+    assert_eq!(subscribe(&mut script, "a:3")["result"], json!({}));
+    script.event();
+    script.assert_nothing_left();
+}
+
+/// Malformed parameters name the member.
+#[test]
+fn a_subscription_needs_an_address() {
+    let mut script = Script::initialized("2025-11-25");
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let error = script.refused(legacy(1, method, json!({})), -32602);
+        assert!(error["message"].as_str().unwrap().contains("uri"), "{error}");
+    }
+    script.assert_nothing_left();
+}
+
+/// L-13: nothing survives the connection.
+#[test]
+fn subscriptions_end_with_the_connection() {
+    let mut script = Script::initialized("2025-11-25");
+    subscribe(&mut script, "a:b");
+    script.event();
+    script.connection.handle_disconnect();
+    assert!(matches!(script.event(), Event::Closed));
+    script.connection.publish(&resource("a:b"));
+    script.connection.publish(&Change::Tools);
+    script.assert_nothing_left();
+}

@@ -1,0 +1,83 @@
+//! What a client can make the server keep, in bytes.
+
+use mcp_kernel::server::Event;
+use mcp_kernel::{PeerMisbehaved, Route};
+use serde_json::json;
+
+use crate::kit::{Script, config, legacy, modern};
+
+/// An id is kept and repeated, so it cannot be a book.
+#[test]
+fn ids_have_a_length() {
+    let mut script = Script::new();
+    let long = "x".repeat(1025);
+    script.send(modern(long.clone(), "tools/list", json!({})));
+    script.refusal(long, -32600);
+    assert!(matches!(script.complaint(), PeerMisbehaved::IdTooLong { limit: 1024 }));
+    let asked = script.served(modern("x".repeat(1024), "tools/call", json!({ "name": "x" })));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// Addresses are kept as long as they are subscribed to, in both eras.
+#[test]
+fn addresses_have_a_length() {
+    let uri = "a:".to_owned() + &"b".repeat(8192);
+    let mut script = Script::initialized("2025-11-25");
+    let error = script.refused(legacy(1, "resources/subscribe", json!({ "uri": uri })), -32602);
+    assert_eq!(error["message"], "`uri`: more than 8192 bytes");
+    script.assert_nothing_left();
+    let mut script = Script::new();
+    let filter = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+    script.refused(modern(1, "subscriptions/listen", filter), -32602);
+    script.assert_nothing_left();
+}
+
+/// Requests that wait are bounded by what they hold, not only by their number.
+#[test]
+fn what_waits_is_bounded_in_bytes() {
+    let mut config = config();
+    (config.limits.in_flight, config.limits.waiting_bytes) = (1, 1000);
+    let mut script = Script::with(config);
+    let call = |id: i64, size: usize| modern(id, "tools/call", json!({ "name": "x".repeat(size) }));
+    let running = script.served(call(1, 5000));
+    script.send(call(2, 700));
+    script.refused(call(3, 700), -32603);
+    script.done(running.responder);
+    let waited = script.asked();
+    script.done(waited.responder);
+    script.assert_nothing_left();
+}
+
+/// A stream that is over has nothing to keep back.
+#[test]
+fn blocking_what_is_over_keeps_nothing() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+    let route = Route::Related(asked.key());
+    script.done(asked.responder);
+    script.connection.block(route);
+    let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+    script.done(asked.responder);
+    script.connection.release();
+    script.assert_nothing_left();
+}
+
+/// Blocking a stream enforces its limits at once.
+#[test]
+fn a_backlog_is_cut_when_it_is_made() {
+    let mut config = config();
+    config.limits.route_messages = 2;
+    let mut script = Script::with(config);
+    let asked = script.served(modern(1, "tools/call", json!({ "name": "x", "_meta": { "progressToken": 1 } })));
+    for done in 1..=5 {
+        script.connection.progress(asked.key(), done, None, None);
+    }
+    script.connection.block(Route::Related(asked.key()));
+    assert!(matches!(script.event(), Event::Dropped { count: 3, .. }));
+    script.connection.unblock(Route::Related(asked.key()));
+    assert_eq!(script.next().1["params"]["progress"], 4, "the oldest went first");
+    script.next();
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}

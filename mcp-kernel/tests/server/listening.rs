@@ -1,0 +1,200 @@
+//! `subscriptions/listen` (A14).
+
+use mcp_kernel::server::{Change, Event};
+use mcp_kernel::{Misuse, PeerMisbehaved, RequestKey, Route};
+use serde_json::{Value, json};
+
+use crate::kit::{SUBSCRIPTION, Script, cancelled, config, modern, offering};
+
+fn listen(id: impl Into<Value>, filter: Value) -> Value {
+    modern(id, "subscriptions/listen", json!({ "notifications": filter }))
+}
+
+/// Opens a subscription and checks that the acknowledgement comes first.
+fn opened(script: &mut Script, id: impl Into<Value>, filter: Value, honoured: Value) -> RequestKey {
+    let id = id.into();
+    script.send(listen(id.clone(), filter));
+    let event = script.event();
+    let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
+    let (route, message) = script.next();
+    assert_eq!(route, Route::Listen(scope.key()));
+    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: id } });
+    let method = "notifications/subscriptions/acknowledged";
+    assert_eq!(message, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    scope.key()
+}
+
+fn ended(script: &mut Script, key: RequestKey) {
+    let event = script.event();
+    assert!(matches!(event, Event::ListeningEnded(ended) if ended == key), "{event:?}");
+}
+
+fn all() -> Value {
+    json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+        "resourceSubscriptions": ["a:b"] })
+}
+
+/// L-3, L-5, L-19: first comes what the server will honour.
+#[test]
+fn the_honoured_part_is_acknowledged() {
+    let mut script = Script::with(offering(json!({ "tools": { "listChanged": true }, "resources": {} })));
+    let asked = json!({ "toolsListChanged": true, "promptsListChanged": true, "resourceSubscriptions": ["a:b"],
+        "com.example/other": 1 });
+    let key = opened(&mut script, 1, asked, json!({ "toolsListChanged": true }));
+    script.connection.publish(&Change::Resource("a:b".into()));
+    script.connection.publish(&Change::Prompts);
+    script.silence();
+    script.connection.handle_stream_closed(key);
+    ended(&mut script, key);
+    script.assert_nothing_left();
+}
+
+/// L-2: absent and `false` mean no.
+#[test]
+fn an_empty_filter_hears_nothing() {
+    let mut script = Script::new();
+    let key = opened(&mut script, 1, json!({ "toolsListChanged": false }), json!({}));
+    script.connection.publish(&Change::Tools);
+    script.silence();
+    script.send(cancelled(1));
+    ended(&mut script, key);
+    script.assert_nothing_left();
+}
+
+/// L-1, L-7, L-9, AMB-12: each subscription hears what it asked for, under its own id with its kind.
+#[test]
+fn each_hears_what_it_asked_for() {
+    let mut script = Script::new();
+    let first = opened(&mut script, 1, json!({ "toolsListChanged": true }), json!({ "toolsListChanged": true }));
+    let second = opened(&mut script, "1", all(), all());
+    script.connection.publish(&Change::Tools);
+    for (key, id) in [(first, json!(1)), (second, json!("1"))] {
+        let (route, message) = script.next();
+        assert_eq!((route, &message["params"]), (Route::Listen(key), &json!({ "_meta": { SUBSCRIPTION: id } })));
+        assert_eq!(message["method"], "notifications/tools/list_changed");
+    }
+    for change in [Change::Prompts, Change::Resources, Change::Resource("a:b".into())] {
+        script.connection.publish(&change);
+        let (route, message) = script.next();
+        assert_eq!((route, &message["params"]["_meta"][SUBSCRIPTION]), (Route::Listen(second), &json!("1")));
+        script.silence();
+    }
+    script.connection.publish(&Change::Resource("a:c".into()));
+    script.silence();
+    script.send(cancelled("1"));
+    ended(&mut script, second);
+    script.connection.publish(&Change::Prompts);
+    script.silence();
+    script.send(cancelled(1));
+    ended(&mut script, first);
+    script.assert_nothing_left();
+}
+
+/// L-14, DU-25: with a legacy session on the same connection, each era gets its own copy.
+#[test]
+fn both_eras_hear_in_their_own_way() {
+    let mut script = Script::initialized("2025-11-25");
+    let key = opened(&mut script, 1, json!({ "toolsListChanged": true }), json!({ "toolsListChanged": true }));
+    script.connection.publish(&Change::Tools);
+    assert_eq!(script.next().0, Route::Standalone);
+    assert_eq!(script.next().0, Route::Listen(key));
+    script.send(cancelled(1));
+    ended(&mut script, key);
+    script.assert_nothing_left();
+}
+
+/// K-5, L-10: the cancellation forgets what was queued.
+#[test]
+fn a_cancelled_subscription_is_silent() {
+    let mut script = Script::new();
+    let key = opened(&mut script, 1, all(), all());
+    script.connection.publish(&Change::Tools);
+    script.send(cancelled(1));
+    ended(&mut script, key);
+    script.assert_nothing_left();
+}
+
+/// L-7, L-11, AMB-1: the server ends a subscription with its result, once.
+#[test]
+fn the_server_ends_with_a_result() {
+    let mut script = Script::new();
+    let key = opened(&mut script, "x", all(), all());
+    script.connection.publish(&Change::Tools);
+    script.connection.end_listening(key).unwrap();
+    assert_eq!(script.next().0, Route::Listen(key));
+    let (route, reply) = script.next();
+    assert_eq!((route, &reply["id"]), (Route::Reply(key), &json!("x")));
+    assert_eq!(reply["result"]["resultType"], "complete");
+    assert_eq!(reply["result"]["_meta"][SUBSCRIPTION], json!("x"));
+    ended(&mut script, key);
+    assert_eq!(script.connection.end_listening(key), Err(Misuse::Unknown));
+    script.connection.publish(&Change::Tools);
+    script.assert_nothing_left();
+}
+
+/// A request that is no subscription cannot be ended as one.
+#[test]
+fn only_subscriptions_end_like_this() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    assert_eq!(script.connection.end_listening(asked.key()), Err(Misuse::Unknown));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// L-18: subscriptions and addresses have limits of their own.
+#[test]
+fn subscriptions_have_limits() {
+    let mut small = config();
+    (small.limits.listeners, small.limits.uris_per_listener, small.limits.in_flight) = (2, 1, 1);
+    let mut script = Script::with(small);
+    script.send(listen(0, json!({ "resourceSubscriptions": ["a:1", "a:2"] })));
+    script.refusal(0, -32603);
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
+    let first = opened(&mut script, 1, all(), all());
+    let second = opened(&mut script, 2, all(), all());
+    script.send(listen(3, all()));
+    script.refusal(3, -32603);
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooManyListeners));
+    // Subscriptions do not take the place of other requests.
+    let asked = script.served(modern(4, "tools/call", json!({})));
+    script.done(asked.responder);
+    for key in [first, second] {
+        script.connection.handle_stream_closed(key);
+        ended(&mut script, key);
+    }
+    let third = opened(&mut script, 3, all(), all());
+    script.connection.handle_stream_closed(third);
+    ended(&mut script, third);
+    script.assert_nothing_left();
+}
+
+/// L-2, M-4: the filter is required, and the id is in use as long as the subscription lasts.
+#[test]
+fn a_subscription_is_a_request_like_others() {
+    let mut script = Script::new();
+    let error = script.refused(modern(1, "subscriptions/listen", json!({})), -32602);
+    assert!(error["message"].as_str().unwrap().contains("notifications"), "{error}");
+    script.refused(listen(1, json!({ "toolsListChanged": "yes" })), -32602);
+    let key = opened(&mut script, 1, all(), all());
+    script.refused(modern(1, "tools/call", json!({})), -32600);
+    script.send(cancelled(1));
+    ended(&mut script, key);
+    script.assert_nothing_left();
+}
+
+/// L-4, K-15: an address that is named twice is told of once, and a subscription has no deadline.
+#[test]
+fn an_address_named_twice_is_told_of_once() {
+    let mut script = Script::new();
+    let filter = json!({ "resourceSubscriptions": ["a:b", "a:b"] });
+    let key = opened(&mut script, 1, filter.clone(), filter);
+    assert_eq!(script.connection.poll_timeout(), None);
+    script.connection.publish(&Change::Resource("a:b".into()));
+    assert_eq!(script.next().1["params"]["uri"], "a:b");
+    script.silence();
+    script.connection.end_listening(key).unwrap();
+    script.reply();
+    ended(&mut script, key);
+    script.assert_nothing_left();
+}

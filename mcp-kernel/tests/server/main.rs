@@ -1,0 +1,22 @@
+//! A scripted client against the server's side of a connection.
+//!
+//! Each test tells a story in raw messages, with a clock of its own, and ends with nothing left open, queued or due.
+
+mod admission;
+mod batches;
+mod calls;
+mod cancellation;
+mod discover;
+mod eras;
+mod extensions;
+mod handshake;
+mod hostile;
+mod in_flight;
+mod kit;
+mod legacy_changes;
+mod limits;
+mod listening;
+mod logging;
+mod progress;
+mod results;
+mod slow_readers;

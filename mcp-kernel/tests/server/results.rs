@@ -1,0 +1,187 @@
+//! What a result looks like in each revision (M-5..M-7, C-1, R-2).
+
+use mcp_kernel::server::{Delivery, Event};
+use mcp_types::{
+    CallToolResult, ErrorCode, ErrorObject, InputRequiredResult, ListToolsResult, RawObject, ReadResourceResult,
+    ResultType, Revision,
+};
+use serde_json::{Value, json};
+
+use crate::kit::{Script, legacy, modern};
+
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+fn raw(value: Value) -> RawObject {
+    serde_json::from_value(value).expect("a result")
+}
+
+fn tool(value: Value) -> CallToolResult {
+    serde_json::from_value(value).expect("a result")
+}
+
+/// M-6, X-15, B-11: the kind and the server's name are modern.
+#[test]
+fn results_are_completed_by_era() {
+    let mut script = Script::initialized("2025-11-25");
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    let result = script.done(asked.responder)["result"].take();
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["_meta"][SERVER_INFO], json!({ "name": "demo", "version": "1.0" }));
+    assert!(result.get("ttlMs").is_none(), "only lists and contents may be kept: {result}");
+    let asked = script.served(legacy(2, "tools/call", json!({})));
+    let expected = json!({ "content": [{ "type": "text", "text": "done" }] });
+    assert_eq!(script.done(asked.responder), json!({ "jsonrpc": "2.0", "id": 2, "result": expected }));
+    script.assert_nothing_left();
+}
+
+/// C-1, C-19: what may be kept says for how long, with the handler's word before the default.
+#[test]
+fn cache_hints_are_filled_in() {
+    let mut script = Script::initialized("2025-11-25");
+    let asked = script.served(modern(1, "tools/list", json!({})));
+    script.connection.respond(asked.responder, Ok(ListToolsResult::new(Vec::new())));
+    let result = script.reply()["result"].take();
+    assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(0), &json!("private")));
+    let asked = script.served(modern(2, "resources/read", json!({ "uri": "a:b" })));
+    script.connection.respond(asked.responder, Ok(ReadResourceResult::new(Vec::new()).ttl_ms(9_i64)));
+    let result = script.reply()["result"].take();
+    assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(9), &json!("private")));
+    let asked = script.served(legacy(3, "tools/list", json!({})));
+    script.connection.respond(asked.responder, Ok(ListToolsResult::new(Vec::new())));
+    assert_eq!(script.reply()["result"], json!({ "tools": [] }));
+    script.assert_nothing_left();
+}
+
+/// B-50, B-64 and acceptance 23: members that the revision lacks are not sent, and that shows.
+#[test]
+fn members_that_the_revision_lacks_are_stripped() {
+    let mut script = Script::initialized("2025-03-26");
+    let asked = script.served(legacy(1, "tools/list", json!({})));
+    let tools = json!({ "tools": [{ "name": "a", "title": "A", "inputSchema": { "type": "object" } }], "ttlMs": 5 });
+    let tools: ListToolsResult = serde_json::from_value(tools).unwrap();
+    script.connection.respond(asked.responder, Ok(tools));
+    let result = script.reply()["result"].take();
+    assert_eq!(result, json!({ "tools": [{ "name": "a", "inputSchema": { "type": "object" } }] }));
+    let event = script.event();
+    let Event::Stripped { revision, members } = event else { panic!("{event:?}") };
+    assert_eq!(revision, Revision::V2025_03_26);
+    assert!(members.contains(&"Tool.title") && members.contains(&"ListToolsResult.ttlMs"), "{members:?}");
+    script.assert_nothing_left();
+}
+
+/// B-49: what the revision cannot say becomes an internal error, and that shows.
+#[test]
+fn what_cannot_be_said_is_an_internal_error() {
+    let mut script = Script::initialized("2024-11-05");
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let key = asked.key();
+    let audio = tool(json!({ "content": [{ "type": "audio", "data": "aGk=", "mimeType": "audio/wav" }] }));
+    assert_eq!(script.connection.respond(asked.responder, Ok(audio)), Delivery::Queued);
+    script.refusal(1, -32603);
+    let event = script.event();
+    let Event::NotExpressible { request, what } = event else { panic!("{event:?}") };
+    assert_eq!(request, key);
+    assert!(!what.is_empty());
+    script.assert_nothing_left();
+}
+
+fn question() -> InputRequiredResult {
+    InputRequiredResult::default().request_state("s")
+}
+
+/// R-2, M-7, C-4: three methods may be answered with a question.
+#[test]
+fn questions_answer_three_methods() {
+    let mut script = Script::new();
+    for method in ["tools/call", "prompts/get", "resources/read"] {
+        let asked = script.served(modern(1, method, json!({})));
+        script.connection.respond(asked.responder, Ok(question()));
+        let result = script.reply()["result"].take();
+        assert_eq!((&result["resultType"], &result["requestState"]), (&json!("input_required"), &json!("s")));
+        assert!(result.get("ttlMs").is_none(), "a question is not kept: {result}");
+    }
+    for method in ["tools/list", "prompts/list", "completion/complete"] {
+        let asked = script.served(modern(1, method, json!({})));
+        script.connection.respond(asked.responder, Ok(question()));
+        script.refusal(1, -32603);
+        assert!(matches!(script.event(), Event::NotExpressible { .. }));
+    }
+    script.assert_nothing_left();
+}
+
+/// a question asks something, or brings state.
+#[test]
+fn an_empty_question_is_not_sent() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    script.connection.respond(asked.responder, Ok(InputRequiredResult::default()));
+    script.refusal(1, -32603);
+    assert!(matches!(script.event(), Event::NotExpressible { .. }));
+    script.assert_nothing_left();
+}
+
+/// DU-26: the legacy era has no such answer, however it is written.
+#[test]
+fn legacy_has_no_questions_in_results() {
+    let mut script = Script::initialized("2025-11-25");
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    script.connection.respond(asked.responder, Ok(question()));
+    script.refusal(1, -32603);
+    assert!(matches!(script.event(), Event::NotExpressible { .. }));
+    let asked = script.served(legacy(2, "tools/call", json!({})));
+    let typed = CallToolResult::text("?").result_type(ResultType::INPUT_REQUIRED);
+    script.connection.respond(asked.responder, Ok(typed));
+    script.refusal(2, -32603);
+    assert!(matches!(script.event(), Event::Stripped { .. }));
+    assert!(matches!(script.event(), Event::NotExpressible { .. }));
+    script.assert_nothing_left();
+}
+
+/// M-12, M-11: errors of the application travel as they are.
+#[test]
+fn errors_travel_as_they_are() {
+    let mut script = Script::initialized("2025-11-25");
+    for request in [modern("a", "tools/call", json!({})), legacy("a", "tools/call", json!({}))] {
+        let asked = script.served(request);
+        let error = ErrorObject::new(ErrorCode::from(17), "no").with_data(&json!([1])).unwrap();
+        script.connection.respond(asked.responder, Err::<CallToolResult, _>(error));
+        let expected = json!({ "code": 17, "message": "no", "data": [1] });
+        assert_eq!(script.reply(), json!({ "jsonrpc": "2.0", "id": "a", "error": expected }));
+    }
+    script.assert_nothing_left();
+}
+
+/// M-6, C-1, M-19: a raw result keeps its members and gets what is owed; legacy results get nothing.
+#[test]
+fn raw_results_are_completed_too() {
+    let mut script = Script::initialized("2025-11-25");
+    let asked = script.served(modern(1, "tools/list", json!({})));
+    script.connection.respond_raw(asked.responder, &raw(json!({ "tools": [], "x": { "y": null }, "ttlMs": 3 })));
+    let result = script.reply()["result"].take();
+    assert_eq!((&result["x"], &result["tools"]), (&json!({ "y": null }), &json!([])));
+    assert_eq!(
+        (&result["resultType"], &result["ttlMs"], &result["cacheScope"]),
+        (&json!("complete"), &json!(3), &json!("private"))
+    );
+    assert_eq!(result["_meta"][SERVER_INFO]["name"], "demo");
+    let asked = script.served(modern(2, "tools/call", json!({})));
+    script
+        .connection
+        .respond_raw(asked.responder, &raw(json!({ "resultType": "input_required", "requestState": "s" })));
+    assert_eq!(script.reply()["result"]["resultType"], "input_required");
+    let asked = script.served(legacy(3, "tools/list", json!({})));
+    script.connection.respond_raw(asked.responder, &raw(json!({})));
+    assert_eq!(script.reply()["result"], json!({}));
+    script.assert_nothing_left();
+}
+
+/// a handler may name another server, and its other metadata stays.
+#[test]
+fn metadata_of_the_handler_stays() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    let mine = json!({ "content": [], "_meta": { SERVER_INFO: { "name": "other", "version": "9" }, "com.a/b": 1 } });
+    script.connection.respond(asked.responder, Ok(tool(mine.clone())));
+    assert_eq!(script.reply()["result"]["_meta"], mine["_meta"]);
+    script.assert_nothing_left();
+}
