@@ -1,5 +1,7 @@
 //! The bodies of the fuzz targets: each takes any bytes and panics if a promise does not hold.
 
+mod sequence;
+
 use std::fmt::Debug;
 
 use mcp_types::jsonrpc::{
@@ -15,6 +17,8 @@ use mcp_types::{
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+pub use sequence::sequence;
 
 /// Whatever comes in, the envelope answers with a message or with a fault that can be told to the peer.
 ///

@@ -17,6 +17,14 @@ fn envelope() {
     assert!(failed.is_empty(), "the body panics for {failed:?}");
 }
 
+#[test]
+fn sequence() {
+    let files = corpus("sequence");
+    assert!(files.len() >= 25, "only {} files", files.len());
+    let failed: Vec<_> = files.iter().filter(|file| !survives(fuzz::sequence, file)).collect();
+    assert!(failed.is_empty(), "the body panics for {failed:?}");
+}
+
 /// The files of a corpus, in the same order everywhere.
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
