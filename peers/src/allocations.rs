@@ -19,18 +19,37 @@ pub struct Allocations {
 
 /// Counts what one run of an operation allocates on this thread.
 pub fn count<T>(operation: impl FnOnce() -> T) -> Allocations {
-    TALLY.set(Some(NONE));
-    let output = operation();
-    let allocations = TALLY.take().unwrap_or(NONE);
+    let (output, tally) = tallied(operation);
     drop(output);
-    allocations
+    tally.allocations
 }
 
-const NONE: Allocations = Allocations { count: 0, bytes: 0 };
+/// Runs an operation once; returns its output and how many bytes are allocated on this thread since, and not freed.
+///
+/// It is negative if the operation frees more than it allocates.
+pub fn retained<T>(operation: impl FnOnce() -> T) -> (T, i64) {
+    let (output, tally) = tallied(operation);
+    (output, tally.retained)
+}
+
+fn tallied<T>(operation: impl FnOnce() -> T) -> (T, Tally) {
+    TALLY.set(Some(NONE));
+    let output = operation();
+    (output, TALLY.take().unwrap_or(NONE))
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    allocations: Allocations,
+    /// The bytes that were allocated and not freed.
+    retained: i64,
+}
+
+const NONE: Tally = Tally { allocations: Allocations { count: 0, bytes: 0 }, retained: 0 };
 
 thread_local! {
     /// The count so far, if something is being counted.
-    static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
+    static TALLY: Cell<Option<Tally>> = const { Cell::new(None) };
 }
 
 #[global_allocator]
@@ -40,9 +59,20 @@ static ALLOCATOR: Counting = Counting;
 struct Counting;
 
 impl Counting {
-    fn note(size: usize) {
-        if let Some(Allocations { count, bytes }) = TALLY.get() {
-            TALLY.set(Some(Allocations { count: count + 1, bytes: bytes + size as u64 }));
+    /// Notes that a block of `old` bytes, if any, became one of `new` bytes.
+    fn allocated(old: usize, new: usize) {
+        if let Some(mut tally) = TALLY.get() {
+            tally.allocations.count += 1;
+            tally.allocations.bytes += new as u64;
+            tally.retained += new as i64 - old as i64;
+            TALLY.set(Some(tally));
+        }
+    }
+
+    fn freed(size: usize) {
+        if let Some(mut tally) = TALLY.get() {
+            tally.retained -= size as i64;
+            TALLY.set(Some(tally));
         }
     }
 }
@@ -51,24 +81,25 @@ impl Counting {
 // SAFETY: the system's allocator keeps the contract, and what is added neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
+        Self::allocated(0, layout.size());
         // SAFETY: the caller keeps the contract of this method, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
+        Self::allocated(0, layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::note(size);
+        Self::allocated(layout.size(), size);
         // SAFETY: as above.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        Self::freed(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }
@@ -88,6 +119,18 @@ mod tests {
             black_box(text)
         });
         assert_eq!(allocations, Allocations { count: 2, bytes: 30 });
-        assert_eq!(count(|| black_box(1)), NONE);
+        assert_eq!(count(|| black_box(1)), NONE.allocations);
+    }
+
+    #[test]
+    fn what_is_freed_is_not_retained() {
+        let (text, bytes) = retained(|| {
+            drop(black_box(String::with_capacity(100)));
+            let mut text = black_box(String::with_capacity(10));
+            text.reserve_exact(20);
+            text
+        });
+        assert_eq!(bytes, 20);
+        assert_eq!(retained(|| drop(text)).1, -20);
     }
 }

@@ -1,4 +1,4 @@
-//! Two contestants, timed in turns.
+//! Contestants, timed in turns.
 //!
 //! On a shared machine the speed changes from one moment to the next. So the contestants take
 //! turns in short rounds and meet the same conditions, and the median round speaks for each.
@@ -62,6 +62,23 @@ pub fn compare<A, B>(mut ours: impl FnMut() -> A, mut theirs: impl FnMut() -> B)
         ours: Cost { nanoseconds: median(our_rounds), allocations: allocations::count(ours) },
         theirs: Cost { nanoseconds: median(their_rounds), allocations: allocations::count(theirs) },
     }
+}
+
+/// Measures any number of operations in turns.
+pub fn each(operations: &mut [Box<dyn FnMut()>]) -> Vec<Cost> {
+    let lengths: Vec<u32> = operations.iter_mut().map(length_of_round).collect();
+    let mut rounds = vec![Vec::with_capacity(ROUNDS); operations.len()];
+    for round in 0..ROUNDS {
+        for turn in 0..operations.len() {
+            // Each comes after another one in every round, as above.
+            let index = (turn + round) % operations.len();
+            rounds[index].push(time(&mut operations[index], lengths[index]));
+        }
+    }
+    let costs = operations.iter_mut().zip(rounds);
+    costs
+        .map(|(operation, rounds)| Cost { nanoseconds: median(rounds), allocations: allocations::count(operation) })
+        .collect()
 }
 
 /// Finds how many operations make a round, which also warms up.

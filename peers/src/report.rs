@@ -1,8 +1,8 @@
-//! Tables of comparisons.
+//! Tables of comparisons, and of costs.
 
 use std::fmt;
 
-use crate::measure::Comparison;
+use crate::measure::{Comparison, Cost};
 
 /// What a comparison should come out as.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,6 +92,53 @@ impl fmt::Display for Table {
                 grouped(theirs.allocations.bytes),
                 aim.verdict(comparison),
             )?;
+        }
+        Ok(())
+    }
+}
+
+/// What some operations cost, with what follows from that in columns of their own.
+#[derive(Debug)]
+pub struct Costs {
+    title: String,
+    columns: Vec<&'static str>,
+    rows: Vec<(String, Cost, Vec<String>)>,
+}
+
+impl Costs {
+    /// Starts a table; `columns` are the headings of what follows from the costs.
+    #[must_use]
+    pub fn new(title: impl Into<String>, columns: Vec<&'static str>) -> Self {
+        Self { title: title.into(), columns, rows: Vec::new() }
+    }
+
+    /// Adds an operation, with one cell for each column.
+    pub fn add(&mut self, work: impl Into<String>, cost: Cost, cells: Vec<String>) {
+        self.rows.push((work.into(), cost, cells));
+    }
+}
+
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n", self.title)?;
+        let width = self.rows.iter().map(|(work, ..)| work.chars().count()).max().unwrap_or_default();
+        write!(f, "{:width$} | {:>11} | {:>11} | {:>11}", "", "ns/op", "allocs/op", "bytes/op")?;
+        for column in &self.columns {
+            write!(f, " | {column:>11}")?;
+        }
+        writeln!(f)?;
+        for (work, cost, cells) in &self.rows {
+            let nanoseconds = if cost.nanoseconds < 100.0 {
+                format!("{:.1}", cost.nanoseconds)
+            } else {
+                grouped(cost.nanoseconds.round() as u64)
+            };
+            let (count, bytes) = (grouped(cost.allocations.count), grouped(cost.allocations.bytes));
+            write!(f, "{work:width$} | {nanoseconds:>11} | {count:>11} | {bytes:>11}")?;
+            for (cell, column) in cells.iter().zip(&self.columns) {
+                write!(f, " | {cell:>width$}", width = column.chars().count().max(11))?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }

@@ -1,30 +1,107 @@
 //! The benches, which live in a workspace of their own.
 
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use crate::{Outcome, workspace};
 
+const HOW_TO_READ: &str = "Compare ratios of one run only; peers/README.md says how to read them.";
+
+/// Has callgrind run what `cargo run` would; its summary goes to the standard error output.
+const RUNNER: &str = "target.'cfg(all())'.runner=['valgrind','--tool=callgrind','--callgrind-out-file=/dev/null']";
+
 /// Compares `mcp-types` with its peers.
 pub(crate) fn types() -> Outcome {
-    run("types")
+    run("types")?;
+    Ok(HOW_TO_READ.to_owned())
+}
+
+/// Shows what `mcp-kernel` costs.
+pub(crate) fn kernel() -> Outcome {
+    run("kernel")?;
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Ok(format!("Instructions are not counted: valgrind is not installed.\n\n{HOW_TO_READ}"));
+    }
+    let listed = output("kernel", &[], &["--operations"])?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let operations: Vec<(&str, u64)> = listed.lines().filter_map(operation).collect();
+    let width = operations.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let mut table = format!("Instructions, counted by callgrind\n\n{:width$} | {:>11}\n", "", "per op");
+    for (name, times) in operations {
+        // What it takes to start and to prepare is the same in both runs.
+        let (once, twice) = (instructions(name, times)?, instructions(name, times * 2)?);
+        table.push_str(&format!("{name:width$} | {:>11}\n", twice.saturating_sub(once) / times));
+    }
+    Ok(format!("{table}\n{HOW_TO_READ}"))
+}
+
+/// Reads a line such as `name<tab>1000`; an operation that is never run has no instructions.
+fn operation(line: &str) -> Option<(&str, u64)> {
+    let (name, times) = line.split_once('\t')?;
+    Some((name, times.parse().ok().filter(|times| *times > 0)?))
+}
+
+/// Counts the instructions of a run in which an operation is done so many times.
+fn instructions(operation: &str, times: u64) -> Result<u64, String> {
+    let output = output("kernel", &["--config", RUNNER], &["--callgrind", operation, &times.to_string()])?;
+    let summary = String::from_utf8_lossy(&output.stderr);
+    collected(&summary).ok_or_else(|| format!("callgrind printed no `Collected` line for `{operation}`:\n{summary}"))
+}
+
+/// Finds the count in a summary with the line `==123== Collected : 456`.
+fn collected(summary: &str) -> Option<u64> {
+    let (_, count) = summary.lines().find_map(|line| line.split_once("Collected :"))?;
+    count.split_whitespace().next()?.parse().ok()
 }
 
 /// Runs one of the programs in `peers`, which prints its report itself.
-fn run(program: &str) -> Outcome {
-    let manifest = workspace::root().join("peers/Cargo.toml");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(&cargo)
-        .args(["run", "--release", "--bin", program, "--manifest-path"])
-        .arg(&manifest)
-        .status()
-        .map_err(|error| format!("cannot start {}: {error}", cargo.display()))?;
-    if status.success() {
-        Ok("Compare ratios of one run only; peers/README.md says how to read them.".to_owned())
+fn run(program: &str) -> Result<(), String> {
+    let mut command = command(program, &[], &[]);
+    let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(failure(program, &status.to_string())) }
+}
+
+/// Runs one of the programs in `peers`, and returns what it prints.
+fn output(program: &str, options: &[&str], arguments: &[&str]) -> Result<Output, String> {
+    let mut command = command(program, options, arguments);
+    let output = command.output().map_err(|error| format!("cannot start cargo: {error}"))?;
+    if output.status.success() {
+        Ok(output)
     } else {
-        Err(format!(
-            "the bench `{program}` of {} failed ({status}); the messages above say why. Its dependencies \
-             are fetched from the registry when it is built for the first time.",
-            manifest.display()
-        ))
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{said}\n{}", failure(program, &output.status.to_string())))
+    }
+}
+
+fn command(program: &str, options: &[&str], arguments: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["run", "--release", "--bin", program, "--manifest-path"]);
+    command.arg(workspace::root().join("peers/Cargo.toml")).args(options).arg("--").args(arguments);
+    command
+}
+
+fn failure(program: &str, status: &str) -> String {
+    format!(
+        "the bench `{program}` of peers failed ({status}); the messages above say why. Its dependencies \
+         are fetched from the registry when it is built for the first time."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_found_in_the_summary() {
+        let summary = "==7== Events    : Ir\n==7== Collected : 218434\n==7== \n==7== I   refs:      218,434\n";
+        assert_eq!(collected(summary), Some(218_434));
+        assert_eq!(collected("==7== nothing"), None);
+    }
+
+    #[test]
+    fn operations_are_listed_with_how_often_to_run_them() {
+        assert_eq!(operation("a call, and more\t1000"), Some(("a call, and more", 1000)));
+        assert_eq!(operation("a call\t0"), None);
+        assert_eq!(operation("Finished"), None);
     }
 }

@@ -21,7 +21,8 @@ usage: cargo xtask <command>
   import DIR --diff A B  show what changed from revision A to revision B
   codegen                write mcp-types/src/generated from model.json and docs.toml
   codegen --check        fail if the generated files are not up to date
-  bench types            compare mcp-types with its peers, in time and allocations";
+  bench types            compare mcp-types with its peers, in time and allocations
+  bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),
         ["bench", "types"] => bench::types(),
+        ["bench", "kernel"] => bench::kernel(),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
