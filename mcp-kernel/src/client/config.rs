@@ -20,6 +20,10 @@ pub struct ClientConfig {
     pub mode: Mode,
     /// How the transport expresses that a call is given up.
     pub cancel_style: CancelStyle,
+    /// Whether a server that does not answer the probe, or dies of it, counts as legacy. True for a process behind a
+    /// pipe (DU-33, DU-34); over HTTP silence and lost connections are outages, so it is false there (DU-27).
+    /// Default: true.
+    pub silence_means_legacy: bool,
     /// How long a server may take to answer the probe before it counts as legacy (DU-33). Default: 5 s.
     pub probe_timeout: Duration,
     /// How long a server may take to answer `initialize`. Default: 60 s.
@@ -62,11 +66,22 @@ impl ClientConfig {
             revisions: Revision::ALL.to_vec(),
             mode: Mode::Auto,
             cancel_style: CancelStyle::Notify,
+            silence_means_legacy: true,
             probe_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
             limits: Limits::default(),
         }
+    }
+
+    /// Whether the client would reach this revision by itself.
+    pub(crate) fn allows(&self, revision: Revision) -> bool {
+        let of_mode = match self.mode {
+            Mode::Auto => true,
+            Mode::Modern => revision.era() == Era::Modern,
+            Mode::Legacy => revision.era() == Era::Legacy,
+        };
+        of_mode && self.revisions.contains(&revision)
     }
 
     /// The newest revision of an era that the client speaks.

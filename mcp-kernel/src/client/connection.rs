@@ -29,7 +29,7 @@ use crate::errors::{CallError, Misuse};
 /// | group | methods | who calls |
 /// |---|---|---|
 /// | commands | [`start`](Self::start), [`call`](Self::call), [`listen`](Self::listen), [`notify`](Self::notify), [`cancel`](Self::cancel), [`respond`](Self::respond), [`close`](Self::close) | the application |
-/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_status`](Self::handle_status), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | the driver |
+/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_status`](Self::handle_status), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | the driver |
 /// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout) | the driver |
 ///
 /// After any command or input, the driver empties the outputs: transmits, events, and last the next deadline.
@@ -84,6 +84,8 @@ impl Connection {
         if self.stage != Stage::New {
             return;
         }
+        // A verdict that does not fit the settings any more is not gone by.
+        let verdict = verdict.filter(|verdict| self.config.allows(verdict.revision));
         let newest_modern = self.config.newest(Era::Modern);
         match (verdict.map(|verdict| verdict.revision), self.config.mode, newest_modern) {
             (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
@@ -248,13 +250,18 @@ impl Connection {
     ) -> CallId {
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         let meta = params.meta.get_or_insert_default();
-        if options.idle.is_some() {
-            // The id serves as token, so that progress finds its way back. A token of the caller's own is kept.
-            meta.progress_token.get_or_insert_with(|| ProgressToken::from(&id));
+        if options.idle.is_some() || meta.progress_token.is_some() {
+            // The id serves as token, so that progress finds its way back and tokens are unique (P-2). A token of the
+            // caller's own is put in its place again when progress arrives.
+            let own = meta.progress_token.replace(ProgressToken::from(&id));
+            if let Some(open) = self.calls.get_mut(call) {
+                open.token = own;
+            }
         }
         if revision.era() == Era::Modern {
             self.fill_envelope(meta, revision);
         }
+        params.meta.take_if(|meta| *meta == RequestMeta::default());
         let mut message = Vec::new();
         // Parameters were an object when they were read, and still are.
         if write_request(&mut message, &id, method, Some(&params)).is_ok() {
@@ -294,7 +301,8 @@ impl Connection {
     }
 
     fn probe(&mut self, now: Instant, revision: Revision, is_second: bool) {
-        let options = CallOptions::default().with_idle(Some(self.config.probe_timeout)).with_limit(None);
+        // K-13: nothing that the server says makes this longer.
+        let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.probe_timeout));
         let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }

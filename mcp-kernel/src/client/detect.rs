@@ -108,6 +108,7 @@ pub(crate) fn judge(
             ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => Next::Modern(probed),
             _ => legacy(config),
         },
+        Err(CallError::TimedOut) if !config.silence_means_legacy => Next::Fail(ConnectError::TimedOut),
         Err(CallError::TimedOut | CallError::InvalidAnswer) => legacy(config),
         Err(CallError::Status(status)) => Next::Fail(ConnectError::Status(*status)),
         Err(CallError::Cancelled | CallError::Disconnected) => Next::Fail(ConnectError::Disconnected),

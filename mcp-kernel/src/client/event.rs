@@ -6,7 +6,7 @@ use mcp_types::{
     Revision, ServerCapabilities, SubscriptionFilter,
 };
 
-use super::detect::ConnectError;
+use super::detect::{ConnectError, Verdict};
 use crate::CallId;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::server::Change;
@@ -38,6 +38,14 @@ pub struct Responder {
     pub(super) generation: u64,
 }
 
+impl Responder {
+    /// The id of the request that this answers, by which [`Event::RequestCancelled`] names it.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+}
+
 /// News for the application, in the order in which they happened.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -50,7 +58,10 @@ pub enum Event {
         server: Box<ServerFacts>,
     },
     /// The server died of the probe: it is legacy, and needs a new process and a new connection (DU-34).
-    RestartNeeded,
+    RestartNeeded {
+        /// What to start the new connection with, so that it does not probe again.
+        verdict: Verdict,
+    },
     /// The server cannot be talked to.
     Failed(ConnectError),
     /// A call ended: exactly one such event for each call.

@@ -14,8 +14,9 @@ use mcp_types::{
     ResourceUpdatedNotificationParams, ResultType, Revision, SubscriptionsAcknowledgedNotificationParams, tasks,
 };
 
+use super::config::CancelStyle;
 use super::connection::{Connection, Stage};
-use super::detect::{ConnectError, legacy};
+use super::detect::{ConnectError, Next, Verdict, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
 use crate::CallId;
 use crate::deadlines::Wake;
@@ -54,15 +55,18 @@ impl Connection {
     /// A JSON-RPC error in the body is the answer, whatever the status; otherwise a status of the client's making ends
     /// the probe in favour of legacy, except for 401 and 403, which say nothing about the era.
     pub fn handle_status(&mut self, now: Instant, call: CallId, status: u16, body: &[u8]) {
-        if let Ok(Message::Response(Response { outcome: Err(error), .. })) =
-            Message::parse(body, &self.config.limits.message)
+        // While the two find each other, what is no evidence stays so whatever its body says.
+        let is_connecting = !matches!(self.stage, Stage::Ready(_));
+        let is_evidence = (400..500).contains(&status) && status != 401 && status != 403;
+        if (is_evidence || !is_connecting)
+            && let Ok(Message::Response(Response { outcome: Err(error), .. })) =
+                Message::parse(body, &self.config.limits.message)
         {
             return self.finish(now, call, Err(CallError::Rejected(error)));
         }
         match self.stage {
             Stage::Probing { call: probe, .. } if probe == call => {
                 let _ = self.calls.end(call, &mut self.deadlines);
-                let is_evidence = (400..500).contains(&status) && status != 401 && status != 403;
                 if is_evidence {
                     let next = legacy(&self.config);
                     self.proceed(now, next);
@@ -76,14 +80,25 @@ impl Connection {
         }
     }
 
+    /// Takes note that the stream of a call ended, or never came about: without an answer the call is over (L-12, AMB-1).
+    pub fn handle_stream_closed(&mut self, now: Instant, call: CallId) {
+        self.finish(now, call, Err(CallError::Disconnected));
+    }
+
     /// Takes note that the server is gone.
     pub fn handle_disconnect(&mut self) {
         match self.stage {
             Stage::Over => {}
             // DU-34: known servers die of the probe.
             Stage::Probing { .. } => {
-                self.events.push_back(Event::RestartNeeded);
-                self.over();
+                if let Next::Handshake(revision) = legacy(&self.config)
+                    && self.config.silence_means_legacy
+                {
+                    self.events.push_back(Event::RestartNeeded { verdict: Verdict::new(revision) });
+                    self.over();
+                } else {
+                    self.fail(ConnectError::Disconnected);
+                }
             }
             Stage::New | Stage::Handshaking { .. } => self.fail(ConnectError::Disconnected),
             Stage::Ready(_) => self.over(),
@@ -97,6 +112,9 @@ impl Connection {
             if matches!(self.stage, Stage::Ready(_)) {
                 self.give_up(call, CallError::TimedOut);
             } else {
+                if self.config.cancel_style == CancelStyle::CloseStream {
+                    self.outbox.push_back(Transmit::Abort { call });
+                }
                 self.finish(now, call, Err(CallError::TimedOut));
             }
         }
@@ -183,8 +201,13 @@ impl Connection {
         match method.as_str() {
             "notifications/progress" => {
                 let progress = params.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
-                let Some(progress) = progress else { return };
-                if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines) {
+                let Some(mut progress) = progress else { return };
+                if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines)
+                    && matches!(self.stage, Stage::Ready(_))
+                {
+                    if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
+                        progress.progress_token = token;
+                    }
                     self.events.push_back(Event::CallProgress { call, progress });
                 }
             }
@@ -245,6 +268,23 @@ impl Connection {
 
     fn handle_request(&mut self, request: Request<'_>) {
         let Request { id, method, params, .. } = request;
+        let limits = &self.config.limits;
+        if id.as_str().is_some_and(|id| id.len() > limits.id_bytes) {
+            let limit = limits.id_bytes;
+            return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
+        }
+        // A server that does not read what it asks for gets no more answers.
+        if self.outbox.len() >= limits.route_messages {
+            return self.misbehaved(PeerMisbehaved::TooManyRequests);
+        }
+        if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
+            // B-4: the one thing that a server may ask before the handshake is complete.
+            let mut message = Vec::new();
+            if write_result(&mut message, &id, &EmptyResult::default()).is_ok() {
+                self.outbox.push_back(Transmit::Send { call: None, message });
+            }
+            return;
+        }
         let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
             // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16). A legacy one has not
             // shaken hands yet.

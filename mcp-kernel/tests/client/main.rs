@@ -102,6 +102,7 @@ fn ids_of_a_server_are_used_once_at_a_time() {
     let mut script = Script::ready(Revision::V2025_06_18);
     script.say(&roots("a"));
     let stale = script.asked();
+    assert_eq!(*stale.id(), RequestId::from("a"));
     script.say(&roots("a"));
     assert_eq!(script.sent()["error"]["code"], -32600);
     assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::DuplicateId(_))));
@@ -133,6 +134,22 @@ fn requests_of_a_server_are_bounded() {
         assert!(script.client.respond(responder, Ok(&RawObject::empty())));
         script.sent();
     }
+    script.assert_nothing_left();
+}
+
+/// A server that asks without reading gets no more answers, and long ids are not kept.
+#[test]
+fn answers_to_a_deaf_server_are_bounded() {
+    let mut script = Script::ready(Revision::V2025_11_25);
+    for id in 0..1000 {
+        script.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+    }
+    assert_eq!(std::iter::from_fn(|| script.client.poll_transmit()).count(), 256);
+    while let Some(event) = script.client.poll_event() {
+        assert!(matches!(event, Event::PeerMisbehaved(PeerMisbehaved::TooManyRequests)), "{event:?}");
+    }
+    script.say(&roots("x".repeat(2000)));
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdTooLong { .. })));
     script.assert_nothing_left();
 }
 

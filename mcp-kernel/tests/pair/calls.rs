@@ -213,3 +213,37 @@ fn removed_methods_are_not_sent() {
     assert!(matches!(pair.client.listen(pair.now, Default::default()), Err(Misuse::NotInRevision { .. })));
     pair.assert_nothing_left();
 }
+
+/// P-2, K-12: a token of the caller's own comes back with the progress, and keeps the call alive.
+#[test]
+fn a_callers_token_is_kept() {
+    let mut pair = modern();
+    let params = RawObject::parse(r#"{"name":"slow","_meta":{"progressToken":"mine"}}"#).expect("an object");
+    let call = pair.client.call(pair.now, &Method::TOOLS_CALL, &params, CallOptions::default()).expect("a call");
+    pair.drive();
+    let (scope, _, responder) = pair.expect_request();
+    pair.wait(Duration::from_secs(59));
+    let _ = pair.server.progress(scope.key(), 1, None, None);
+    pair.drive();
+    let Some(client::Event::CallProgress { progress, .. }) = pair.client_events.pop_front() else { panic!("progress") };
+    assert_eq!(progress.progress_token, "mine".into());
+    pair.wait(Duration::from_secs(59));
+    let _ = pair.server.respond(responder, Ok(CallToolResult::text("done")));
+    pair.drive();
+    assert!(pair.finished(call).is_ok());
+    pair.assert_nothing_left();
+}
+
+/// L-12, AMB-1: the end of a stream without an answer ends the call on it, and no other.
+#[test]
+fn a_closed_stream_ends_its_call() {
+    let mut pair = modern();
+    let listen = pair.client.listen(pair.now, Default::default()).expect("modern");
+    let other = pair.call(&Method::TOOLS_LIST, "{}");
+    pair.client.handle_stream_closed(pair.now, listen);
+    pair.client.handle_stream_closed(pair.now, listen);
+    pair.collect();
+    assert_eq!(pair.finished(listen), Err(CallError::Disconnected));
+    assert!(pair.client_events.is_empty(), "{:?}", pair.client_events);
+    pair.client.cancel(other).expect("it is open");
+}

@@ -114,11 +114,11 @@ fn a_server_that_dies_of_the_probe_is_restarted() {
     pair.collect();
     pair.client.handle_disconnect();
     pair.collect();
-    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::RestartNeeded)));
+    let Some(client::Event::RestartNeeded { verdict }) = pair.client_events.pop_front() else { panic!("a restart") };
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Closed)));
 
     let mut pair = Pair::new(client_config(), server_config());
-    pair.client.start(pair.now, Some(Verdict::new(Revision::V2025_11_25)));
+    pair.client.start(pair.now, Some(verdict));
     pair.drive();
     assert_eq!(pair.server.negotiated(), Some(Revision::V2025_11_25));
 }
@@ -161,8 +161,9 @@ fn statuses_are_evidence_only_where_they_are() {
         let (event, sent) = probe(status, body);
         assert!(event.is_none() && sent.is_some_and(|sent| sent.contains("initialize")), "{status} {body}");
     }
-    for status in [401, 403, 500, 503] {
-        let (event, sent) = probe(status, "");
+    let unauthorized = r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"m"},"id":null}"#;
+    for (status, body) in [(401, ""), (403, ""), (500, ""), (503, ""), (401, unauthorized), (503, unauthorized)] {
+        let (event, sent) = probe(status, body);
         assert!(
             matches!(event, Some(client::Event::Failed(ConnectError::Status(seen))) if seen == status)
                 && sent.is_none()
@@ -201,4 +202,71 @@ fn a_counter_offer_must_be_spoken() {
     pair.drive();
     let failed = pair.client_events.pop_front();
     assert!(matches!(failed, Some(client::Event::Failed(ConnectError::NoCommonVersion { .. }))), "{failed:?}");
+}
+
+/// DU-27, DU-42: over HTTP silence is an outage, and who is set to one era does not leave it.
+#[test]
+fn silence_means_legacy_only_behind_a_pipe() {
+    let mut client = client_config();
+    client.silence_means_legacy = false;
+    let mut pair = Pair::new(client.clone(), server_config());
+    pair.client.start(pair.now, None);
+    pair.wait(Duration::from_secs(6));
+    pair.collect();
+    assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(ConnectError::TimedOut))));
+    for disconnects in [true, false] {
+        let mut pair = Pair::new(client.clone(), server_config());
+        pair.client.start(pair.now, None);
+        let Some(client::Transmit::Send { call: Some(call), .. }) = pair.client.poll_transmit() else {
+            panic!("a probe")
+        };
+        if disconnects {
+            pair.client.handle_disconnect();
+        } else {
+            pair.client.handle_stream_closed(pair.now, call);
+        }
+        pair.collect();
+        assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(ConnectError::Disconnected))));
+    }
+    let mut client = client_config();
+    client.mode = Mode::Modern;
+    let mut pair = Pair::new(client, server_config());
+    pair.client.start(pair.now, Some(Verdict::new(Revision::V2025_11_25)));
+    pair.drive();
+    assert_eq!(
+        pair.client.verdict(),
+        Some(Verdict::new(Revision::V2026_07_28)),
+        "a verdict that does not fit is dropped"
+    );
+}
+
+/// K-13: progress does not keep the probe open.
+#[test]
+fn a_probe_has_an_end_whatever_the_server_says() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    let _ = pair.client.poll_transmit();
+    for progress in 1..=3 {
+        pair.wait(Duration::from_secs(2));
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":1,"progress":{progress}}}}}"#
+        );
+        pair.client.handle_bytes(pair.now, text.as_bytes());
+    }
+    pair.collect();
+    assert!(pair.client_events.is_empty(), "{:?}", pair.client_events);
+    assert!(String::from_utf8_lossy(&pair.to_server[0]).contains("initialize"), "the probe is over");
+}
+
+/// B-4: a server may ask for a sign of life during the handshake.
+#[test]
+fn a_ping_is_answered_during_the_handshake() {
+    let mut client = client_config();
+    client.mode = Mode::Legacy;
+    let mut pair = Pair::new(client, server_config());
+    pair.client.start(pair.now, None);
+    let _ = pair.client.poll_transmit();
+    pair.client.handle_bytes(pair.now, br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+    pair.collect();
+    assert_eq!(pair.to_server.pop_front().as_deref(), Some(br#"{"jsonrpc":"2.0","id":"p","result":{}}"#.as_slice()));
 }

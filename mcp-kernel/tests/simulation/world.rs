@@ -51,6 +51,8 @@ pub(crate) struct World {
     pub(crate) client_limit: usize,
     pub(crate) tags: u64,
     pub(crate) client_over: bool,
+    /// Whether the client sent `initialize`.
+    shakes_hands: bool,
     pub(crate) server_over: bool,
     duplicates: u64,
 }
@@ -123,6 +125,7 @@ impl World {
             client_limit,
             tags: 0,
             client_over: false,
+            shakes_hands: false,
             server_over: false,
             duplicates: if seed.is_multiple_of(3) { 5 } else { 0 },
         }
@@ -350,10 +353,14 @@ impl World {
                 })
             }
             _ if message.get("id").is_some() => {
-                if is_modern || self.revision.is_none() {
+                let id = message["id"].clone();
+                if self.revision.is_none() {
+                    let answered = method == "ping" && self.shakes_hands;
+                    return (Vec::new(), answered.then_some(id).into_iter().collect());
+                }
+                if is_modern {
                     return Default::default();
                 }
-                let id = message["id"].clone();
                 if method == "ping" || self.inbound.iter().any(|inbound| inbound.open && inbound.id == id) {
                     return (Vec::new(), vec![id]);
                 }
@@ -453,6 +460,7 @@ impl World {
                     if let Some(open) = call.and_then(|call| self.model.calls.get_mut(&call)) {
                         open.id = value["id"].clone();
                     }
+                    self.shakes_hands |= value["method"] == "initialize";
                     if value["method"].is_null() {
                         said.push(value["id"].clone());
                     }
@@ -508,7 +516,7 @@ impl World {
                 self.client_over = true;
                 self.inbound.iter_mut().for_each(|inbound| inbound.open = false);
             }
-            client::Event::RestartNeeded
+            client::Event::RestartNeeded { .. }
             | client::Event::Failed(_)
             | client::Event::Log(_)
             | client::Event::Notification { .. }
