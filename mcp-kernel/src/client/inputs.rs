@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{
-    Incoming, Message, Notification, Payload, PayloadBuf, Request, Response, UnknownId, parse, write_error,
-    write_result,
+    Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, UnknownId, parse,
+    write_error, write_result,
 };
 use mcp_types::meta::key;
 use mcp_types::{
@@ -36,24 +36,28 @@ impl Connection {
                 for message in messages {
                     match message {
                         Ok(message) => self.handle_message(now, message),
-                        Err(invalid) => self.misbehaved(PeerMisbehaved::InvalidMessage(invalid)),
+                        Err(invalid) => self.handle_invalid(now, invalid),
                     }
                 }
             }
             Ok(Incoming::Batch(_)) => self.misbehaved(PeerMisbehaved::BatchNotAllowed),
-            Err(invalid) => {
-                if let Some(call) = invalid.response_id().and_then(|id| self.calls.by_id(id)) {
-                    self.finish(now, call, Err(CallError::InvalidAnswer));
-                }
-                self.misbehaved(PeerMisbehaved::InvalidMessage(invalid));
-            }
+            Err(invalid) => self.handle_invalid(now, invalid),
         }
+    }
+
+    /// Takes what is not a message; a response that is none ends the call that it was for.
+    fn handle_invalid(&mut self, now: Instant, invalid: InvalidMessage) {
+        if let Some(call) = invalid.response_id().and_then(|id| self.calls.by_id(id)) {
+            self.finish(now, call, Err(CallError::InvalidAnswer));
+        }
+        self.misbehaved(PeerMisbehaved::InvalidMessage(invalid));
     }
 
     /// Takes an HTTP status that came instead of an answer, with its body (DU-27, DU-36, DU-37).
     ///
-    /// A JSON-RPC error in the body is the answer, whatever the status; otherwise a status of the client's making ends
-    /// the probe in favour of legacy, except for 401 and 403, which say nothing about the era.
+    /// Once the connection is ready, a JSON-RPC error in the body is the answer. Before that it is only where the status
+    /// says something about the era: 401, 403 and those of 500 and above do not, and fail with their status. Any other
+    /// status of 400 and above, without such an error in its body, ends the probe in favour of legacy.
     pub fn handle_status(&mut self, now: Instant, call: CallId, status: u16, body: &[u8]) {
         // While the two find each other, what is no evidence stays so whatever its body says.
         let is_connecting = !matches!(self.stage, Stage::Ready(_));

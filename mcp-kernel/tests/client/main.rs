@@ -168,6 +168,19 @@ fn a_broken_answer_ends_its_call() {
     }
 }
 
+/// B-109: an answer that makes no sense ends its call within a batch as well.
+#[test]
+fn a_broken_answer_in_a_batch_ends_its_call() {
+    let mut script = Script::ready(Revision::V2025_03_26);
+    let (call, id) = script.call();
+    script.say(&json!([{ "jsonrpc": "2.0", "id": id, "result": "wrong" }]));
+    let event = script.event();
+    let Event::CallFinished { call: ended, outcome } = event else { panic!("{event:?}") };
+    assert_eq!((ended, outcome), (call, Err(CallError::InvalidAnswer)));
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::InvalidMessage(_))));
+    script.assert_nothing_left();
+}
+
 /// K-7: an answer to nothing, to `"1"` instead of `1`, or for the second time changes nothing.
 #[test]
 fn stray_answers_change_nothing() {
