@@ -35,6 +35,9 @@ pub enum Misuse {
         /// The limit that was hit.
         limit: usize,
     },
+    /// Too much waits to be sent to the peer; try again when it has read some of it.
+    #[error("the peer does not read what is sent to it")]
+    NotReading,
     /// The request or call is not known, or has ended.
     #[error("the request has ended")]
     Unknown,
@@ -52,7 +55,7 @@ pub enum Misuse {
 pub enum PeerMisbehaved {
     /// The text is not a message.
     #[error("{0}")]
-    InvalidMessage(InvalidMessage),
+    InvalidMessage(Box<InvalidMessage>),
     /// A batch, which only revision 2025-03-26 has (B-8).
     #[error("a batch is not allowed here")]
     BatchNotAllowed,
@@ -97,6 +100,9 @@ pub enum PeerMisbehaved {
         /// What the client would have to declare.
         required: Box<ClientCapabilities>,
     },
+    /// Requests without reading the answers: more waits to be sent than the limits allow. The connection ends.
+    #[error("the peer does not read")]
+    NotReading,
     /// More requests than the limits allow.
     #[error("too many requests at once")]
     TooManyRequests,
@@ -120,7 +126,7 @@ impl PeerMisbehaved {
             Self::MissingCapability { required } => {
                 return Some(ErrorObject::missing_required_client_capability((**required).clone()));
             }
-            Self::StrayNotification(_) | Self::StrayResponse(_) => return None,
+            Self::StrayNotification(_) | Self::StrayResponse(_) | Self::NotReading => return None,
             Self::BatchNotAllowed
             | Self::DuplicateId(_)
             | Self::IdTooLong { .. }

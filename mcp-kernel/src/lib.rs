@@ -78,6 +78,7 @@ mod deadlines;
 mod errors;
 mod keys;
 mod limits;
+mod queue;
 pub mod server;
 mod transmit;
 

@@ -33,10 +33,14 @@ pub struct Limits {
     pub meta_bytes: usize,
     /// How many bytes the `requestState` of a retry may have. Default: 32 KiB.
     pub request_state_bytes: usize,
-    /// How many messages a route whose reader stopped may hold. Default: 256.
+    /// How many messages a route may hold; beyond it progress is dropped, then log messages, then changes. Default: 256.
     pub route_messages: usize,
-    /// How many bytes a route whose reader stopped may hold. Default: 4 MiB.
+    /// How many bytes a route may hold; beyond it the same is dropped. Default: 4 MiB.
     pub route_bytes: usize,
+    /// How many messages may be on their way to a peer that reads; beyond it nothing more is taken in. Default: 1,024.
+    pub outbox_messages: usize,
+    /// How many bytes may be on their way to a peer that reads; beyond it nothing more is taken in. Default: 16 MiB.
+    pub outbox_bytes: usize,
 }
 
 impl Default for Limits {
@@ -56,6 +60,8 @@ impl Default for Limits {
             request_state_bytes: 32 * 1024,
             route_messages: 256,
             route_bytes: 4 * 1024 * 1024,
+            outbox_messages: 1024,
+            outbox_bytes: 16 * 1024 * 1024,
         }
     }
 }

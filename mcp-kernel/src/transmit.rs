@@ -1,9 +1,11 @@
 //! What is to be sent, and where it belongs.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::RequestKey;
 use crate::limits::Limits;
+use crate::queue::{pop, push};
 
 /// Where a message belongs; a transport maps it to a line on its one stream, or to one of several streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,38 +60,116 @@ struct Queued {
     weight: Weight,
 }
 
+impl Queued {
+    fn size(&self) -> usize {
+        self.transmit.message.len()
+    }
+
+    fn is_on(&self, stream: Option<RequestKey>) -> bool {
+        self.transmit.route.stream() == stream
+    }
+}
+
 /// Messages on their way out.
 ///
-/// They leave in order. A stream whose reader stopped is blocked by the driver and keeps its messages, within limits;
-/// other streams go on.
+/// They leave in order. A stream whose reader stopped is blocked by the driver and keeps its messages; other streams go
+/// on. What a stream holds is bounded, blocked or not: changes coalesce, and progress is dropped first.
 #[derive(Default)]
 pub(crate) struct Outbox {
     open: VecDeque<Queued>,
+    open_bytes: usize,
+    /// What the streams in `open` hold besides answers: each request has one of those, so they need no account.
+    held: BTreeMap<Option<RequestKey>, Held>,
     /// By stream, so that no answer overtakes what was said before it.
     blocked: BTreeMap<Option<RequestKey>, Backlog>,
+}
+
+/// How much a stream holds.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Held {
+    fn add(&mut self, queued: &Queued) {
+        self.messages += 1;
+        self.bytes += queued.size();
+    }
+
+    fn remove(&mut self, queued: &Queued) {
+        self.messages -= 1;
+        self.bytes -= queued.size();
+    }
+
+    fn is_over(self, limits: &Limits) -> bool {
+        self.messages > limits.route_messages || self.bytes > limits.route_bytes
+    }
+
+    fn is_full(self, limits: &Limits) -> bool {
+        self.messages >= limits.route_messages || self.bytes >= limits.route_bytes
+    }
 }
 
 #[derive(Default)]
 struct Backlog {
     queue: VecDeque<Queued>,
-    bytes: usize,
+    held: Held,
 }
 
 impl Outbox {
     /// Queues a message; returns how many others were dropped for it, or it itself.
     pub(crate) fn push(&mut self, limits: &Limits, transmit: Transmit, weight: Weight) -> usize {
+        let stream = transmit.route.stream();
         let queued = Queued { transmit, weight };
-        match self.blocked.get_mut(&queued.transmit.route.stream()) {
-            Some(backlog) => backlog.push(limits, queued),
-            None => {
-                self.open.push_back(queued);
-                0
+        if let Some(backlog) = self.blocked.get_mut(&stream) {
+            return backlog.push(limits, queued);
+        }
+        if let Route::Reply(_) = queued.transmit.route {
+            self.append(queued);
+            return 0;
+        }
+        let held = self.held.entry(stream).or_default();
+        if held.messages == 0 {
+            held.add(&queued);
+            self.append(queued);
+            return 0;
+        }
+        let before = held.bytes;
+        let dropped = enqueue(&mut self.open, held, stream, limits, queued);
+        self.open_bytes = self.open_bytes - before + held.bytes;
+        if held.messages == 0 {
+            self.held.remove(&stream);
+        }
+        dropped
+    }
+
+    fn append(&mut self, queued: Queued) {
+        self.open_bytes += queued.size();
+        push(&mut self.open, queued);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Transmit> {
+        let queued = pop(&mut self.open)?;
+        self.open_bytes -= queued.size();
+        if !matches!(queued.transmit.route, Route::Reply(_)) {
+            self.release_held(&queued);
+        }
+        Some(queued.transmit)
+    }
+
+    fn release_held(&mut self, queued: &Queued) {
+        if let Entry::Occupied(mut held) = self.held.entry(queued.transmit.route.stream()) {
+            held.get_mut().remove(queued);
+            if held.get().messages == 0 {
+                held.remove();
             }
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Transmit> {
-        self.open.pop_front().map(|queued| queued.transmit)
+    /// Whether as much is on its way as may be: the driver has to take some of it before more can be answered.
+    pub(crate) fn is_saturated(&self, limits: &Limits) -> bool {
+        self.open.len() >= limits.outbox_messages || self.open_bytes >= limits.outbox_bytes
     }
 
     /// Keeps the messages of a route's stream back until it is unblocked.
@@ -97,10 +177,11 @@ impl Outbox {
     /// Returns how many messages were dropped because the stream holds more than it may.
     pub(crate) fn block(&mut self, limits: &Limits, route: Route) -> usize {
         let stream = route.stream();
-        let (mine, others) =
-            std::mem::take(&mut self.open).into_iter().partition(|queued| queued.transmit.route.stream() == stream);
+        let (mine, others): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.open).into_iter().partition(|queued| queued.is_on(stream));
         self.open = others;
-        let mine: VecDeque<Queued> = mine;
+        self.open_bytes = self.open.iter().map(Queued::size).sum();
+        self.held.remove(&stream);
         let backlog = self.blocked.entry(stream).or_default();
         mine.into_iter().map(|queued| backlog.push(limits, queued)).sum()
     }
@@ -108,37 +189,39 @@ impl Outbox {
     /// Whether there is anything of a route's stream.
     pub(crate) fn holds(&self, route: Route) -> bool {
         let stream = route.stream();
-        self.blocked.contains_key(&stream) || self.open.iter().any(|queued| queued.transmit.route.stream() == stream)
-    }
-
-    /// Gives back memory that is not needed now.
-    pub(crate) fn release(&mut self) {
-        self.open.shrink_to_fit();
+        self.blocked.contains_key(&stream) || self.open.iter().any(|queued| queued.is_on(stream))
     }
 
     /// Lets the messages of a route's stream go on.
     pub(crate) fn unblock(&mut self, route: Route) {
-        if let Some(backlog) = self.blocked.remove(&route.stream()) {
-            self.open.extend(backlog.queue);
+        let Some(backlog) = self.blocked.remove(&route.stream()) else { return };
+        for queued in backlog.queue {
+            if !matches!(queued.transmit.route, Route::Reply(_)) {
+                self.held.entry(route.stream()).or_default().add(&queued);
+            }
+            self.append(queued);
         }
     }
 
     /// Forgets everything that belongs to a request that nobody waits for any more.
     pub(crate) fn forget(&mut self, key: RequestKey) {
-        self.open.retain(|queued| queued.transmit.route.stream() != Some(key));
+        if self.held.remove(&Some(key)).is_some() {
+            self.open.retain(|queued| !queued.is_on(Some(key)));
+            self.open_bytes = self.open.iter().map(Queued::size).sum();
+        }
         self.blocked.remove(&Some(key));
     }
 
     /// Whether a route's stream holds as much as it may: what must arrive is not dropped, so no more is to be added.
     pub(crate) fn is_full(&self, limits: &Limits, route: Route) -> bool {
-        let backlog = self.blocked.get(&route.stream());
-        backlog.is_some_and(|held| held.queue.len() >= limits.route_messages || held.bytes >= limits.route_bytes)
+        let stream = route.stream();
+        let held = self.blocked.get(&stream).map(|backlog| backlog.held).or_else(|| self.held.get(&stream).copied());
+        held.is_some_and(|held| held.is_full(limits))
     }
 
     /// Forgets everything: nobody is there any more.
     pub(crate) fn clear(&mut self) {
-        self.open.clear();
-        self.blocked.clear();
+        *self = Self::default();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -148,27 +231,41 @@ impl Outbox {
 
 impl Backlog {
     fn push(&mut self, limits: &Limits, mut queued: Queued) -> usize {
-        // A change that was told with the same words says nothing new.
-        let same = |other: &Queued| other.transmit.message == queued.transmit.message;
-        if queued.weight == Weight::Change && self.queue.iter().any(same) {
-            return 0;
-        }
         // What is counted is what is kept.
         queued.transmit.message.shrink_to_fit();
-        self.bytes += queued.transmit.message.len();
-        self.queue.push_back(queued);
-        let mut dropped = 0;
-        for weight in [Weight::Progress, Weight::Log, Weight::Change] {
-            while self.queue.len() > limits.route_messages || self.bytes > limits.route_bytes {
-                let Some(index) = self.queue.iter().position(|queued| queued.weight == weight) else { break };
-                if let Some(queued) = self.queue.remove(index) {
-                    self.bytes -= queued.transmit.message.len();
-                    dropped += 1;
-                }
+        let stream = queued.transmit.route.stream();
+        enqueue(&mut self.queue, &mut self.held, stream, limits, queued)
+    }
+}
+
+/// Queues a message of a stream that holds others; returns how many were dropped to stay within the limits.
+fn enqueue(
+    queue: &mut VecDeque<Queued>,
+    held: &mut Held,
+    stream: Option<RequestKey>,
+    limits: &Limits,
+    queued: Queued,
+) -> usize {
+    // A change that was told with the same words says nothing new.
+    let same = |other: &Queued| other.is_on(stream) && other.transmit.message == queued.transmit.message;
+    if queued.weight == Weight::Change && queue.iter().any(same) {
+        return 0;
+    }
+    held.add(&queued);
+    queue.push_back(queued);
+    let mut dropped = 0;
+    for weight in [Weight::Progress, Weight::Log, Weight::Change] {
+        while held.is_over(limits) {
+            let Some(index) = queue.iter().position(|queued| queued.weight == weight && queued.is_on(stream)) else {
+                break;
+            };
+            if let Some(queued) = queue.remove(index) {
+                held.remove(&queued);
+                dropped += 1;
             }
         }
-        dropped
     }
+    dropped
 }
 
 #[cfg(test)]
@@ -222,5 +319,36 @@ mod tests {
         let _ = outbox.block(&limits, route);
         assert_eq!(outbox.push(&limits, message(route, "12345678"), Weight::Progress), 0);
         assert_eq!(outbox.push(&limits, message(route, "12345678"), Weight::Progress), 1);
+    }
+
+    /// What nobody took yet is bounded too, for each stream by itself.
+    #[test]
+    fn a_stream_that_is_not_blocked_is_bounded_too() {
+        let limits = Limits { route_messages: 2, ..Limits::default() };
+        let (mut outbox, one, other) = (Outbox::default(), Route::Related(RequestKey::new(1)), Route::Standalone);
+        for round in 0..4 {
+            let _ = outbox.push(&limits, message(one, &format!("progress {round}")), Weight::Progress);
+            let _ = outbox.push(&limits, message(other, "changed"), Weight::Change);
+        }
+        let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(1)), "answer"), Weight::Needed);
+        assert_eq!(drain(&mut outbox), ["changed", "progress 2", "progress 3", "answer"]);
+        assert!(outbox.is_empty() && outbox.held.is_empty() && outbox.open_bytes == 0);
+    }
+
+    #[test]
+    fn bytes_are_counted_until_they_leave() {
+        let limits = Limits { outbox_bytes: 100, outbox_messages: 50, ..Limits::default() };
+        let mut outbox = Outbox::default();
+        for number in 0..50 {
+            assert!(!outbox.is_saturated(&limits), "{number}");
+            let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(number)), "a"), Weight::Needed);
+        }
+        assert!(outbox.is_saturated(&limits));
+        assert_eq!(drain(&mut outbox).len(), 50);
+        assert!(!outbox.is_saturated(&limits));
+        let _ = outbox.push(&limits, message(Route::Standalone, &"a".repeat(100)), Weight::Needed);
+        assert!(outbox.is_saturated(&limits));
+        outbox.clear();
+        assert!(!outbox.is_saturated(&limits) && outbox.held.is_empty());
     }
 }

@@ -262,13 +262,42 @@ fn long_texts() {
 
 #[test]
 fn a_reader_that_stopped() {
+    progress_without_a_reader(true);
+}
+
+/// The driver should have blocked the stream, or taken what is there; the limits hold all the same.
+#[test]
+fn a_driver_that_takes_nothing() {
+    progress_without_a_reader(false);
+}
+
+/// Nobody reads the answers, and the driver feeds on.
+#[test]
+fn questions_without_reading_the_answers() {
+    let limits = Limits::default();
+    let most = limits.outbox_messages * 1024 + limits.outbox_bytes;
+    let mut flood = Flood::initialized(limits);
+    for id in 0..100_000 {
+        flood.count(|flood| {
+            let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            flood.connection.handle_bytes(flood.now, ping.as_bytes(), None);
+            while flood.connection.poll_event().is_some() {}
+        });
+    }
+    flood.assert_kept_at_most(most);
+    flood.disconnect();
+}
+
+fn progress_without_a_reader(is_blocked: bool) {
     let limits = Limits::default();
     let (messages, bytes) = (limits.route_messages, limits.route_bytes);
     let mut flood = Flood::initialized(limits);
     let meta = r#""_meta":{"progressToken":1}"#;
     flood.send(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a",{meta}}}}}"#));
     let key = flood.open[0].key();
-    flood.connection.block(Route::Related(key));
+    if is_blocked {
+        flood.connection.block(Route::Related(key));
+    }
     let mut dropped = 0;
     for step in 0..2_000 {
         flood.count(|flood| {

@@ -20,6 +20,7 @@ use crate::CallId;
 use crate::calls::{CallOptions, Calls};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::{CallError, Misuse};
+use crate::queue::{pop, push};
 
 /// The one home of what a client knows about one server.
 ///
@@ -30,7 +31,7 @@ use crate::errors::{CallError, Misuse};
 /// |---|---|---|
 /// | commands | [`start`](Self::start), [`call`](Self::call), [`listen`](Self::listen), [`notify`](Self::notify), [`cancel`](Self::cancel), [`respond`](Self::respond), [`close`](Self::close) | the application |
 /// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_status`](Self::handle_status), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | the driver |
-/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout) | the driver |
+/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
 ///
 /// After any command or input, the driver empties the outputs: transmits, events, and last the next deadline.
 ///
@@ -47,6 +48,8 @@ pub struct Connection {
     pub(super) requests: BTreeMap<RequestId, u64>,
     pub(super) generation: u64,
     pub(super) outbox: VecDeque<Transmit>,
+    /// What the messages in `outbox` hold.
+    pub(super) outbox_bytes: usize,
     pub(super) events: VecDeque<Event>,
 }
 
@@ -73,6 +76,7 @@ impl Connection {
             requests: BTreeMap::new(),
             generation: 0,
             outbox: VecDeque::new(),
+            outbox_bytes: 0,
             events: VecDeque::new(),
         }
     }
@@ -125,6 +129,9 @@ impl Connection {
         if self.calls.len() >= limit {
             return Err(Misuse::TooManyCalls { limit });
         }
+        if !self.wants_input() {
+            return Err(Misuse::NotReading);
+        }
         let params: RequestParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
         Ok(self.send_request(now, method, params, revision, options))
     }
@@ -151,6 +158,9 @@ impl Connection {
     pub fn notify(&mut self, method: &Method, params: &impl Serialize) -> Result<(), Misuse> {
         let revision = self.revision()?;
         self.check(method, revision)?;
+        if !self.wants_input() {
+            return Err(Misuse::NotReading);
+        }
         self.send_notification(method, params).map_err(|_| Misuse::NotAnObject)
     }
 
@@ -180,7 +190,7 @@ impl Connection {
             Err(error) => write_error(&mut message, Some(&id), &error, UnknownId::Omit),
         };
         if written.is_ok() {
-            self.outbox.push_back(Transmit::Send { call: None, message });
+            self.send(Transmit::Send { call: None, message });
         }
         written.is_ok()
     }
@@ -194,19 +204,30 @@ impl Connection {
 
     /// The next thing for the transport to do.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.outbox.pop_front()
+        let transmit = pop(&mut self.outbox)?;
+        self.outbox_bytes -= transmit.size();
+        Some(transmit)
     }
 
     /// The next thing for the application to know.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        pop(&mut self.events)
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.deadlines.next()
+    }
+
+    /// Whether a driver may feed more: not while as much waits to be sent as the limits allow. What is fed beyond that
+    /// ends the connection, because the server asks without reading the answers.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        let limits = &self.config.limits;
+        let is_over = self.stage == Stage::Over;
+        !is_over && self.outbox.len() < limits.outbox_messages && self.outbox_bytes < limits.outbox_bytes
     }
 
     /// Whether nothing is open, queued or due.
@@ -218,6 +239,11 @@ impl Connection {
             && self.requests.is_empty()
             && self.outbox.is_empty()
             && self.events.is_empty()
+    }
+
+    pub(super) fn send(&mut self, transmit: Transmit) {
+        self.outbox_bytes += transmit.size();
+        push(&mut self.outbox, transmit);
     }
 
     pub(super) fn revision(&self) -> Result<Revision, Misuse> {
@@ -265,7 +291,7 @@ impl Connection {
         let mut message = Vec::new();
         // Parameters were an object when they were read, and still are.
         if write_request(&mut message, &id, method, Some(&params)).is_ok() {
-            self.outbox.push_back(Transmit::Send { call: Some(call), message });
+            self.send(Transmit::Send { call: Some(call), message });
         }
         call
     }
@@ -281,7 +307,7 @@ impl Connection {
     fn send_notification(&mut self, method: &Method, params: &impl Serialize) -> Result<(), serde_json::Error> {
         let mut message = Vec::new();
         write_notification(&mut message, method, Some(params))?;
-        self.outbox.push_back(Transmit::Send { call: None, message });
+        self.send(Transmit::Send { call: None, message });
         Ok(())
     }
 
@@ -291,7 +317,7 @@ impl Connection {
         self.listening.remove(&call);
         let modern = matches!(self.stage, Stage::Ready(revision) if revision.era() == Era::Modern);
         if modern && self.config.cancel_style == CancelStyle::CloseStream {
-            self.outbox.push_back(Transmit::Abort { call });
+            self.send(Transmit::Abort { call });
         } else {
             let params = CancelledNotificationParams::default().request_id(ended.id);
             let _ = self.send_notification(&Method::NOTIFICATIONS_CANCELLED, &params);

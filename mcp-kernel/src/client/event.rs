@@ -30,6 +30,15 @@ pub enum Transmit {
     },
 }
 
+impl Transmit {
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Send { message, .. } => message.len(),
+            Self::Abort { .. } => 0,
+        }
+    }
+}
+
 /// The right to answer a request of the server, once.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a request that is not answered keeps the server waiting"]

@@ -29,6 +29,11 @@ impl Connection {
         if self.stage == Stage::Over {
             return;
         }
+        if !self.wants_input() {
+            self.misbehaved(PeerMisbehaved::NotReading);
+            (self.outbox, self.outbox_bytes) = Default::default();
+            return self.close();
+        }
         let config = Arc::clone(&self.config);
         match parse(bytes, &config.limits.message) {
             Ok(Incoming::Single(message)) => self.handle_message(now, message),
@@ -50,7 +55,7 @@ impl Connection {
         if let Some(call) = invalid.response_id().and_then(|id| self.calls.by_id(id)) {
             self.finish(now, call, Err(CallError::InvalidAnswer));
         }
-        self.misbehaved(PeerMisbehaved::InvalidMessage(invalid));
+        self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
 
     /// Takes an HTTP status that came instead of an answer, with its body (DU-27, DU-36, DU-37).
@@ -117,7 +122,7 @@ impl Connection {
                 self.give_up(call, CallError::TimedOut);
             } else {
                 if self.config.cancel_style == CancelStyle::CloseStream {
-                    self.outbox.push_back(Transmit::Abort { call });
+                    self.send(Transmit::Abort { call });
                 }
                 self.finish(now, call, Err(CallError::TimedOut));
             }
@@ -277,15 +282,11 @@ impl Connection {
             let limit = limits.id_bytes;
             return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
         }
-        // A server that does not read what it asks for gets no more answers.
-        if self.outbox.len() >= limits.route_messages {
-            return self.misbehaved(PeerMisbehaved::TooManyRequests);
-        }
         if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
             // B-4: the one thing that a server may ask before the handshake is complete.
             let mut message = Vec::new();
             if write_result(&mut message, &id, &EmptyResult::default()).is_ok() {
-                self.outbox.push_back(Transmit::Send { call: None, message });
+                self.send(Transmit::Send { call: None, message });
             }
             return;
         }
@@ -321,7 +322,7 @@ impl Connection {
             }
         };
         if written.is_ok() {
-            self.outbox.push_back(Transmit::Send { call: None, message });
+            self.send(Transmit::Send { call: None, message });
         }
         if let Err(what) = answer {
             self.misbehaved(what);

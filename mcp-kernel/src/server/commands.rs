@@ -100,7 +100,7 @@ impl Connection {
         }
         let mut message = Vec::with_capacity(USUAL_ANSWER);
         if !what.is_empty() || write_result(&mut message, &entry.id, &result).is_err() {
-            self.events.push_back(Event::NotExpressible { request: key, what });
+            self.emit(Event::NotExpressible { request: key, what });
             return Err(None);
         }
         Ok(message)
@@ -111,7 +111,7 @@ impl Connection {
         let restriction = restrict_to(result, revision);
         if !restriction.dropped().is_empty() {
             let members = restriction.dropped().to_vec();
-            self.events.push_back(Event::Stripped { revision, members });
+            self.emit(Event::Stripped { revision, members });
         }
         restriction
     }
@@ -299,7 +299,7 @@ impl Connection {
         if write_result(&mut message, &id, &result).is_ok() {
             self.send(Route::Reply(request), message, Weight::Needed);
         }
-        self.events.push_back(Event::ListeningEnded(request));
+        self.emit(Event::ListeningEnded(request));
         Ok(())
     }
 
@@ -391,13 +391,13 @@ impl Connection {
         let related = ended.related.filter(|key| self.in_flight.get_mut(*key).is_some());
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
         let _ = self.notify(route, &method, &params, Weight::Needed);
-        self.events.push_back(Event::CallFinished { call, outcome: Err(why) });
+        self.emit(Event::CallFinished { call, outcome: Err(why) });
         true
     }
 
     pub(super) fn finish_call(&mut self, call: CallId, outcome: Result<PayloadBuf, CallError>) {
         if self.calls.end(call, &mut self.deadlines).is_some() {
-            self.events.push_back(Event::CallFinished { call, outcome });
+            self.emit(Event::CallFinished { call, outcome });
         }
     }
 
@@ -429,7 +429,7 @@ impl Connection {
         }
         self.subscriptions.clear();
         self.closed = true;
-        self.events.push_back(Event::Closed);
+        self.emit(Event::Closed);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::RequestKey;
 use crate::calls::Calls;
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::PeerMisbehaved;
+use crate::queue::{pop, push};
 use crate::transmit::{Outbox, Route, Transmit, Weight};
 
 /// The one home of what a server knows about one client (S0.1, S1.1).
@@ -24,9 +25,9 @@ use crate::transmit::{Outbox, Route, Transmit, Weight};
 ///
 /// | group | methods | who calls |
 /// |---|---|---|
-/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`progress`](Self::progress), [`log`](Self::log), [`tell`](Self::tell), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`release`](Self::release), [`close`](Self::close) | the application |
+/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`progress`](Self::progress), [`log`](Self::log), [`tell`](Self::tell), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`close`](Self::close) | the application |
 /// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | the driver |
-/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout) | the driver |
+/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
 ///
 /// Commands queue and never block; inputs never fail: what is wrong with them becomes an event and, where the protocol
 /// wants one, an answer. After any command or input, the driver
@@ -35,8 +36,9 @@ use crate::transmit::{Outbox, Route, Transmit, Weight};
 /// 2. pops [`poll_event`](Self::poll_event) until it is empty and tells the application,
 /// 3. asks [`poll_timeout`](Self::poll_timeout) when to call [`handle_timeout`](Self::handle_timeout).
 ///
-/// A driver whose reader is slow [`block`](Self::block)s that route, whose backlog is bounded then, and stops feeding
-/// what it cannot send the answers of.
+/// A driver with several streams [`block`](Self::block)s the routes of one whose reader is slow, so that the others go
+/// on. One that cannot send at all stops at [`wants_input`](Self::wants_input): what is fed beyond that ends the
+/// connection, because the peer asks without reading the answers.
 ///
 /// Both eras may use one connection at the same time: a request with the modern envelope is served by what it says
 /// itself, any other by what the handshake settled (DU-10..DU-14, AMB-11).
@@ -135,13 +137,19 @@ impl Connection {
     /// The next thing for the application to know.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        pop(&mut self.events)
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.deadlines.next()
+    }
+
+    /// Whether a driver may feed more: not while as much waits to be sent as the limits allow.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        !self.closed && !self.outbox.is_saturated(&self.config.limits)
     }
 
     /// The revision that the handshake settled on, if there was one.
@@ -163,19 +171,11 @@ impl Connection {
             && self.events.is_empty()
     }
 
-    /// Gives back memory that an idle connection does not need; it costs time, so not after every request.
-    pub fn release(&mut self) {
-        self.events.shrink_to_fit();
-        self.waiting.shrink_to_fit();
-        self.outbox.release();
-        self.in_flight.release();
-    }
-
     /// Queues a message, and notes what was dropped for it.
     pub(super) fn send(&mut self, route: Route, message: Vec<u8>, weight: Weight) {
         let count = self.outbox.push(&self.config.limits, Transmit { route, message }, weight);
         if count > 0 {
-            self.events.push_back(Event::Dropped { route, count });
+            self.emit(Event::Dropped { route, count });
         }
     }
 
@@ -227,14 +227,18 @@ impl Connection {
     }
 
     pub(super) fn misbehaved(&mut self, what: PeerMisbehaved) {
-        self.events.push_back(Event::PeerMisbehaved(what));
+        self.emit(Event::PeerMisbehaved(what));
+    }
+
+    pub(super) fn emit(&mut self, event: Event) {
+        push(&mut self.events, event);
     }
 
     /// Lets requests that wait run, as far as the limit allows.
     pub(super) fn admit_waiting(&mut self) {
         while self.in_flight.running() - self.waiting.len() < self.config.limits.in_flight {
-            let Some(event) = self.waiting.pop_front() else { return };
-            self.events.push_back(event);
+            let Some(event) = pop(&mut self.waiting) else { return };
+            self.emit(event);
         }
     }
 }

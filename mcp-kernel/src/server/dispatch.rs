@@ -37,7 +37,7 @@ impl Connection {
             "logging/setLevel" => {
                 let SetLevelRequestParams { level, .. } = decode(&params)?;
                 self.log_level = level;
-                self.events.push_back(Event::LogLevel(level));
+                self.emit(Event::LogLevel(level));
                 self.answer_now(&scope, batch, EmptyResult::default());
             }
             "resources/subscribe" => {
@@ -48,13 +48,13 @@ impl Connection {
                     return Err(PeerMisbehaved::TooManySubscriptions.into());
                 }
                 self.subscriptions.insert(uri.clone());
-                self.events.push_back(Event::Subscription { uri, active: true });
+                self.emit(Event::Subscription { uri, active: true });
                 self.answer_now(&scope, batch, EmptyResult::default());
             }
             "resources/unsubscribe" => {
                 let UnsubscribeRequestParams { uri, .. } = decode(&params)?;
                 if self.subscriptions.remove(&uri) {
-                    self.events.push_back(Event::Subscription { uri, active: false });
+                    self.emit(Event::Subscription { uri, active: false });
                 }
                 self.answer_now(&scope, batch, EmptyResult::default());
             }
@@ -129,7 +129,7 @@ impl Connection {
         if write_notification(&mut message, &method, Some(&params)).is_ok() {
             self.send(Route::Listen(scope.key), message, Weight::Needed);
         }
-        self.events.push_back(Event::Listening { scope: Box::new(scope), filter });
+        self.emit(Event::Listening { scope: Box::new(scope), filter });
         Ok(())
     }
 

@@ -68,7 +68,7 @@ pub enum Event {
         /// The call.
         call: CallId,
         /// What it reports.
-        progress: ProgressNotificationParams,
+        progress: Box<ProgressNotificationParams>,
     },
     /// The client broke a rule; it was told where the protocol wants that.
     PeerMisbehaved(PeerMisbehaved),

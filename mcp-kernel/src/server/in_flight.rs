@@ -1,7 +1,5 @@
 //! The requests of the peer that are worked on, or wait to be.
 
-use std::collections::BTreeMap;
-
 use mcp_types::{LoggingLevel, Method, Number, ProgressToken, RequestId, Revision};
 
 use crate::RequestKey;
@@ -43,13 +41,13 @@ impl Responder {
     }
 }
 
-/// The requests that are open, by handle and by id.
+/// The requests that are open.
+///
+/// There are few at a time, and handles grow, so a list in the order of the handles is all the index that is needed.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    entries: BTreeMap<RequestKey, Entry>,
-    by_id: BTreeMap<RequestId, RequestKey>,
+    open: Vec<(RequestKey, Entry)>,
     started: u64,
-    running: usize,
     listening: usize,
 }
 
@@ -62,34 +60,35 @@ impl InFlight {
 
     /// Whether a request with the id is open; `1` is not `"1"` (S0.27).
     pub(crate) fn has_id(&self, id: &RequestId) -> bool {
-        self.by_id.contains_key(id)
+        self.key_of(id).is_some()
     }
 
     pub(crate) fn open(&mut self, key: RequestKey, entry: Entry) -> Responder {
-        self.by_id.insert(entry.id.clone(), key);
-        *self.count_of(entry.kind) += 1;
-        self.entries.insert(key, entry);
+        self.listening += usize::from(entry.kind == Kind::Listening);
+        if self.open.capacity() == 0 {
+            self.open.reserve_exact(1);
+        }
+        let index = self.open.partition_point(|(other, _)| *other < key);
+        self.open.insert(index, (key, entry));
         Responder(key)
     }
 
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Entry> {
-        let entry = self.entries.remove(&key)?;
-        self.by_id.remove(&entry.id);
-        *self.count_of(entry.kind) -= 1;
+        let (_, entry) = self.open.remove(self.index(key)?);
+        self.listening -= usize::from(entry.kind == Kind::Listening);
+        if self.open.is_empty() && self.open.capacity() > KEPT {
+            self.open = Vec::new();
+        }
         Some(entry)
     }
 
-    /// Requests that wait count as running: they are bounded together.
-    fn count_of(&mut self, kind: Kind) -> &mut usize {
-        match kind {
-            Kind::Running => &mut self.running,
-            Kind::Listening => &mut self.listening,
-        }
+    fn index(&self, key: RequestKey) -> Option<usize> {
+        self.open.binary_search_by_key(&key, |(key, _)| *key).ok()
     }
 
     /// How many requests run or wait.
     pub(crate) fn running(&self) -> usize {
-        self.running
+        self.open.len() - self.listening
     }
 
     /// How many subscriptions there are.
@@ -98,25 +97,22 @@ impl InFlight {
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry> {
-        self.entries.get_mut(&key)
+        let index = self.index(key)?;
+        self.open.get_mut(index).map(|(_, entry)| entry)
     }
 
     pub(crate) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
-        self.by_id.get(id).copied()
+        self.open.iter().find(|(_, entry)| entry.id == *id).map(|(key, _)| *key)
     }
 
     pub(crate) fn keys(&self) -> Vec<RequestKey> {
-        self.entries.keys().copied().collect()
+        self.open.iter().map(|(key, _)| *key).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Gives back memory that is not needed now: an empty map may keep its root.
-    pub(crate) fn release(&mut self) {
-        if self.is_empty() {
-            (self.entries, self.by_id) = (BTreeMap::new(), BTreeMap::new());
-        }
+        self.open.is_empty()
     }
 }
+
+/// An empty list that has room for more than this gives it back.
+const KEPT: usize = 4;

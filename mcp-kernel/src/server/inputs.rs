@@ -22,6 +22,7 @@ use crate::RequestKey;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::limits::Limits;
+use crate::queue::push;
 use crate::transmit::Route;
 
 /// Why a request is refused.
@@ -33,7 +34,7 @@ impl Connection {
     /// Returns the handle under which it is answered, on [`Route::Reply`], if it is: so a transport with a stream for
     /// each request knows which one that is.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
-        if self.closed {
+        if !self.may_feed() {
             return None;
         }
         let config = Arc::clone(&self.config);
@@ -45,6 +46,16 @@ impl Connection {
                 Some(key)
             }
         }
+    }
+
+    /// Whether anything more is taken in. A driver that feeds on although nobody reads has to be stopped, or else what
+    /// waits to be sent grows without end.
+    fn may_feed(&mut self) -> bool {
+        if !self.closed && !self.wants_input() {
+            self.misbehaved(PeerMisbehaved::NotReading);
+            self.handle_disconnect();
+        }
+        !self.closed
     }
 
     /// Answers what is not a message; what neither is nor could be a request is not answered, even if it is wrong.
@@ -60,7 +71,7 @@ impl Connection {
             let revision = self.revision_for_errors();
             self.refuse(key, batch, invalid.id(), revision, &invalid.to_error_object());
         }
-        self.misbehaved(PeerMisbehaved::InvalidMessage(invalid));
+        self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
 
     /// Takes a message, or a batch, that was parsed before.
@@ -72,7 +83,7 @@ impl Connection {
         incoming: Incoming<'_>,
         principal: Option<&Principal>,
     ) -> Option<RequestKey> {
-        if self.closed {
+        if !self.may_feed() {
             return None;
         }
         match incoming {
@@ -282,9 +293,9 @@ impl Connection {
         let responder = self.in_flight.open(scope.key, entry);
         let event = Event::Request { scope: Box::new(scope), params, responder };
         if running < most {
-            self.events.push_back(event)
+            self.emit(event)
         } else {
-            self.waiting.push_back(event)
+            push(&mut self.waiting, event)
         }
         Ok(())
     }
@@ -303,7 +314,7 @@ impl Connection {
             }
             "notifications/initialized" => {
                 if self.lifecycle.initialized() {
-                    self.events.push_back(Event::Initialized);
+                    self.emit(Event::Initialized);
                 } else {
                     self.misbehaved(PeerMisbehaved::StrayNotification(method));
                 }
@@ -315,7 +326,7 @@ impl Connection {
                     if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
                         progress.progress_token = token;
                     }
-                    self.events.push_back(Event::CallProgress { call, progress });
+                    self.emit(Event::CallProgress { call, progress: Box::new(progress) });
                 }
             }
             _ => {
@@ -327,7 +338,7 @@ impl Connection {
                 };
                 if allowed {
                     let params = params.map(Payload::into_owned).unwrap_or_default();
-                    self.events.push_back(Event::Notification { method, params });
+                    self.emit(Event::Notification { method, params });
                 } else {
                     self.misbehaved(PeerMisbehaved::StrayNotification(method));
                 }
@@ -385,7 +396,7 @@ impl Connection {
         if is_open || self.outbox.holds(route) {
             let count = self.outbox.block(&self.config.limits, route);
             if count > 0 {
-                self.events.push_back(Event::Dropped { route, count });
+                self.emit(Event::Dropped { route, count });
             }
         }
     }
@@ -406,9 +417,9 @@ impl Connection {
         self.waiting.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
         if entry.kind == Kind::Listening {
             self.remove_listener(key);
-            self.events.push_back(Event::ListeningEnded(key));
+            self.emit(Event::ListeningEnded(key));
         } else if waiting == self.waiting.len() {
-            self.events.push_back(Event::Cancelled { request: key, reason });
+            self.emit(Event::Cancelled { request: key, reason });
         }
         // Nobody needs the answer to a question that came up during the request.
         for call in self.calls.related_to(key) {

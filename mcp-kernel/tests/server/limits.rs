@@ -59,13 +59,12 @@ fn blocking_what_is_over_keeps_nothing() {
     script.connection.block(route);
     let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
     script.done(asked.responder);
-    script.connection.release();
     script.assert_nothing_left();
 }
 
-/// Blocking a stream enforces its limits at once.
+/// What nobody took yet is bounded, and blocking its stream changes nothing about that.
 #[test]
-fn a_backlog_is_cut_when_it_is_made() {
+fn a_stream_that_nobody_empties_is_cut() {
     let mut config = config();
     config.limits.route_messages = 2;
     let mut script = Script::with(config);
@@ -73,11 +72,44 @@ fn a_backlog_is_cut_when_it_is_made() {
     for done in 1..=5 {
         script.connection.progress(asked.key(), done, None, None);
     }
+    // Each of the last three made an older one go, with the stream open or not.
+    for _ in 0..3 {
+        assert!(matches!(script.event(), Event::Dropped { count: 1, .. }));
+    }
     script.connection.block(Route::Related(asked.key()));
-    assert!(matches!(script.event(), Event::Dropped { count: 3, .. }));
     script.connection.unblock(Route::Related(asked.key()));
     assert_eq!(script.next().1["params"]["progress"], 4, "the oldest went first");
     script.next();
     script.done(asked.responder);
     script.assert_nothing_left();
+}
+
+/// A client that asks without reading is told by way of the driver, and cut off if that does not help.
+#[test]
+fn whoever_does_not_read_is_cut_off() {
+    for bytes in [false, true] {
+        let mut config = config();
+        (config.limits.outbox_messages, config.limits.outbox_bytes) = if bytes { (1000, 200) } else { (3, 100_000) };
+        let mut script = Script::initialized_with(config, "2025-11-25", json!({}));
+        let mut sent = 0;
+        while script.connection.wants_input() {
+            script.send(legacy(sent, "ping", json!({})));
+            sent += 1;
+        }
+        assert!(sent >= 3, "{sent}");
+        // A driver that stops here loses nothing.
+        for id in 0..sent {
+            assert_eq!(script.reply()["id"], id);
+        }
+        let asked = script.served(legacy("open", "tools/call", json!({ "name": "x" })));
+        for id in 0..=sent {
+            script.send(legacy(id, "ping", json!({})));
+        }
+        assert!(matches!(script.complaint(), PeerMisbehaved::NotReading));
+        assert!(matches!(script.event(), Event::Cancelled { request, .. } if request == asked.key()));
+        assert!(matches!(script.event(), Event::Closed));
+        assert!(!script.connection.wants_input());
+        script.send(legacy("late", "ping", json!({})));
+        script.assert_nothing_left();
+    }
 }

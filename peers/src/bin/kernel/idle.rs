@@ -12,7 +12,7 @@ const AIM: usize = 1024;
 
 type Prepare = fn(Arc<ServerConfig>) -> Connection;
 
-const CASES: [(&str, Prepare); 7] = [
+const CASES: [(&str, Prepare); 5] = [
     ("from_envelope", Connection::from_envelope),
     ("for_loop", Connection::for_loop),
     ("after the legacy handshake", workload::initialized),
@@ -24,17 +24,6 @@ const CASES: [(&str, Prepare); 7] = [
     ("after the handshake and 100 calls at once", |config| {
         let mut connection = workload::initialized(config);
         burst(&mut connection);
-        connection
-    }),
-    ("after the handshake, released", |config| {
-        let mut connection = workload::initialized(config);
-        connection.release();
-        connection
-    }),
-    ("after the handshake and 100 calls, released", |config| {
-        let mut connection = workload::initialized(config);
-        burst(&mut connection);
-        connection.release();
         connection
     }),
 ];
