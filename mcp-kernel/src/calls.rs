@@ -62,7 +62,6 @@ pub(crate) struct OpenCall {
 #[derive(Default)]
 pub(crate) struct Calls {
     open: BTreeMap<CallId, OpenCall>,
-    by_id: BTreeMap<RequestId, CallId>,
     started: u64,
 }
 
@@ -87,7 +86,6 @@ impl Calls {
         if let Some(at) = limit_at {
             deadlines.arm(at, Wake::CallLimit(call));
         }
-        self.by_id.insert(id.clone(), call);
         let open = OpenCall { id: id.clone(), token: None, related: None, idle: options.idle, idle_at, limit_at };
         self.open.insert(call, open);
         (call, id)
@@ -96,7 +94,6 @@ impl Calls {
     /// Ends a call; its deadlines go with it.
     pub(crate) fn end(&mut self, call: CallId, deadlines: &mut Deadlines) -> Option<OpenCall> {
         let ended = self.open.remove(&call)?;
-        self.by_id.remove(&ended.id);
         if let Some(at) = ended.idle_at {
             deadlines.disarm(at, Wake::CallIdle(call));
         }
@@ -110,8 +107,14 @@ impl Calls {
         self.open.get_mut(&call)
     }
 
+    /// The id of a call is its number.
+    fn by_number(&self, number: i64) -> Option<CallId> {
+        let call = CallId::new(u64::try_from(number).ok()?);
+        self.open.contains_key(&call).then_some(call)
+    }
+
     pub(crate) fn by_id(&self, id: &RequestId) -> Option<CallId> {
-        self.by_id.get(id).copied()
+        self.by_number(id.as_i64()?)
     }
 
     /// Starts the idle deadline anew; the token of a call is its id.
@@ -121,12 +124,7 @@ impl Calls {
         token: &ProgressToken,
         deadlines: &mut Deadlines,
     ) -> Option<CallId> {
-        let id = match (token.as_i64(), token.as_str()) {
-            (Some(number), _) => RequestId::from(number),
-            (None, Some(text)) => RequestId::from(text),
-            (None, None) => return None,
-        };
-        let call = self.by_id(&id)?;
+        let call = self.by_number(token.as_i64()?)?;
         let open = self.open.get_mut(&call)?;
         if let (Some(idle), Some(old)) = (open.idle, open.idle_at) {
             deadlines.disarm(old, Wake::CallIdle(call));

@@ -227,8 +227,8 @@ impl MemberFacts {
 /// The facts about a method of the core or of the tasks extension; others have none.
 #[must_use]
 pub fn method(method: &Method) -> Option<&'static MethodFacts> {
-    let index = METHODS.binary_search_by(|facts| facts.name.cmp(method.as_str())).ok()?;
-    METHODS.get(index)
+    // Names differ in length more often than not, which makes this cheaper than a binary search.
+    METHODS.iter().find(|facts| facts.name == method.as_str())
 }
 
 /// The facts about every known method, by name.

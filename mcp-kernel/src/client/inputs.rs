@@ -270,8 +270,7 @@ impl Connection {
 
     /// The subscription that a notification belongs to; the id is compared with its kind (AMB-12).
     fn subscription(&self, params: Option<&Payload<'_>>) -> Option<CallId> {
-        let meta = Payload::parse(params?.get("_meta")?.get(), &self.config.limits.message).ok()?;
-        let id: RequestId = serde_json::from_str(meta.get(key::SUBSCRIPTION_ID)?.get()).ok()?;
+        let id: RequestId = serde_json::from_str(params?.meta(key::SUBSCRIPTION_ID)?.get()).ok()?;
         self.calls.by_id(&id).filter(|call| self.listening.contains_key(call))
     }
 

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use mcp_types::gate::{self, Direction};
+use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{PayloadBuf, write_notification, write_request, write_result};
 use mcp_types::{
     CancelledNotificationParams, EmptyResult, Era, ErrorObject, LoggingLevel, LoggingMessageNotificationParams, Method,
     NotificationMeta, NotificationParams, Number, ProgressNotificationParams, ProgressToken, RawJson, RawObject,
-    RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody, ResultMeta, ResultType, Revision,
-    SubscriptionsListenResult, restrict_to,
+    RequestId, RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody, ResultMeta, ResultType,
+    Revision, SubscriptionsListenResult, restrict_to,
 };
 use serde::Serialize;
 
@@ -57,16 +57,16 @@ impl Connection {
         // The empty result keeps all members that it does not know, as they are.
         let mut result =
             result.decode::<EmptyResult>().map_err(|_| ErrorObject::internal_error("the result is not valid"));
-        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.method.clone(), entry.revision));
-        if let (Ok(result), Some((method, revision))) = (&mut result, entry) {
-            self.add_cache_hints(result, &method, revision);
+        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.facts, entry.revision));
+        if let (Ok(result), Some((facts, revision))) = (&mut result, entry) {
+            self.add_cache_hints(result, facts, revision);
         }
         self.respond(responder, result)
     }
 
     /// Adds the cache hints, which the empty result does not know as such, where they are owed (C-1, C-4).
-    fn add_cache_hints(&self, result: &mut EmptyResult, method: &Method, revision: Revision) {
-        let cacheable = gate::method(method).is_some_and(|facts| facts.cacheable.contains(revision));
+    fn add_cache_hints(&self, result: &mut EmptyResult, facts: Option<&MethodFacts>, revision: Revision) {
+        let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
         if !cacheable || result.result_type.as_ref().is_some_and(|kind| *kind != ResultType::COMPLETE) {
             return;
         }
@@ -84,12 +84,12 @@ impl Connection {
         entry: &Entry,
         mut result: R,
     ) -> Result<Vec<u8>, Option<ErrorObject>> {
-        self.complete(&mut result, &entry.method, entry.revision);
+        self.complete(&mut result, entry.facts, entry.revision);
         // Asked before the revision takes the member away.
         let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
         let restriction = self.restrict(&mut result, entry.revision);
         let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
-        let may_ask = gate::method(&entry.method).is_some_and(|facts| facts.may_ask.contains(entry.revision));
+        let may_ask = entry.facts.is_some_and(|facts| facts.may_ask.contains(entry.revision));
         if asks && !may_ask {
             // R-2
             what.push("InputRequiredResult");
@@ -98,12 +98,28 @@ impl Connection {
             // R-3
             what.push("InputRequiredResult without inputRequests and requestState");
         }
-        let mut message = Vec::with_capacity(USUAL_ANSWER);
-        if !what.is_empty() || write_result(&mut message, &entry.id, &result).is_err() {
+        let message = if what.is_empty() { self.write(&entry.id, &mut result, entry.revision) } else { None };
+        if message.is_none() {
             self.emit(Event::NotExpressible { request: key, what });
-            return Err(None);
         }
-        Ok(message)
+        message.ok_or(None)
+    }
+
+    /// Writes a result that is complete. The metadata that most answers share is not written anew for each.
+    pub(super) fn write(&self, id: &RequestId, result: &mut impl ResultBody, revision: Revision) -> Option<Vec<u8>> {
+        let has_no_meta = revision.era() == Era::Modern && result.meta_mut().is_some_and(|meta| meta.is_none());
+        let mut message = Vec::with_capacity(USUAL_ANSWER);
+        write_result(&mut message, id, result).ok()?;
+        if let Some(meta) = self.config.info_meta().filter(|_| has_no_meta)
+            && message.ends_with(b"}}")
+        {
+            message.truncate(message.len() - 2);
+            let separator: &[u8] = if message.trim_ascii_end().ends_with(b"{") { b"" } else { b"," };
+            for part in [separator, br#""_meta":"#, meta, b"}}"] {
+                message.extend_from_slice(part);
+            }
+        }
+        Some(message)
     }
 
     /// Takes out what a revision lacks, and notes it.
@@ -117,7 +133,7 @@ impl Connection {
     }
 
     /// Fills in what the protocol layer owes a result (M-6, X-15, C-1, C-4).
-    pub(super) fn complete(&self, result: &mut impl ResultBody, method: &Method, revision: Revision) {
+    pub(super) fn complete(&self, result: &mut impl ResultBody, facts: Option<&MethodFacts>, revision: Revision) {
         if revision.era() == Era::Legacy {
             return;
         }
@@ -127,11 +143,11 @@ impl Connection {
             is_complete = *kind.get_or_insert(default) == ResultType::COMPLETE;
         }
         if self.config.send_server_info
-            && let Some(meta) = result.meta_mut()
+            && let Some(Some(meta)) = result.meta_mut()
         {
-            meta.get_or_insert_default().server_info.get_or_insert_with(|| self.config.info.clone());
+            meta.server_info.get_or_insert_with(|| self.config.info().clone());
         }
-        let cacheable = gate::method(method).is_some_and(|facts| facts.cacheable.contains(revision));
+        let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
         if is_complete
             && cacheable
             && let Some(hints) = result.cache_mut()
@@ -294,9 +310,8 @@ impl Connection {
         self.remove_listener(request);
         let mut result = SubscriptionsListenResult::default();
         result.meta = Some(ResultMeta::default().subscription_id(id.clone()));
-        self.complete(&mut result, &Method::SUBSCRIPTIONS_LISTEN, Revision::LATEST);
-        let mut message = Vec::new();
-        if write_result(&mut message, &id, &result).is_ok() {
+        self.complete(&mut result, gate::method(&Method::SUBSCRIPTIONS_LISTEN), Revision::LATEST);
+        if let Some(message) = self.write(&id, &mut result, Revision::LATEST) {
             self.send(Route::Reply(request), message, Weight::Needed);
         }
         self.emit(Event::ListeningEnded(request));
@@ -366,7 +381,7 @@ impl Connection {
             return Err(Misuse::NotInRevision { method: method.clone(), revision: agreed.revision });
         }
         let needed = needed_for(method, params, agreed.revision);
-        let missing = needed.into_iter().find(|needed| !needed.is_declared(&agreed.capabilities));
+        let missing = needed.into_iter().find(|needed| !needed.is_declared(&agreed.client.capabilities));
         if let Some(missing) = missing {
             return Err(Misuse::MissingCapability(missing.name()));
         }

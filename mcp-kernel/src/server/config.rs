@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_types::gate::Revisions;
-use mcp_types::{CacheScope, Era, Implementation, Method, ProtocolVersion, RawObject, Revision, ServerCapabilities};
+use mcp_types::{
+    CacheScope, Era, Implementation, Method, ProtocolVersion, RawObject, ResultMeta, Revision, ServerCapabilities,
+};
 
 use crate::limits::Limits;
 
@@ -11,8 +13,9 @@ use crate::limits::Limits;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// Who the server is.
-    pub info: Implementation,
+    info: Implementation,
+    /// The metadata of most answers, written once.
+    info_meta: Vec<u8>,
     /// What the server offers; a method behind a capability that is not here does not exist (E-13).
     pub capabilities: ServerCapabilities,
     /// How the server is best used, for the model to read.
@@ -50,8 +53,15 @@ impl ServerConfig {
     /// Describes a server that offers `capabilities` in all revisions.
     #[must_use]
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
+        let mut info_meta = Vec::new();
+        let meta = ResultMeta::default().server_info(info.clone());
+        if serde_json::to_writer(&mut info_meta, &meta).is_err() {
+            // Plain data can always be written.
+            info_meta = b"{}".to_vec();
+        }
         Self {
             info,
+            info_meta,
             capabilities,
             instructions: None,
             revisions: Revision::ALL.to_vec(),
@@ -62,6 +72,17 @@ impl ServerConfig {
             extensions: BTreeMap::new(),
             limits: Limits::default(),
         }
+    }
+
+    /// Who the server is.
+    #[must_use]
+    pub fn info(&self) -> &Implementation {
+        &self.info
+    }
+
+    /// The metadata that a modern answer has if its handler gives it none.
+    pub(crate) fn info_meta(&self) -> Option<&[u8]> {
+        self.send_server_info.then_some(&self.info_meta)
     }
 
     /// The revisions of one era, newest first.

@@ -88,10 +88,9 @@ impl Connection {
 
     /// Answers a request that never was in flight.
     fn answer_now(&mut self, scope: &RequestScope, batch: Option<RequestKey>, mut result: impl ResultBody) {
-        self.complete(&mut result, &scope.method, scope.revision);
+        self.complete(&mut result, scope.facts, scope.revision);
         let _ = self.restrict(&mut result, scope.revision);
-        let mut message = Vec::new();
-        if write_result(&mut message, &scope.id, &result).is_ok() {
+        if let Some(message) = self.write(&scope.id, &mut result, scope.revision) {
             self.answer(scope.key, batch, message);
         }
     }
@@ -112,7 +111,7 @@ impl Connection {
         let filter = self.honoured(asked, &scope)?;
         let entry = Entry {
             id: scope.id.clone(),
-            method: scope.method.clone(),
+            facts: scope.facts,
             revision: scope.revision,
             log_level: None,
             progress_token: None,

@@ -1,13 +1,15 @@
 //! The requests of the peer that are worked on, or wait to be.
 
-use mcp_types::{LoggingLevel, Method, Number, ProgressToken, RequestId, Revision};
+use mcp_types::gate::MethodFacts;
+use mcp_types::{LoggingLevel, Number, ProgressToken, RequestId, Revision};
 
 use crate::RequestKey;
 
 /// One request.
 pub(crate) struct Entry {
     pub(crate) id: RequestId,
-    pub(crate) method: Method,
+    /// What the protocol says about the method, if it is one of its own.
+    pub(crate) facts: Option<&'static MethodFacts>,
     pub(crate) revision: Revision,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,

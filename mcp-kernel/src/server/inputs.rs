@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mcp_types::gate::{self, Direction};
+use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{
     Fault, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, parse,
 };
@@ -16,7 +16,7 @@ use mcp_types::{
 use super::connection::{Batch, Connection};
 use super::event::Event;
 use super::in_flight::{Entry, Kind};
-use super::lifecycle::Agreed;
+use super::lifecycle::{Agreed, Client};
 use super::scope::{Principal, RequestScope};
 use crate::RequestKey;
 use crate::deadlines::Wake;
@@ -100,11 +100,8 @@ impl Connection {
     ) -> RequestKey {
         let allowed = self.negotiated() == Some(Revision::V2025_03_26);
         // DU-20, B-7: neither modern requests nor the handshake travel in a batch.
-        let config = Arc::clone(&self.config);
         let foreign = |message: &Result<Message<'_>, _>| match message {
-            Ok(Message::Request(request)) => {
-                is_modern(&read_envelope(request, &config.limits)) || request.method == Method::INITIALIZE
-            }
+            Ok(Message::Request(request)) => is_modern(request) || request.method == Method::INITIALIZE,
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => false,
         };
         let key = self.in_flight.next_key();
@@ -142,10 +139,9 @@ impl Connection {
     ) -> Option<RequestKey> {
         match message {
             Message::Request(request) => {
-                let (id, key) = (request.id.clone(), self.in_flight.next_key());
-                let envelope = read_envelope(&request, &self.config.limits);
-                let revision = if is_modern(&envelope) { Revision::LATEST } else { self.revision_for_errors() };
-                if let Err(refusal) = self.handle_request(key, request, envelope, principal, batch) {
+                let (id, key, modern) = (request.id.clone(), self.in_flight.next_key(), is_modern(&request));
+                let revision = if modern { Revision::LATEST } else { self.revision_for_errors() };
+                if let Err(refusal) = self.handle_request(key, request, modern, principal, batch) {
                     if let Some(error) = refusal.to_error_object() {
                         self.refuse(key, batch, Some(&id), revision, &error);
                     }
@@ -164,7 +160,7 @@ impl Connection {
         &mut self,
         key: RequestKey,
         request: Request<'_>,
-        envelope: Result<Option<Payload<'_>>, Refusal>,
+        modern: bool,
         principal: Option<&Principal>,
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
@@ -174,13 +170,9 @@ impl Connection {
         if self.in_flight.has_id(&request.id) {
             return Err(PeerMisbehaved::DuplicateId(request.id).into());
         }
-        let modern = is_modern(&envelope);
-        let mut meta = match envelope? {
-            Some(meta) => meta.decode::<RequestMeta>().map_err(|fault| invalid_meta(&fault))?,
-            None => RequestMeta::default(),
-        };
-        let (agreed, log_level) = if modern {
-            (self.agree(&mut meta)?, meta.log_level)
+        let mut meta = read_meta(&request, &self.config.limits)?;
+        let (agreed, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
+            (self.agree(meta)?, meta.log_level)
         } else if request.method == Method::INITIALIZE {
             return self.initialize(key, &request);
         } else {
@@ -188,7 +180,8 @@ impl Connection {
         };
         // Y-1: a server that did not declare logging does not log.
         let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
-        self.check_method(&request.method, &agreed)?;
+        let facts = gate::method(&request.method);
+        self.check_method(&request.method, facts, &agreed)?;
         let params = request.params.map(Payload::into_owned).unwrap_or_default();
         let (input_responses, request_state) =
             if modern { self.read_retry(&params)? } else { (InputResponses::new(), None) };
@@ -196,12 +189,12 @@ impl Connection {
             key,
             id: request.id,
             method: request.method,
+            facts,
             revision: agreed.revision,
-            capabilities: agreed.capabilities,
-            client_info: agreed.client_info,
+            client: agreed.client,
             log_level,
-            progress_token: meta.progress_token.clone(),
-            trace_context: meta.trace_context(),
+            trace_context: meta.as_ref().map(|meta| meta.trace_context()).unwrap_or_default(),
+            progress_token: meta.and_then(|meta| meta.progress_token),
             principal: principal.cloned(),
             input_responses,
             request_state,
@@ -224,20 +217,19 @@ impl Connection {
             }
             return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
         };
-        let client_info = meta.client_info.take().map(Arc::new);
-        Ok(Agreed { revision, capabilities: Arc::new(capabilities), client_info })
+        let client = Client { capabilities, info: meta.client_info.take() };
+        Ok(Agreed { revision, client: Arc::new(client) })
     }
 
     /// Whether the method exists for this client (E-13, E-14, H-33, EX-11).
-    fn check_method(&self, method: &Method, agreed: &Agreed) -> Result<(), Refusal> {
+    fn check_method(&self, method: &Method, facts: Option<&MethodFacts>, agreed: &Agreed) -> Result<(), Refusal> {
         let unknown = || Refusal::from(PeerMisbehaved::UnknownMethod(method.clone()));
         if let Some((extension, revisions)) = self.config.extension_of(method)
             && revisions.contains(agreed.revision)
         {
-            return check_extension(&agreed.capabilities, extension);
+            return check_extension(&agreed.client.capabilities, extension);
         }
-        let travels =
-            gate::method(method).is_some_and(|facts| facts.may_travel(Direction::ClientToServer, agreed.revision));
+        let travels = facts.is_some_and(|facts| facts.may_travel(Direction::ClientToServer, agreed.revision));
         if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
     }
 
@@ -282,7 +274,7 @@ impl Connection {
         }
         let entry = Entry {
             id: scope.id.clone(),
-            method: scope.method.clone(),
+            facts: scope.facts,
             revision: scope.revision,
             log_level: scope.log_level,
             progress_token: scope.progress_token.clone(),
@@ -442,19 +434,20 @@ fn waiting_bytes(event: &Event) -> usize {
     if let Event::Request { params, .. } = event { params.as_str().len() } else { 0 }
 }
 
-/// Finds the metadata of a request, within its limit.
-fn read_envelope<'a>(request: &Request<'a>, limits: &Limits) -> Result<Option<Payload<'a>>, Refusal> {
-    let meta = request.params.as_ref().and_then(|params| params.get("_meta"));
-    let Some(text) = meta.map(|meta| meta.get()).filter(|text| *text != "null") else { return Ok(None) };
-    if text.len() > limits.meta_bytes {
+/// Reads the metadata of a request, within its limit.
+///
+/// It is large, so it is boxed before it moves on.
+fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<Box<RequestMeta>>, Refusal> {
+    let Some(params) = &request.params else { return Ok(None) };
+    if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.meta_bytes) {
         return Err(invalid_meta(&format_args!("more than {} bytes", limits.meta_bytes)));
     }
-    Payload::parse(text, &limits.message).map(Some).map_err(|fault| invalid_meta(&fault))
+    params.decode_meta().map_err(|fault| invalid_meta(&fault))
 }
 
 /// DU-13: the envelope's key in the body makes a request modern, whatever its value.
-fn is_modern(envelope: &Result<Option<Payload<'_>>, Refusal>) -> bool {
-    matches!(envelope, Ok(Some(meta)) if meta.get(key::PROTOCOL_VERSION).is_some())
+fn is_modern(request: &Request<'_>) -> bool {
+    request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
 }
 
 fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {

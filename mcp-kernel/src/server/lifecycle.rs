@@ -36,14 +36,20 @@ pub(crate) enum Lifecycle {
 #[derive(Clone)]
 pub(crate) struct Agreed {
     pub(crate) revision: Revision,
-    pub(crate) capabilities: Arc<ClientCapabilities>,
-    pub(crate) client_info: Option<Arc<Implementation>>,
+    pub(crate) client: Arc<Client>,
+}
+
+/// What a client says about itself.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) info: Option<Implementation>,
 }
 
 impl Agreed {
     /// A revision with a client of which nothing is known.
     pub(crate) fn unknown(revision: Revision) -> Self {
-        Self { revision, capabilities: Arc::default(), client_info: None }
+        Self { revision, client: Arc::default() }
     }
 }
 
@@ -81,13 +87,11 @@ impl Lifecycle {
         let asked = params.protocol_version.revision().filter(|revision| revision.era() == Era::Legacy);
         let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
         if let Self::Fresh = self {
-            *self = Self::Negotiated(Agreed {
-                revision,
-                capabilities: Arc::new(params.capabilities),
-                client_info: Some(Arc::new(params.client_info)),
-            });
+            let client = Client { capabilities: params.capabilities, info: Some(params.client_info) };
+            *self = Self::Negotiated(Agreed { revision, client: Arc::new(client) });
         }
-        let mut result = InitializeResult::new(ProtocolVersion::from(revision), config.declared(), config.info.clone());
+        let mut result =
+            InitializeResult::new(ProtocolVersion::from(revision), config.declared(), config.info().clone());
         result.instructions.clone_from(&config.instructions);
         Ok(result)
     }

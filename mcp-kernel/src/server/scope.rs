@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use mcp_types::gate::MethodFacts;
 use mcp_types::meta::TraceContext;
 use mcp_types::{
     ClientCapabilities, Era, Implementation, InputResponses, LoggingLevel, Method, ProgressToken, RequestId, Revision,
 };
 
+use super::lifecycle::Client;
 use crate::RequestKey;
 
 /// Who is behind a request, as the transport made sure.
@@ -36,9 +38,9 @@ pub struct RequestScope {
     pub(crate) key: RequestKey,
     pub(crate) id: RequestId,
     pub(crate) method: Method,
+    pub(crate) facts: Option<&'static MethodFacts>,
     pub(crate) revision: Revision,
-    pub(crate) capabilities: Arc<ClientCapabilities>,
-    pub(crate) client_info: Option<Arc<Implementation>>,
+    pub(crate) client: Arc<Client>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
     pub(crate) trace_context: TraceContext,
@@ -88,13 +90,13 @@ impl RequestScope {
     /// What the client can do, for this request.
     #[must_use]
     pub fn capabilities(&self) -> &ClientCapabilities {
-        &self.capabilities
+        &self.client.capabilities
     }
 
     /// Who the client says it is: for display and logs only.
     #[must_use]
     pub fn client_info(&self) -> Option<&Implementation> {
-        self.client_info.as_deref()
+        self.client.info.as_ref()
     }
 
     /// Whether a log message of this level reaches the client (Y-2, Y-3).
@@ -144,7 +146,7 @@ impl RequestScope {
     /// Whether the client declared a capability for this request (S2.21).
     #[must_use]
     pub fn supports(&self, capability: ClientCapability) -> bool {
-        capability.is_declared(&self.capabilities)
+        capability.is_declared(&self.client.capabilities)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use mcp_kernel::PeerMisbehaved;
 use mcp_kernel::server::{Event, ServerConfig};
-use mcp_types::Revision;
+use mcp_types::{Implementation, Revision};
 use serde_json::{Value, json};
 
 use crate::kit::{Script, config, initialize, legacy, modern, notification};
@@ -187,8 +187,7 @@ fn ping_never_waits() {
 /// Members of the server's name that a revision lacks are left out, and that shows.
 #[test]
 fn the_name_fits_the_revision() {
-    let mut named = config();
-    named.info.title = Some("Demo".into());
+    let named = ServerConfig::new(Implementation::new("demo", "1").title("Demo"), config().capabilities);
     let mut script = Script::with(named);
     script.send(initialize(1, "2025-03-26", json!({})));
     assert!(script.reply()["result"]["serverInfo"].get("title").is_none());

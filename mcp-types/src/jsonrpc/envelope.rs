@@ -4,15 +4,16 @@
 //! are, whatever they hold. Only then, with all members known, are the rules checked, so that
 //! the verdict does not depend on the order of the members.
 
+use serde_json::value::RawValue;
+
 use super::fault::Fault;
 use super::invalid_message::{InvalidMessage, Party};
 use super::limits::Limits;
-use super::members::{Indexed, Members, Unindexed};
+use super::members::{Indexed, Members, MetaIndex, Unindexed};
 use super::message::{Message, Notification, Request, Response};
 use super::payload::Payload;
 use crate::excerpt::{NAME, excerpt};
 use crate::scan::{ScanError, Scanner, kind, unquote};
-use crate::validated::raw_from_validated;
 use crate::{ErrorObject, Method, RequestId, id};
 
 /// What was found of a message so far.
@@ -41,7 +42,7 @@ struct Slot<T> {
 
 /// The value of a member that should be an object.
 enum Body<'a> {
-    Object(Indexed<'a>),
+    Object(Indexed<'a>, MetaIndex),
     Other(&'a str),
 }
 
@@ -167,11 +168,8 @@ impl<'a> Envelope<'a> {
         let id = self.id()?;
         let params = match self.params.take() {
             None => None,
-            Some(params) if params.value.is_null() => None,
-            Some(params) => {
-                let (text, members) = params.object("params")?;
-                Some(Payload::new(text, members))
-            }
+            Some(Slot { value: Body::Other("null"), .. }) => None,
+            Some(params) => Some(params.object("params")?),
         };
         Ok(match id {
             Some(id) => Message::Request(Request::new(id, name, params)),
@@ -183,8 +181,7 @@ impl<'a> Envelope<'a> {
         let Some(id) = self.id()? else {
             return Err(self.fault(Fault::MissingMember("id")));
         };
-        let (text, members) = result.object("result")?;
-        let payload = Payload::new(text, members);
+        let payload = result.object("result")?;
         Ok(Message::Response(Response::success(id, payload)))
     }
 
@@ -195,8 +192,7 @@ impl<'a> Envelope<'a> {
             _ => self.id()?,
         };
         let at = error.at;
-        let (text, members) = error.object("error")?;
-        let error = error_object(text, &members).map_err(|fault| InvalidMessage::new(fault, Some(at)))?;
+        let error = error_object(&error.object("error")?).map_err(|fault| InvalidMessage::new(fault, Some(at)))?;
         Ok(Message::Response(Response::failure(id, error)))
     }
 
@@ -221,11 +217,11 @@ impl<T> Slot<T> {
 }
 
 impl<'a> Slot<Body<'a>> {
-    fn object(self, name: &'static str) -> Checked<(&'a str, Members)> {
+    fn object(self, name: &'static str) -> Checked<Payload<'a>> {
         let fault = match self.value {
-            Body::Object((text, Ok(members))) => return Ok((text, members)),
-            Body::Object((_, Err(Unindexed::TooMany { limit }))) => Fault::TooManyMembers { payload: name, limit },
-            Body::Object((_, Err(Unindexed::Twice { name: member }))) => {
+            Body::Object((text, Ok(members)), meta) => return Ok(Payload::new(text, members, meta)),
+            Body::Object((_, Err(Unindexed::TooMany { limit })), _) => Fault::TooManyMembers { payload: name, limit },
+            Body::Object((_, Err(Unindexed::Twice { name: member })), _) => {
                 Fault::DuplicatePayloadMember { payload: name, member: excerpt(&member, NAME).into() }
             }
             Body::Other(text) => Fault::WrongKind { member: name, expected: "an object", found: kind(text) },
@@ -237,13 +233,12 @@ impl<'a> Slot<Body<'a>> {
 impl<'a> Body<'a> {
     fn scan(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Self, ScanError> {
         match scanner.peek() {
-            (_, Some(b'{')) => Members::scan(scanner, limits.members).map(Self::Object),
+            (_, Some(b'{')) => {
+                let (indexed, meta) = Members::scan_with_meta(scanner, limits.members)?;
+                Ok(Self::Object(indexed, meta))
+            }
             _ => scanner.value().map(Self::Other),
         }
-    }
-
-    fn is_null(&self) -> bool {
-        matches!(self, Self::Other("null"))
     }
 }
 
@@ -277,20 +272,22 @@ fn request_id(text: &str) -> Result<RequestId, Fault> {
 }
 
 /// Reads an error (M-11, M-12).
-fn error_object(text: &str, members: &Members) -> Result<ErrorObject, Fault> {
-    let code = members.get(text, "code").ok_or(Fault::MissingMember("error.code"))?;
+fn error_object(error: &Payload<'_>) -> Result<ErrorObject, Fault> {
+    let member = |name| error.get(name).map(RawValue::get);
+    let code = member("code").ok_or(Fault::MissingMember("error.code"))?;
     let code: i64 = code.parse().map_err(|_| Fault::WrongKind {
         member: "error.code",
         expected: "an integer of 64 bits",
         found: if is_fraction(code) { "a fraction" } else { kind(code) },
     })?;
-    let message = members.get(text, "message").ok_or(Fault::MissingMember("error.message"))?;
+    let message = member("message").ok_or(Fault::MissingMember("error.message"))?;
     if !message.starts_with('"') {
         return Err(Fault::WrongKind { member: "error.message", expected: "a string", found: kind(message) });
     }
+    let data = error.get("data");
     let error = ErrorObject::new(code.into(), unquote(message).into_owned());
-    Ok(match members.get(text, "data") {
-        Some(data) => error.with_raw_data(raw_from_validated(data).into()),
+    Ok(match data {
+        Some(data) => error.with_raw_data(data.into()),
         None => error,
     })
 }

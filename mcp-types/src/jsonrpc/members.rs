@@ -37,6 +37,18 @@ impl Member {
         }
     }
 
+    /// Whether this is the name. Most names differ in length, which is known without looking at the text.
+    fn is_named(&self, text: &str, name: &str) -> bool {
+        self.name_len() == name.len() && self.name(text) == name
+    }
+
+    fn name_len(&self) -> usize {
+        match &self.name {
+            Name::Plain(span) => span.len(),
+            Name::Unescaped(name) => name.len(),
+        }
+    }
+
     /// Returns the name as a part of the text, unless it has escapes there.
     pub(super) fn plain_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         match &self.name {
@@ -66,20 +78,51 @@ pub(super) enum Unindexed {
 /// An object that was scanned, with its index if it can have one.
 pub(super) type Indexed<'a> = (&'a str, Result<Members, Unindexed>);
 
+/// The index of a payload's `_meta`, if that is an object: every modern request is read by it.
+pub(super) type MetaIndex = Option<Result<Members, Unindexed>>;
+
 impl Members {
     /// Passes an object and indexes up to `limit` members.
     ///
     /// The whole object is passed in any case, so that the text behind it can be read.
     pub(super) fn scan<'a>(scanner: &mut Scanner<'a>, limit: usize) -> Result<Indexed<'a>, ScanError> {
+        Self::scan_with(scanner, limit, |scanner, _| scanner.value())
+    }
+
+    /// Does the same, and indexes `_meta` in the same pass.
+    pub(super) fn scan_with_meta<'a>(
+        scanner: &mut Scanner<'a>,
+        limit: usize,
+    ) -> Result<(Indexed<'a>, MetaIndex), ScanError> {
+        let mut meta = None;
+        let indexed = Self::scan_with(scanner, limit, |scanner, name| {
+            if name == "_meta"
+                && let (_, Some(b'{')) = scanner.peek()
+            {
+                let (text, members) = Self::scan(scanner, limit)?;
+                meta = Some(members);
+                return Ok(text);
+            }
+            scanner.value()
+        })?;
+        Ok((indexed, meta))
+    }
+
+    /// Passes an object; `pass` passes the values.
+    fn scan_with<'a>(
+        scanner: &mut Scanner<'a>,
+        limit: usize,
+        mut pass: impl FnMut(&mut Scanner<'a>, &str) -> Result<&'a str, ScanError>,
+    ) -> Result<Indexed<'a>, ScanError> {
         let (base, _) = scanner.peek();
         let mut list = Vec::new();
         let mut too_many = false;
         let text = scanner.object(|scanner, name| {
             let (start, _) = scanner.peek();
-            let value = scanner.value()?;
+            let (place, name) = (name.span(), name.unescape());
+            let value = pass(scanner, &name)?;
             if list.len() < limit {
-                let place = name.span();
-                let name = match name.unescape() {
+                let name = match name {
                     Cow::Borrowed(_) => Name::Plain(place.start - base..place.end - base),
                     Cow::Owned(name) => Name::Unescaped(name.into()),
                 };
@@ -112,7 +155,7 @@ impl Members {
 
     /// Returns the value of a member, given the text of the object.
     pub(super) fn get<'t>(&self, text: &'t str, name: &str) -> Option<&'t str> {
-        self.list.iter().find(|member| member.name(text) == name).map(|member| member.value(text))
+        self.list.iter().find(|member| member.is_named(text, name)).map(|member| member.value(text))
     }
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Member> {
@@ -123,11 +166,12 @@ impl Members {
 /// Finds a name that occurs more than once.
 fn twice<'m>(text: &'m str, list: &'m [Member]) -> Option<&'m str> {
     if list.len() <= FEW {
-        return list.iter().enumerate().find_map(|(index, member)| {
-            let name = member.name(text);
-            let earlier = list.get(..index).unwrap_or_default();
-            earlier.iter().any(|other| other.name(text) == name).then_some(name)
-        });
+        let is_known = |(index, member): (usize, &Member)| {
+            let mut earlier = list.iter().take(index).filter(|other| other.name_len() == member.name_len());
+            earlier.any(|other| other.name(text) == member.name(text))
+        };
+        let index = list.iter().enumerate().position(is_known)?;
+        return list.get(index).map(|member| member.name(text));
     }
     // The limit on members is the user's to raise, so the cost must not be quadratic.
     let mut names: Vec<&str> = list.iter().map(|member| member.name(text)).collect();

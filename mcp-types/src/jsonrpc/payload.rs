@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::decode::PayloadDeserializer;
 use super::invalid_payload::InvalidPayload;
 use super::limits::Limits;
-use super::members::Members;
-use crate::scan::{Problem, Scanner};
+use super::members::{Members, MetaIndex};
+use crate::scan::{Problem, Scanner, kind};
 use crate::validated::raw_from_validated;
 use crate::{RawJson, RawObject};
 
@@ -24,11 +24,12 @@ use crate::{RawJson, RawObject};
 pub struct Payload<'a> {
     text: &'a str,
     members: Members,
+    meta: MetaIndex,
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn new(text: &'a str, members: Members) -> Self {
-        Self { text, members }
+    pub(super) fn new(text: &'a str, members: Members, meta: MetaIndex) -> Self {
+        Self { text, members, meta }
     }
 
     /// Checks and indexes an object outside of a message.
@@ -38,7 +39,7 @@ impl<'a> Payload<'a> {
     /// Fails if the text is not one JSON object, a member appears twice, or a limit is exceeded.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, InvalidPayload> {
         let mut scanner = Scanner::new(text, limits.depth);
-        let (text, members) = Members::scan(&mut scanner, limits.members)
+        let ((text, members), meta) = Members::scan_with_meta(&mut scanner, limits.members)
             .and_then(|indexed| scanner.finish().map(|()| indexed))
             .map_err(|error| {
                 InvalidPayload::new(&match error.problem {
@@ -47,7 +48,30 @@ impl<'a> Payload<'a> {
                 })
             })?;
         let members = members.map_err(|unindexed| InvalidPayload::unindexed(&unindexed))?;
-        Ok(Self { text, members })
+        Ok(Self { text, members, meta })
+    }
+
+    /// Returns the value of a member of `_meta`, which was indexed together with the payload.
+    ///
+    /// There is none where `_meta` is not an object, or has a member twice.
+    #[must_use]
+    pub fn meta(&self, name: &str) -> Option<&'a RawValue> {
+        let members = self.meta.as_ref()?.as_ref().ok()?;
+        members.get(self.members.get(self.text, "_meta")?, name).map(raw_from_validated)
+    }
+
+    /// Reads `_meta` as a typed value; `null` is as good as none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not an object, a member appears twice, a limit was exceeded, or it does not have the shape of `T`.
+    pub fn decode_meta<T: Deserialize<'a>>(&self) -> Result<Option<T>, InvalidPayload> {
+        let Some(text) = self.members.get(self.text, "_meta").filter(|text| *text != "null") else { return Ok(None) };
+        match &self.meta {
+            Some(Ok(members)) => T::deserialize(PayloadDeserializer::new(text, members)).map(Some),
+            Some(Err(unindexed)) => Err(InvalidPayload::unindexed(unindexed)),
+            None => Err(InvalidPayload::new(&format!("expected an object, found {}", kind(text)))),
+        }
     }
 
     /// Returns the text.
@@ -229,6 +253,27 @@ mod tests {
         assert_eq!(serde_json::to_string(&owned).unwrap(), owned.as_str());
         assert_eq!(owned, PayloadBuf::parse(owned.as_str(), &Limits::default()).unwrap());
         assert!(PayloadBuf::default().get("a").is_none());
+    }
+
+    #[test]
+    fn metadata_is_at_hand_too() {
+        let with = payload(r#"{"a": 1, "_meta": {"b": [2], "\u0063": "x"}}"#);
+        assert_eq!(with.meta("b").unwrap().get(), "[2]");
+        assert_eq!(with.meta("c").unwrap().get(), "\"x\"");
+        assert!(with.meta("a").is_none());
+        let meta: crate::JsonObject = with.decode_meta().unwrap().unwrap();
+        assert_eq!(meta.len(), 2);
+        for none in ["{}", r#"{"_meta": null}"#] {
+            assert!(payload(none).decode_meta::<crate::JsonObject>().unwrap().is_none());
+        }
+        for (text, reason) in [
+            (r#"{"_meta": []}"#, "expected an object, found an array"),
+            (r#"{"_meta": {"a": 1, "a": 2}}"#, "`a`: the member appears twice"),
+        ] {
+            assert!(payload(text).meta("a").is_none());
+            let refused = payload(text).decode_meta::<crate::JsonObject>().unwrap_err();
+            assert_eq!(refused.to_string(), reason);
+        }
     }
 
     #[test]
