@@ -1,5 +1,8 @@
 //! A scripted server against the client's side of a connection.
 
+mod cancellation;
+mod notifications;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,6 +25,11 @@ impl Script {
         let capabilities = ClientCapabilities::default()
             .roots(RootsCapability::default())
             .elicitation(ElicitationCapability::default());
+        Self::ready_with(revision, capabilities)
+    }
+
+    /// A client that is ready, with capabilities of the test's choice.
+    fn ready_with(revision: Revision, capabilities: ClientCapabilities) -> Self {
         let config = ClientConfig::new(Implementation::new("client", "1"), capabilities);
         #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
         let now = Instant::now();

@@ -141,7 +141,7 @@ fn a_legacy_server_asks_the_client() {
     pair.assert_nothing_left();
 }
 
-/// M-15, DU-45, S1.8: in the modern era there is no way back, on either side.
+/// M-15, DU-45, S1.8, S1.9, S1.21: in the modern era there is no way back, on either side.
 #[test]
 fn a_modern_server_cannot_ask() {
     let mut pair = modern();

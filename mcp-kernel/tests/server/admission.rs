@@ -38,7 +38,7 @@ fn without_legacy_the_envelope_is_owed() {
     }
 }
 
-/// each member of the envelope has its kind.
+/// X-20, S1.39: each member of the envelope has its kind.
 #[test]
 fn malformed_members_are_named() {
     let mut script = Script::new();
@@ -154,7 +154,7 @@ fn with_extension() -> ServerConfig {
     config
 }
 
-/// EX-11, E-7, E-14, N-2: an extension serves those who declare it, with each request.
+/// EX-11, E-7, E-14, N-2, S1.37: an extension serves those who declare it, with each request.
 #[test]
 fn extension_methods_need_a_declaration() {
     let mut script = Script::initialized_with(with_extension(), "2025-11-25", json!({}));

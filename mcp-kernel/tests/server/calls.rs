@@ -42,7 +42,7 @@ fn answer(id: impl Into<Value>, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.into(), "result": result })
 }
 
-/// B-10: a question during a request travels on its stream, and the answer finds its way back.
+/// B-10, S1.10: a question during a request travels on its stream, and the answer finds its way back.
 #[test]
 fn a_question_is_asked_and_answered() {
     let mut script = session(json!({ "roots": {} }));
@@ -77,7 +77,36 @@ fn an_error_is_an_answer() {
     script.assert_nothing_left();
 }
 
-/// X-13, S2.28..S2.34: each question needs its capability; what was not declared is not asked.
+/// S1.27: what no text defines can be asked too, and the answer comes back as it was written.
+#[test]
+fn what_nobody_defined_can_be_asked() {
+    let mut script = session(json!({}));
+    let custom = call(&mut script, None, "com.example/ask".into(), json!({ "n": [null] })).unwrap();
+    let (_, message) = script.next();
+    assert_eq!((&message["method"], &message["params"]["n"]), (&json!("com.example/ask"), &json!([null])));
+    let result = r#"{"b":1.50,"a":null}"#;
+    script.send_text(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+    let event = script.event();
+    let Event::CallFinished { call, outcome: Ok(answer) } = event else { panic!("{event:?}") };
+    assert_eq!((call, answer.as_str()), (custom, result));
+    script.assert_nothing_left();
+}
+
+/// S1.34: `ping` takes metadata and may be refused, like any question.
+#[test]
+fn a_ping_is_a_question_like_others() {
+    let mut script = session(json!({}));
+    let ping = call(&mut script, None, Method::PING, json!({ "_meta": { "com.example/k": 1 } })).unwrap();
+    let (route, message) = script.next();
+    assert_eq!((route, &message["method"]), (Route::Standalone, &json!("ping")));
+    assert_eq!(message["params"]["_meta"]["com.example/k"], 1);
+    script.send(json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32601, "message": "what?" } }));
+    let outcome = finished(&mut script, ping);
+    assert!(matches!(outcome, Err(CallError::Rejected(error)) if error.message == "what?"));
+    script.assert_nothing_left();
+}
+
+/// X-13, S2.28..S2.34, S0.11, S1.37: each question needs its capability; what was not declared is not asked.
 #[test]
 fn questions_need_capabilities() {
     let sampling = Method::SAMPLING_CREATE_MESSAGE;
@@ -147,7 +176,7 @@ fn questions_fit_the_revision() {
     script.assert_nothing_left();
 }
 
-/// M-15, S1.8, S2.23: nothing is asked in the modern era, nor without a session.
+/// M-15, S1.8, S2.23, S1.9, S1.20, S1.34: nothing is asked in the modern era, nor without a session.
 #[test]
 fn there_may_be_no_back_channel() {
     let mut script = session(json!({ "roots": {} }));
@@ -199,7 +228,7 @@ fn cancelled(script: &mut Script, id: i64) -> Route {
     route
 }
 
-/// K-10, K-12: silence ends a call, progress starts the wait anew, and the late answer is stray.
+/// K-10, K-12, S1.28: silence ends a call, progress starts the wait anew, and the late answer is stray.
 #[test]
 fn silence_times_out() {
     let mut script = session(json!({}));
@@ -225,7 +254,7 @@ fn silence_times_out() {
     script.assert_nothing_left();
 }
 
-/// K-13: whatever progress arrives, there is an end.
+/// K-13, S1.28: whatever progress arrives, there is an end.
 #[test]
 fn the_limit_holds_whatever_happens() {
     let mut script = session(json!({}));
@@ -327,7 +356,7 @@ fn answers_keep_the_kind_of_the_id() {
     script.assert_nothing_left();
 }
 
-/// Acceptance 21: the application's own token comes back with the progress.
+/// Acceptance 21, S1.28: the application's own token comes back with the progress.
 #[test]
 fn the_token_of_the_application_is_kept() {
     let mut script = session(json!({}));

@@ -124,3 +124,30 @@ fn a_close_ends_subscriptions_properly() {
     script.connection.close();
     script.assert_nothing_left();
 }
+
+/// K-4, AMB-1: a modern server ends subscriptions by their result, and cancels nothing that its client asked for.
+#[test]
+fn a_modern_server_cancels_nothing() {
+    let mut script = Script::new();
+    let asked = script.served(modern(1, "tools/call", json!({})));
+    for id in [2, 3] {
+        script.send(modern(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+    }
+    let event = script.event();
+    let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
+    script.event();
+    script.connection.end_listening(scope.key()).unwrap();
+    script.event();
+    script.connection.close();
+    assert!(matches!(script.event(), Event::ListeningEnded(_)));
+    assert_eq!(script.given_up(), asked.key());
+    assert!(matches!(script.event(), Event::Closed));
+    let mut ended = Vec::new();
+    while let Some(transmit) = script.connection.poll_transmit() {
+        let message: Value = serde_json::from_slice(&transmit.message).expect("JSON");
+        assert_ne!(message["method"], "notifications/cancelled", "{message}");
+        ended.extend(message.get("id").cloned());
+    }
+    assert_eq!(ended, [json!(2), json!(3)]);
+    script.assert_nothing_left();
+}

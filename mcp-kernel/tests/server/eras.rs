@@ -19,7 +19,7 @@ fn a_modern_request_stands_for_itself() {
     script.assert_nothing_left();
 }
 
-/// DU-11: without envelope, `initialize` starts the legacy era at the negotiated revision.
+/// DU-11, S1.12: without envelope, `initialize` starts the legacy era at the negotiated revision.
 #[test]
 fn initialize_starts_legacy() {
     let mut script = Script::initialized("2025-06-18");
@@ -31,7 +31,7 @@ fn initialize_starts_legacy() {
     script.assert_nothing_left();
 }
 
-/// DU-12, AMB-11, S2.8: both eras run at once and do not flip each other.
+/// DU-12, AMB-11, S2.8, S0.9, S0.10, S0.19: both eras run at once and do not flip each other.
 #[test]
 fn both_eras_interleave() {
     let mut script = Script::new();
@@ -52,7 +52,7 @@ fn both_eras_interleave() {
     script.assert_nothing_left();
 }
 
-/// Z-1, X-13: what one modern request declared says nothing about the next.
+/// Z-1, X-13, S0.9: what one modern request declared says nothing about the next.
 #[test]
 fn nothing_carries_over_between_modern_requests() {
     let mut script = Script::new();
@@ -79,7 +79,7 @@ fn initialize_with_an_envelope_is_unknown() {
     script.assert_nothing_left();
 }
 
-/// DU-13, X-20: the key alone makes a request modern; a bad value is invalid, not legacy.
+/// DU-13, X-20, S1.39: the key alone makes a request modern; a bad value is invalid, not legacy.
 #[test]
 fn a_malformed_envelope_is_not_legacy() {
     let mut script = Script::initialized("2025-11-25");
@@ -128,7 +128,7 @@ fn ids_are_shared_by_both_eras() {
     script.assert_nothing_left();
 }
 
-/// S0.8, DU-17: a legacy request without a session has a revision and nothing else.
+/// S0.8, DU-17, S0.11, S0.19, S1.36: a legacy request without a session has a revision and nothing else.
 #[test]
 fn stateless_legacy_has_nothing_but_a_revision() {
     let mut script = Script::from_version(Revision::V2025_06_18);

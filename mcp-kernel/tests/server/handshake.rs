@@ -21,7 +21,7 @@ fn strict() -> ServerConfig {
     config
 }
 
-/// B-2: a version that is served is echoed; the result has no modern members.
+/// B-2, S1.11, S1.23: a version that is served is echoed; the result has no modern members.
 #[test]
 fn known_versions_are_echoed() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -42,7 +42,7 @@ fn known_versions_are_echoed() {
     }
 }
 
-/// B-2, B-3: other versions get a counter-offer, the newest of the era, and no error.
+/// B-2, B-3, S0.23, S1.23: other versions get a counter-offer, the newest of the era, and no error.
 #[test]
 fn unknown_versions_get_a_counter_offer() {
     for version in ["2026-07-28", "2019-01-01", "", "newest"] {
@@ -80,7 +80,7 @@ fn initialize_comes_once() {
     script.assert_nothing_left();
 }
 
-/// B-4: before the handshake there is nothing but `ping`, and a refusal is no reason to stop.
+/// B-4, S1.22: before the handshake there is nothing but `ping`, and a refusal is no reason to stop.
 #[test]
 fn nothing_but_ping_before_the_handshake() {
     let mut script = Script::new();

@@ -100,7 +100,8 @@ impl Script {
         Self::over(Connection::from_version(Arc::new(config()), revision))
     }
 
-    fn over(connection: Connection) -> Self {
+    /// A connection that was made in a way of the test's choice.
+    pub(crate) fn over(connection: Connection) -> Self {
         #[expect(clippy::disallowed_methods, reason = "some instant has to be the first; time never passes by itself")]
         let now = Instant::now();
         Self { connection, now }

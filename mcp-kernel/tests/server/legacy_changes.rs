@@ -1,8 +1,8 @@
 //! Changes for legacy clients: unasked lists and subscribed resources (B-43, B-44).
 
-use mcp_kernel::server::{Change, Event};
+use mcp_kernel::server::{Change, Delivery, Event};
 use mcp_kernel::{PeerMisbehaved, Route};
-use mcp_types::Revision;
+use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
 
 use crate::kit::{Script, config, initialize, legacy, offering};
@@ -16,7 +16,7 @@ fn subscribe(script: &mut Script, uri: &str) -> Value {
     script.reply()
 }
 
-/// B-44: lists are told of unasked, once the handshake is complete.
+/// B-44, S1.1, S1.10, S1.38: lists are told of unasked, once the handshake is complete.
 #[test]
 fn list_changes_come_unasked() {
     let mut script = Script::initialized("2025-06-18");
@@ -33,6 +33,25 @@ fn list_changes_come_unasked() {
     script.assert_nothing_left();
 }
 
+/// S1.38: a change may carry metadata of the application's own.
+#[test]
+fn a_change_may_carry_metadata() {
+    let mut script = Script::initialized("2025-11-25");
+    for (method, text) in [
+        (Method::NOTIFICATIONS_TOOLS_LIST_CHANGED, r#"{"_meta":{"com.example/k":1}}"#),
+        (Method::NOTIFICATIONS_PROMPTS_LIST_CHANGED, r#"{"_meta":{"com.example/k":1}}"#),
+        (Method::NOTIFICATIONS_RESOURCES_LIST_CHANGED, r#"{"_meta":{"com.example/k":1}}"#),
+        (Method::NOTIFICATIONS_RESOURCES_UPDATED, r#"{"uri":"a:b","_meta":{"com.example/k":1}}"#),
+    ] {
+        let params = RawObject::parse(text).expect("an object");
+        assert_eq!(script.connection.tell(None, &method, &params), Ok(Delivery::Queued));
+        let (route, message) = script.next();
+        assert_eq!((route, &message["method"]), (Route::Standalone, &json!(method.as_str())));
+        assert_eq!(message["params"], serde_json::from_str::<Value>(text).unwrap());
+    }
+    script.assert_nothing_left();
+}
+
 /// B-44: what was not declared is not told.
 #[test]
 fn undeclared_changes_are_not_told() {
@@ -44,7 +63,7 @@ fn undeclared_changes_are_not_told() {
     script.assert_nothing_left();
 }
 
-/// B-4, acceptance 18: nothing comes unasked before the handshake, in the modern era, or without a session.
+/// B-4, acceptance 18, S0.22, S1.21: nothing comes unasked before the handshake, in the modern era, or sessionless.
 #[test]
 fn nothing_unasked_without_a_session() {
     let mut half = Script::new();
@@ -58,7 +77,7 @@ fn nothing_unasked_without_a_session() {
     }
 }
 
-/// B-43: a resource is told of between `subscribe` and `unsubscribe`; both answers are empty.
+/// B-43, S0.22, S1.38: a resource is told of between `subscribe` and `unsubscribe`; both answers are empty.
 #[test]
 fn resources_are_told_of_while_subscribed() {
     let mut script = Script::initialized("2025-11-25");

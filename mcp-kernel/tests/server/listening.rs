@@ -61,7 +61,7 @@ fn an_empty_filter_hears_nothing() {
     script.assert_nothing_left();
 }
 
-/// L-1, L-7, L-9, AMB-12: each subscription hears what it asked for, under its own id with its kind.
+/// L-1, L-7, L-9, AMB-12, S0.20: each subscription hears what it asked for, under its own id with its kind.
 #[test]
 fn each_hears_what_it_asked_for() {
     let mut script = Script::new();
@@ -90,7 +90,7 @@ fn each_hears_what_it_asked_for() {
     script.assert_nothing_left();
 }
 
-/// L-14, DU-25: with a legacy session on the same connection, each era gets its own copy.
+/// L-14, DU-25, S0.20: with a legacy session on the same connection, each era gets its own copy.
 #[test]
 fn both_eras_hear_in_their_own_way() {
     let mut script = Script::initialized("2025-11-25");
@@ -169,7 +169,7 @@ fn subscriptions_have_limits() {
     script.assert_nothing_left();
 }
 
-/// L-2, M-4: the filter is required, and the id is in use as long as the subscription lasts.
+/// L-2, M-4, S0.21: the filter is required, and the id is in use as long as the subscription lasts.
 #[test]
 fn a_subscription_is_a_request_like_others() {
     let mut script = Script::new();

@@ -13,7 +13,7 @@ fn data(value: Value) -> RawJson {
     RawJson::from(value)
 }
 
-/// Y-2, Y-3, Y-6: a modern request hears what it asked for, on its own stream and before its answer.
+/// Y-2, Y-3, Y-6, Y-9: a modern request hears what it asked for, on its own stream and before its answer.
 #[test]
 fn a_modern_request_sets_its_own_threshold() {
     let mut script = Script::new();
@@ -34,7 +34,7 @@ fn a_modern_request_sets_its_own_threshold() {
     script.assert_nothing_left();
 }
 
-/// Y-2 and acceptance 18: without a level there are no log messages, and none without a request.
+/// Y-2, S1.35 and acceptance 18: without a level there are no log messages, and none without a request.
 #[test]
 fn no_level_no_logs() {
     let mut script = Script::new();
@@ -65,7 +65,7 @@ fn subscriptions_carry_no_logs() {
     script.assert_nothing_left();
 }
 
-/// B-41, S0.18: a legacy client sets the level for the connection, from now on and for what runs already.
+/// B-41, S0.18, S1.35: a legacy client sets the level for the connection, from now on and for what runs already.
 #[test]
 fn legacy_sets_the_level_for_all() {
     let mut script = Script::initialized("2025-11-25");

@@ -6,6 +6,7 @@ mod admission;
 mod batches;
 mod calls;
 mod cancellation;
+mod connections;
 mod discover;
 mod eras;
 mod extensions;

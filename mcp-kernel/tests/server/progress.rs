@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::kit::{Script, legacy, modern};
 
-/// P-1, P-3, P-9, CG-5: the token keeps its kind, and values grow.
+/// P-1, P-3, P-9, CG-5, P-4: the token keeps its kind, and values grow.
 #[test]
 fn progress_grows_under_the_clients_token() {
     for token in [json!(5), json!("5")] {
@@ -44,7 +44,7 @@ fn no_token_no_progress() {
     script.assert_nothing_left();
 }
 
-/// P-6: progress comes before the answer and never after it.
+/// P-6, P-7: progress comes before the answer and never after it.
 #[test]
 fn no_progress_after_the_end() {
     let mut script = Script::new();

@@ -1,0 +1,97 @@
+//! What a client gives up, and what a server may give up in its place (A11, B-6).
+
+use std::sync::Arc;
+
+use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Event, Transmit, Verdict};
+use mcp_kernel::{CallError, CallOptions, Misuse};
+use mcp_types::{ClientCapabilities, Implementation, Method, RawObject, ResultType, Revision, SubscriptionFilter};
+use serde_json::{Value, json};
+
+use crate::Script;
+
+fn cancelled(id: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
+}
+
+/// K-3: only a call that is open is cancelled; about one that was answered, or never was, nothing is said.
+#[test]
+fn only_open_calls_are_cancelled() {
+    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+        let mut script = Script::ready(revision);
+        let (answered, id) = script.call();
+        let (open, open_id) = script.call();
+        script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
+        assert!(matches!(script.event(), Event::CallFinished { call, outcome: Ok(_) } if call == answered));
+        assert_eq!(script.client.cancel(answered), Err(Misuse::Unknown));
+        assert_eq!(script.client.poll_transmit(), None);
+        script.client.cancel(open).expect("it is open");
+        assert_eq!(script.sent(), cancelled(&open_id));
+        assert!(matches!(script.event(), Event::CallFinished { outcome: Err(CallError::Cancelled), .. }));
+        assert_eq!(script.client.cancel(open), Err(Misuse::Unknown));
+        script.assert_nothing_left();
+    }
+}
+
+/// K-3, B-6: the probe and `initialize` are not the application's to give up.
+#[test]
+fn the_handshake_is_not_cancelled() {
+    for verdict in [None, Some(Verdict::new(Revision::V2025_11_25))] {
+        for style in [CancelStyle::Notify, CancelStyle::CloseStream] {
+            let mut config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
+            config.cancel_style = style;
+            #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
+            let now = std::time::Instant::now();
+            let mut client = Connection::new(Arc::new(config));
+            client.start(now, verdict);
+            let Some(Transmit::Send { call: Some(call), .. }) = client.poll_transmit() else { panic!("a request") };
+            assert_eq!(client.cancel(call), Err(Misuse::Unknown));
+            assert_eq!(client.poll_transmit(), None);
+            assert!(client.poll_event().is_none() && client.poll_timeout().is_some(), "it goes on");
+        }
+    }
+}
+
+/// K-4, AMB-1: a server may give up a subscription, and nothing else that the client asked for.
+#[test]
+fn a_server_gives_up_nothing_but_subscriptions() {
+    let mut script = Script::ready(Revision::V2026_07_28);
+    let (call, id) = script.call();
+    let listen = script.client.listen(script.now, SubscriptionFilter::default().tools_list_changed(true));
+    let listen = listen.expect("modern");
+    let listen_id = script.sent()["id"].clone();
+    script.say(&cancelled(&id));
+    script.say(&cancelled(&json!(listen_id.to_string())));
+    assert!(script.client.poll_event().is_none(), "neither the call nor a subscription of that name");
+    script.say(&cancelled(&listen_id));
+    let event = script.event();
+    let Event::CallFinished { call: ended, outcome } = event else { panic!("{event:?}") };
+    assert_eq!((ended, outcome), (listen, Err(CallError::Cancelled)));
+    script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
+    assert!(matches!(script.event(), Event::CallFinished { call: ended, outcome: Ok(_) } if ended == call));
+    script.assert_nothing_left();
+}
+
+/// K-16: a call that became a task is over, so the notification cannot reach the task; `tasks/cancel` does.
+#[test]
+fn a_task_is_cancelled_by_its_own_request() {
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let capabilities = serde_json::from_value(capabilities).expect("capabilities");
+    let mut script = Script::ready_with(Revision::V2026_07_28, capabilities);
+    let params = RawObject::parse(r#"{"name":"slow"}"#).expect("an object");
+    let call = script.client.call(script.now, &Method::TOOLS_CALL, &params, CallOptions::default()).expect("a call");
+    let id = script.sent()["id"].clone();
+    let task = json!({ "resultType": "task", "taskId": "t", "status": "working" });
+    script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": task }));
+    let event = script.event();
+    let Event::CallFinished { outcome: Ok(outcome), .. } = event else { panic!("{event:?}") };
+    assert_eq!(outcome.result_type, ResultType::TASK);
+    assert_eq!(script.client.cancel(call), Err(Misuse::Unknown));
+    assert_eq!(script.client.poll_transmit(), None);
+    let params = RawObject::parse(r#"{"taskId":"t"}"#).expect("an object");
+    script.client.call(script.now, &Method::TASKS_CANCEL, &params, CallOptions::default()).expect("a call");
+    let request = script.sent();
+    assert_eq!((&request["method"], &request["params"]["taskId"]), (&json!("tasks/cancel"), &json!("t")));
+    script.say(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "resultType": "complete" } }));
+    assert!(matches!(script.event(), Event::CallFinished { outcome: Ok(_), .. }));
+    script.assert_nothing_left();
+}
