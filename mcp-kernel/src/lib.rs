@@ -73,6 +73,8 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod capability;
+mod change;
 pub mod client;
 mod deadlines;
 mod errors;
@@ -83,6 +85,8 @@ pub mod server;
 mod transmit;
 
 pub use calls::CallOptions;
+pub use capability::ClientCapability;
+pub use change::Change;
 pub use deadlines::{Deadline, Wake};
 pub use errors::{CallError, Misuse, PeerMisbehaved};
 pub use keys::{CallId, RequestKey};

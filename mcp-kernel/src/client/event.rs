@@ -8,8 +8,8 @@ use mcp_types::{
 
 use super::detect::{ConnectError, Verdict};
 use crate::CallId;
+use crate::Change;
 use crate::errors::{CallError, PeerMisbehaved};
-use crate::server::Change;
 
 /// Something for the transport to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,10 +18,9 @@ use super::config::CancelStyle;
 use super::connection::{Connection, Stage};
 use super::detect::{ConnectError, Next, Verdict, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
-use crate::CallId;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
-use crate::server::{Change, ClientCapability};
+use crate::{CallId, Change, ClientCapability};
 
 impl Connection {
     /// Takes what one line, one body or one event of a stream holds.

@@ -15,12 +15,10 @@ use serde::Serialize;
 use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
-use super::listeners::Change;
-use super::scope::ClientCapability;
 use crate::calls::CallOptions;
 use crate::errors::{CallError, Misuse};
 use crate::transmit::{Route, Weight};
-use crate::{CallId, RequestKey};
+use crate::{CallId, Change, ClientCapability, RequestKey};
 
 /// Whether something is on its way to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

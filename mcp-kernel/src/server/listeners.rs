@@ -4,19 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_types::SubscriptionFilter;
 
-/// Something changed on the server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Change {
-    /// The list of tools.
-    Tools,
-    /// The list of prompts.
-    Prompts,
-    /// The list of resources, or of resource templates.
-    Resources,
-    /// The contents of a resource. The address is the one that was subscribed to; what changed may lie below it (L-15).
-    Resource(String),
-}
+use crate::Change;
 
 /// Filters by listener, indexed by what they ask for: finding the listeners of a change costs as much as there are.
 #[derive(Clone, Debug)]

@@ -16,5 +16,5 @@ pub use config::{Extension, ServerConfig};
 pub use connection::Connection;
 pub use event::Event;
 pub use in_flight::Responder;
-pub use listeners::{Change, Listeners};
-pub use scope::{ClientCapability, Principal, RequestScope};
+pub use listeners::Listeners;
+pub use scope::{Principal, RequestScope};

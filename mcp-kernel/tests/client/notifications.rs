@@ -1,8 +1,8 @@
 //! What a server tells a client, and what a client may tell a server.
 
+use mcp_kernel::Change;
 use mcp_kernel::Misuse;
 use mcp_kernel::client::Event;
-use mcp_kernel::server::Change;
 use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::server::{Change, ClientCapability, Connection, Delivery, Event, ServerConfig};
+use mcp_kernel::server::{Connection, Delivery, Event, ServerConfig};
 use mcp_kernel::{CallOptions, Misuse, PeerMisbehaved, Route};
+use mcp_kernel::{Change, ClientCapability};
 use mcp_types::{Era, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! Which era a message belongs to (register D2).
 
-use mcp_kernel::server::{ClientCapability, Principal};
+use mcp_kernel::ClientCapability;
+use mcp_kernel::server::Principal;
 use mcp_types::{Era, LoggingLevel, Revision};
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 //! Changes for legacy clients: unasked lists and subscribed resources (B-43, B-44).
 
-use mcp_kernel::server::{Change, Delivery, Event};
+use mcp_kernel::Change;
+use mcp_kernel::server::{Delivery, Event};
 use mcp_kernel::{PeerMisbehaved, Route};
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! `subscriptions/listen` (A14).
 
-use mcp_kernel::server::{Change, Event};
+use mcp_kernel::Change;
+use mcp_kernel::server::Event;
 use mcp_kernel::{Misuse, PeerMisbehaved, RequestKey, Route};
 use serde_json::{Value, json};
 

@@ -1,7 +1,8 @@
 //! Streams whose reader does not read (acceptance 14, and the limits of routes).
 
+use mcp_kernel::Change;
 use mcp_kernel::Route;
-use mcp_kernel::server::{Change, Event, ServerConfig};
+use mcp_kernel::server::{Event, ServerConfig};
 use mcp_types::{CallToolResult, LoggingLevel, RawJson};
 use serde_json::{Value, json};
 

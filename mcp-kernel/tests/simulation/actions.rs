@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_kernel::server::{Change, Delivery};
+use mcp_kernel::Change;
+use mcp_kernel::server::Delivery;
 use mcp_kernel::{CallId, CallOptions, Misuse, Route};
 use mcp_types::{
     CallToolResult, Era, ErrorCode, ErrorObject, LoggingLevel, Method, ProgressNotificationParams, ProgressToken,

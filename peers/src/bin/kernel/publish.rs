@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::hint::black_box;
 
-use mcp_kernel::server::{Change, Connection, Listeners};
+use mcp_kernel::Change;
+use mcp_kernel::server::{Connection, Listeners};
 use mcp_types::SubscriptionFilter;
 use peers::report::Costs;
 
