@@ -23,6 +23,9 @@ pub enum Misuse {
         /// What the peer speaks.
         revision: Revision,
     },
+    /// The message follows from another command, which keeps the rules that belong to it.
+    #[error("`{0}` is not sent by hand: a command of its own does that")]
+    Reserved(Method),
     /// The client did not declare what the request needs.
     #[error("the client did not declare `{0}`")]
     MissingCapability(&'static str),
@@ -83,6 +86,9 @@ pub enum PeerMisbehaved {
     /// A response to nothing that was asked; it is ignored.
     #[error("a response to nothing that is open")]
     StrayResponse(Option<RequestId>),
+    /// A method that makes no sense without a session, which this connection does not have (S0.22, S0.28).
+    #[error("`{0}` needs a session, and this server keeps none for legacy clients")]
+    NeedsSession(Method),
     /// Parameters or metadata that are not what they should be.
     #[error("{0}")]
     InvalidParams(Cow<'static, str>),
@@ -132,7 +138,7 @@ impl PeerMisbehaved {
             | Self::IdTooLong { .. }
             | Self::InitializedTwice
             | Self::TooEarly(_) => ErrorCode::INVALID_REQUEST,
-            Self::UnknownMethod(_) => ErrorCode::METHOD_NOT_FOUND,
+            Self::UnknownMethod(_) | Self::NeedsSession(_) => ErrorCode::METHOD_NOT_FOUND,
             Self::InvalidParams(_) => ErrorCode::INVALID_PARAMS,
             Self::TooManyRequests | Self::TooManyListeners | Self::TooManySubscriptions => ErrorCode::INTERNAL_ERROR,
         };

@@ -123,6 +123,19 @@ impl Connection {
         params: &RawObject,
         options: CallOptions,
     ) -> Result<CallId, Misuse> {
+        if *method == Method::SUBSCRIPTIONS_LISTEN {
+            return Err(Misuse::Reserved(method.clone()));
+        }
+        self.start_call(now, method, params, options)
+    }
+
+    fn start_call(
+        &mut self,
+        now: Instant,
+        method: &Method,
+        params: &RawObject,
+        options: CallOptions,
+    ) -> Result<CallId, Misuse> {
         let revision = self.revision()?;
         self.check(method, revision)?;
         let limit = self.config.limits.calls;
@@ -145,7 +158,7 @@ impl Connection {
         let params = RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| Misuse::NotAnObject)?;
         // K-15: the answer comes at the end, so nothing is late.
         let options = CallOptions::default().with_idle(None).with_limit(None);
-        let call = self.call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options)?;
+        let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options)?;
         self.listening.insert(call, false);
         Ok(call)
     }
@@ -256,6 +269,9 @@ impl Connection {
 
     /// Methods that nobody knows may be tried: the server says what it makes of them.
     fn check(&self, method: &Method, revision: Revision) -> Result<(), Misuse> {
+        if OWN.contains(method) {
+            return Err(Misuse::Reserved(method.clone()));
+        }
         let Some(facts) = gate::method(method) else { return Ok(()) };
         let extended =
             facts.extension.is_some_and(|extension| extension.may_travel(Direction::ClientToServer, revision));
@@ -415,6 +431,9 @@ impl Connection {
         self.events.push_back(Event::Closed);
     }
 }
+
+/// What the connection says by itself.
+const OWN: [Method; 3] = [Method::INITIALIZE, Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

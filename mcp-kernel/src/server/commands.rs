@@ -6,9 +6,9 @@ use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{PayloadBuf, write_notification, write_request, write_result};
 use mcp_types::{
     CancelledNotificationParams, EmptyResult, Era, ErrorObject, LoggingLevel, LoggingMessageNotificationParams, Method,
-    NotificationMeta, NotificationParams, Number, ProgressNotificationParams, ProgressToken, RawJson, RawObject,
-    RequestId, RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody, ResultMeta, ResultType,
-    Revision, SubscriptionsListenResult, restrict_to,
+    NotificationParams, Number, ProgressNotificationParams, ProgressToken, RawJson, RawObject, RequestId,
+    RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody, ResultMeta, ResultType, Revision,
+    SubscriptionsListenResult, meta, restrict_to,
 };
 use serde::Serialize;
 
@@ -108,14 +108,8 @@ impl Connection {
         let has_no_meta = revision.era() == Era::Modern && result.meta_mut().is_some_and(|meta| meta.is_none());
         let mut message = Vec::with_capacity(USUAL_ANSWER);
         write_result(&mut message, id, result).ok()?;
-        if let Some(meta) = self.config.info_meta().filter(|_| has_no_meta)
-            && message.ends_with(b"}}")
-        {
-            message.truncate(message.len() - 2);
-            let separator: &[u8] = if message.trim_ascii_end().ends_with(b"{") { b"" } else { b"," };
-            for part in [separator, br#""_meta":"#, meta, b"}}"] {
-                message.extend_from_slice(part);
-            }
+        if let Some(meta) = self.config.info_meta().filter(|_| has_no_meta) {
+            add_meta(&mut message, meta);
         }
         Some(message)
     }
@@ -210,22 +204,31 @@ impl Connection {
 
     /// Where what belongs to a request goes: the requests of a batch share the stream of the batch.
     fn related_route(&mut self, key: RequestKey) -> Route {
-        Route::Related(self.in_flight.get_mut(key).and_then(|entry| entry.batch).unwrap_or(key))
+        let Some(entry) = self.in_flight.get_mut(key) else { return Route::Related(key) };
+        match entry.kind {
+            Kind::Listening => Route::Listen(key),
+            Kind::Running => Route::Related(entry.batch.unwrap_or(key)),
+        }
     }
 
     /// Tells the client something that no other command says, such as what an extension defines.
     ///
-    /// It goes with a request, or with the connection as a whole; without a way there it is left out (S1.7).
+    /// It goes with a request or a subscription, or with the connection as a whole; without a way there it is left out
+    /// (S1.7).
     ///
     /// # Errors
     ///
-    /// Fails if the client's revision does not have the notification in this direction.
+    /// Fails if another command says this, or if the client's revision does not have the notification in this
+    /// direction.
     pub fn tell(
         &mut self,
         related: Option<RequestKey>,
         method: &Method,
         params: &RawObject,
     ) -> Result<Delivery, Misuse> {
+        if OWN.contains(method) {
+            return Err(Misuse::Reserved(method.clone()));
+        }
         let (revision, route) = match related {
             Some(key) => (self.in_flight.get_mut(key).map(|entry| entry.revision), self.related_route(key)),
             None => {
@@ -237,6 +240,17 @@ impl Connection {
             && !facts.may_travel(Direction::ServerToClient, revision)
         {
             return Err(Misuse::NotInRevision { method: method.clone(), revision });
+        }
+        if gate::method(method).is_some_and(|facts| facts.listen_only.contains(revision)) {
+            // S1.21: only those who asked for it may hear of it, and `publish` knows them.
+            return Err(Misuse::Reserved(method.clone()));
+        }
+        if let Route::Listen(key) = route {
+            // L-7: everything on the stream carries the id of the listen request.
+            let mut params: NotificationParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
+            params.meta.get_or_insert_default().subscription_id =
+                self.in_flight.get_mut(key).map(|entry| entry.id.clone());
+            return Ok(self.notify(route, method, &params, Weight::Needed));
         }
         Ok(self.notify(route, method, params, Weight::Needed))
     }
@@ -260,31 +274,35 @@ impl Connection {
                 (Method::NOTIFICATIONS_RESOURCES_UPDATED, Some(uri), self.subscriptions.contains(uri))
             }
         };
-        if offered && self.lifecycle.is_ready() && self.has_back_channel {
-            self.notify_change(Route::Standalone, &method, subject, None);
-        }
+        let told_unasked = offered && self.lifecycle.is_ready() && self.has_back_channel;
         let listeners: Vec<RequestKey> = self.listeners.iter().flat_map(|listeners| listeners.of(change)).collect();
-        for key in listeners {
-            let id = self.in_flight.get_mut(key).map(|entry| entry.id.clone());
-            // L-7: everything on the stream carries the id of the listen request, in its kind.
-            let meta = id.map(|id| NotificationMeta::default().subscription_id(id));
-            self.notify_change(Route::Listen(key), &method, subject, meta);
+        if self.closed || (!told_unasked && listeners.is_empty()) {
+            return;
         }
-    }
-
-    fn notify_change(&mut self, route: Route, method: &Method, uri: Option<&String>, meta: Option<NotificationMeta>) {
-        let _ = match uri {
-            Some(uri) => {
-                let mut params = ResourceUpdatedNotificationParams::new(uri);
-                params.meta = meta;
-                self.notify(route, method, &params, Weight::Change)
-            }
-            None => {
-                let mut params = NotificationParams::default();
-                params.meta = meta;
-                self.notify(route, method, &params, Weight::Change)
-            }
+        // It is written once; the listeners' copies differ in the id alone.
+        let mut message = Vec::new();
+        let written = match subject {
+            Some(uri) => write_notification(&mut message, &method, Some(&ResourceUpdatedNotificationParams::new(uri))),
+            None => write_notification(&mut message, &method, Some(&NotificationParams::default())),
         };
+        if written.is_err() {
+            return;
+        }
+        if told_unasked {
+            self.send(Route::Standalone, message.clone(), Weight::Change);
+        }
+        // L-7: everything on a stream carries the id of the listen request, in its kind.
+        add_meta(&mut message, format!("{{\"{}\":", meta::key::SUBSCRIPTION_ID).as_bytes());
+        let head = message.strip_suffix(b"}}").unwrap_or(&message);
+        for key in listeners {
+            let Some(entry) = self.in_flight.get_mut(key) else { continue };
+            let mut copy = Vec::with_capacity(head.len() + ID_AND_END);
+            copy.extend_from_slice(head);
+            if serde_json::to_writer(&mut copy, &entry.id).is_ok() {
+                copy.extend_from_slice(b"}}}");
+                self.send(Route::Listen(key), copy, Weight::Change);
+            }
+        }
     }
 
     fn notify(&mut self, route: Route, method: &Method, params: &impl Serialize, weight: Weight) -> Delivery {
@@ -445,6 +463,29 @@ impl Connection {
         self.emit(Event::Closed);
     }
 }
+
+/// Adds metadata, which it must not have yet, to the result or the parameters at the end of a message.
+fn add_meta(message: &mut Vec<u8>, meta: &[u8]) {
+    if !message.ends_with(b"}}") {
+        return;
+    }
+    message.truncate(message.len() - 2);
+    let separator: &[u8] = if message.trim_ascii_end().ends_with(b"{") { b"" } else { b"," };
+    for part in [separator, br#""_meta":"#, meta, b"}}"] {
+        message.extend_from_slice(part);
+    }
+}
+
+/// What other commands say, by the rules that belong to it.
+const OWN: [Method; 4] = [
+    Method::NOTIFICATIONS_PROGRESS,
+    Method::NOTIFICATIONS_MESSAGE,
+    Method::NOTIFICATIONS_CANCELLED,
+    Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED,
+];
+
+/// How many bytes are set aside for the end of a change.
+const ID_AND_END: usize = 32;
 
 /// How many bytes are set aside for an answer, so that most of them grow no further.
 const USUAL_ANSWER: usize = 512;

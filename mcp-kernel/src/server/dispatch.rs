@@ -40,6 +40,9 @@ impl Connection {
                 self.emit(Event::LogLevel(level));
                 self.answer_now(&scope, batch, EmptyResult::default());
             }
+            "resources/subscribe" | "resources/unsubscribe" if self.lifecycle.is_stateless() => {
+                return Err(PeerMisbehaved::NeedsSession(scope.method).into());
+            }
             "resources/subscribe" => {
                 let SubscribeRequestParams { uri, .. } = decode(&params)?;
                 self.check_uri(&uri)?;

@@ -67,6 +67,11 @@ impl Lifecycle {
         matches!(self, Self::Ready(_))
     }
 
+    /// Whether each legacy request is served alone.
+    pub(crate) fn is_stateless(&self) -> bool {
+        matches!(self, Self::Stateless(_))
+    }
+
     /// Answers `initialize`: echoes a version that is served, else offers the newest (B-2).
     pub(crate) fn initialize(
         &mut self,
@@ -90,8 +95,14 @@ impl Lifecycle {
             let client = Client { capabilities: params.capabilities, info: Some(params.client_info) };
             *self = Self::Negotiated(Agreed { revision, client: Arc::new(client) });
         }
-        let mut result =
-            InitializeResult::new(ProtocolVersion::from(revision), config.declared(), config.info().clone());
+        let mut capabilities = config.declared();
+        if self.is_stateless() {
+            // S0.22: nothing can be told to a client that is forgotten at once.
+            capabilities.tools.iter_mut().for_each(|tools| tools.list_changed = None);
+            capabilities.prompts.iter_mut().for_each(|prompts| prompts.list_changed = None);
+            capabilities.resources.iter_mut().for_each(|has| (has.list_changed, has.subscribe) = (None, None));
+        }
+        let mut result = InitializeResult::new(ProtocolVersion::from(revision), capabilities, config.info().clone());
         result.instructions.clone_from(&config.instructions);
         Ok(result)
     }

@@ -1,9 +1,8 @@
 //! What a server tells a client, and what a client may tell a server.
 
-use mcp_kernel::Change;
-use mcp_kernel::Misuse;
 use mcp_kernel::client::Event;
-use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, SubscriptionFilter};
+use mcp_kernel::{CallOptions, Change, Misuse};
+use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, RawObject, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
 
 use crate::Script;
@@ -96,6 +95,23 @@ fn logs_carry_any_json() {
         script.say(&notification("notifications/message", json!({ "level": "info" })));
         let event = script.client.poll_event();
         assert!(!matches!(event, Some(Event::Log(_))), "{event:?}");
+        script.assert_nothing_left();
+    }
+}
+
+/// K-2, K-3, B-1: what the connection says by itself is not said by hand.
+#[test]
+fn what_the_connection_says_by_itself_is_reserved() {
+    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+        let mut script = Script::ready(revision);
+        for method in [Method::NOTIFICATIONS_CANCELLED, Method::NOTIFICATIONS_INITIALIZED] {
+            let told = script.client.notify(&method, &json!({ "requestId": 4711 }));
+            assert_eq!(told, Err(Misuse::Reserved(method)));
+        }
+        for method in [Method::INITIALIZE, Method::SUBSCRIPTIONS_LISTEN] {
+            let called = script.client.call(script.now, &method, &RawObject::empty(), CallOptions::default());
+            assert_eq!(called, Err(Misuse::Reserved(method)));
+        }
         script.assert_nothing_left();
     }
 }

@@ -1,9 +1,8 @@
 //! Changes, and who hears of them.
 
-use mcp_kernel::CallError;
-use mcp_kernel::Change;
 use mcp_kernel::client::{self, Mode};
 use mcp_kernel::server::{self};
+use mcp_kernel::{CallError, Change};
 use mcp_types::{Method, SubscriptionFilter};
 
 use crate::kit::{Pair, client_config, server_config};

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use mcp_kernel::server::{Connection, Delivery, Event, ServerConfig};
-use mcp_kernel::{CallOptions, Misuse, PeerMisbehaved, Route};
-use mcp_kernel::{Change, ClientCapability};
+use mcp_kernel::{CallOptions, Change, ClientCapability, Misuse, PeerMisbehaved, Route};
 use mcp_types::{Era, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde_json::{Value, json};
 

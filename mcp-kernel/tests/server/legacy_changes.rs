@@ -1,8 +1,7 @@
 //! Changes for legacy clients: unasked lists and subscribed resources (B-43, B-44).
 
-use mcp_kernel::Change;
 use mcp_kernel::server::{Delivery, Event};
-use mcp_kernel::{PeerMisbehaved, Route};
+use mcp_kernel::{Change, PeerMisbehaved, Route};
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
 
@@ -142,5 +141,20 @@ fn subscriptions_end_with_the_connection() {
     assert!(matches!(script.event(), Event::Closed));
     script.connection.publish(&resource("a:b"));
     script.connection.publish(&Change::Tools);
+    script.assert_nothing_left();
+}
+
+/// S0.22, S0.28: without a session nobody could be told, so nothing of the kind is offered or accepted.
+#[test]
+fn no_subscription_without_a_session() {
+    let mut script = Script::from_version(Revision::V2025_11_25);
+    script.send(initialize(1, "2025-11-25", json!({})));
+    let capabilities = &script.reply()["result"]["capabilities"];
+    assert_eq!(capabilities["resources"], json!({}));
+    assert_eq!(capabilities["tools"], json!({}));
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let error = script.refused(legacy(2, method, json!({ "uri": "a:b" })), -32601);
+        assert!(error["message"].as_str().is_some_and(|text| text.contains("needs a session")), "{error}");
+    }
     script.assert_nothing_left();
 }

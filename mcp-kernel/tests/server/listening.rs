@@ -1,8 +1,8 @@
 //! `subscriptions/listen` (A14).
 
-use mcp_kernel::Change;
-use mcp_kernel::server::Event;
-use mcp_kernel::{Misuse, PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::server::{Delivery, Event};
+use mcp_kernel::{Change, Misuse, PeerMisbehaved, RequestKey, Route};
+use mcp_types::{Method, RawObject};
 use serde_json::{Value, json};
 
 use crate::kit::{SUBSCRIPTION, Script, cancelled, config, modern, offering};
@@ -197,5 +197,44 @@ fn an_address_named_twice_is_told_of_once() {
     script.connection.end_listening(key).unwrap();
     script.reply();
     ended(&mut script, key);
+    script.assert_nothing_left();
+}
+
+/// S1.21, Y-2, K-4: what a command of its own says keeps the rules of that command.
+#[test]
+fn telling_does_not_bypass_the_rules() {
+    for (method, params) in [
+        (Method::NOTIFICATIONS_TOOLS_LIST_CHANGED, "{}"),
+        (Method::NOTIFICATIONS_MESSAGE, r#"{"level":"info","data":1}"#),
+        (Method::NOTIFICATIONS_CANCELLED, r#"{"requestId":1}"#),
+        (Method::NOTIFICATIONS_PROGRESS, r#"{"progressToken":1,"progress":1}"#),
+    ] {
+        let mut script = Script::new();
+        let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+        let params = RawObject::parse(params).expect("an object");
+        let told = script.connection.tell(Some(asked.key()), &method, &params);
+        assert_eq!(told, Err(Misuse::Reserved(method)));
+        script.done(asked.responder);
+        script.assert_nothing_left();
+    }
+}
+
+/// L-7, EX-10: what an extension tells on a subscription belongs to it.
+#[test]
+fn what_is_told_on_a_subscription_carries_its_id() {
+    let mut script = Script::new();
+    script.send(modern("s", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+    script.next();
+    let Event::Listening { scope, .. } = script.event() else { panic!("nobody listens") };
+    let params = RawObject::parse(r#"{"a":1,"_meta":{"b":2}}"#).expect("an object");
+    let told = script.connection.tell(Some(scope.key()), &Method::from("com.example/x"), &params);
+    assert_eq!(told, Ok(Delivery::Queued));
+    let (route, message) = script.next();
+    assert_eq!(route, Route::Listen(scope.key()));
+    let meta = json!({ "b": 2, "io.modelcontextprotocol/subscriptionId": "s" });
+    assert_eq!(message["params"], json!({ "a": 1, "_meta": meta }));
+    script.connection.end_listening(scope.key()).expect("a subscription");
+    script.reply();
+    assert!(matches!(script.event(), Event::ListeningEnded(_)));
     script.assert_nothing_left();
 }

@@ -1,8 +1,7 @@
 //! Streams whose reader does not read (acceptance 14, and the limits of routes).
 
-use mcp_kernel::Change;
-use mcp_kernel::Route;
 use mcp_kernel::server::{Event, ServerConfig};
+use mcp_kernel::{Change, Route};
 use mcp_types::{CallToolResult, LoggingLevel, RawJson};
 use serde_json::{Value, json};
 

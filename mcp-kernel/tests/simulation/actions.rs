@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_kernel::Change;
 use mcp_kernel::server::Delivery;
-use mcp_kernel::{CallId, CallOptions, Misuse, Route};
+use mcp_kernel::{CallId, CallOptions, Change, Misuse, Route};
 use mcp_types::{
     CallToolResult, Era, ErrorCode, ErrorObject, LoggingLevel, Method, ProgressNotificationParams, ProgressToken,
     RawJson, RawObject, SubscriptionFilter,

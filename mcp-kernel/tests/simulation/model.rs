@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use mcp_kernel::Change;
-use mcp_kernel::{CallError, CallId, Limits, RequestKey, Route};
+use mcp_kernel::{CallError, CallId, Change, Limits, RequestKey, Route};
 use mcp_types::{LoggingLevel, SubscriptionFilter};
 use serde_json::Value;
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcp_kernel::Change;
 use mcp_kernel::client::{self, CancelStyle, ClientConfig, Mode, Verdict};
 use mcp_kernel::server::{self, ServerConfig};
-use mcp_kernel::{CallId, Limits, RequestKey, Route};
+use mcp_kernel::{CallId, Change, Limits, RequestKey, Route};
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Era, Implementation, LoggingLevel, PromptsCapability, RawObject,
     ResourcesCapability, Revision, RootsCapability, SamplingCapability, ServerCapabilities, ToolsCapability,

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcp_kernel::Change;
 use mcp_kernel::server::{Connection, Delivery, Event, Responder, ServerConfig};
-use mcp_kernel::{CallId, CallOptions, Limits, RequestKey, Route};
+use mcp_kernel::{CallId, CallOptions, Change, Limits, RequestKey, Route};
 use mcp_types::jsonrpc::{self, Incoming};
 use mcp_types::{
     CallToolResult, ErrorObject, Implementation, LoggingLevel, Method, PromptsCapability, RawJson, RawObject,
