@@ -1,4 +1,4 @@
-//! The fastest server that `rmcp` allows: a handler written by hand, pipes that do not block, one thread.
+//! The fastest server that we could write with `rmcp`: a handler by hand, pipes that do not block, one thread.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -107,7 +107,10 @@ impl Process {
         let outcome = work(self);
         if watchdog.stop() {
             let seconds = LIMIT.as_secs();
-            return Err(format!("{}: no end within {seconds} s; process {} was killed", self.name, self.id));
+            return Err(format!(
+                "{}: kept the driver waiting for {seconds} s; process {} was killed",
+                self.name, self.id
+            ));
         }
         outcome.map_err(|error| format!("{}: {error}", self.name))
     }
