@@ -1,5 +1,6 @@
 //! The benches, which live in a workspace of their own.
 
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use crate::{Outcome, workspace};
@@ -32,6 +33,36 @@ pub(crate) fn kernel() -> Outcome {
         table.push_str(&format!("{name:width$} | {:>11}\n", twice.saturating_sub(once) / times));
     }
     Ok(format!("{table}\n{HOW_TO_READ}"))
+}
+
+/// Compares servers over standard streams.
+pub(crate) fn stdio() -> Outcome {
+    for package in servers()? {
+        // One by one, so that none is built with features that another one asks for.
+        let mut command = cargo();
+        command.args(["build", "--release", "--package", &package, "--manifest-path"]).arg(manifest());
+        let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+        if !status.success() {
+            return Err(failure(&package, &status.to_string()));
+        }
+    }
+    run("stdio")?;
+    Ok(HOW_TO_READ.to_owned())
+}
+
+/// Returns the packages below `peers/servers`: each is named after its folder.
+fn servers() -> Result<Vec<String>, String> {
+    let folder = workspace::root().join("peers/servers");
+    let unreadable = |error| format!("cannot read {}: {error}", folder.display());
+    let mut packages = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if let Some(name) = path.file_name().filter(|_| path.join("Cargo.toml").is_file()) {
+            packages.push(format!("stdio-{}", name.to_string_lossy()));
+        }
+    }
+    packages.sort_unstable();
+    Ok(packages)
 }
 
 /// Reads a line such as `name<tab>1000`; an operation that is never run has no instructions.
@@ -73,11 +104,18 @@ fn output(program: &str, options: &[&str], arguments: &[&str]) -> Result<Output,
 }
 
 fn command(program: &str, options: &[&str], arguments: &[&str]) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.args(["run", "--release", "--bin", program, "--manifest-path"]);
-    command.arg(workspace::root().join("peers/Cargo.toml")).args(options).arg("--").args(arguments);
+    command.arg(manifest()).args(options).arg("--").args(arguments);
     command
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn manifest() -> PathBuf {
+    workspace::root().join("peers/Cargo.toml")
 }
 
 fn failure(program: &str, status: &str) -> String {
@@ -96,6 +134,12 @@ mod tests {
         let summary = "==7== Events    : Ir\n==7== Collected : 218434\n==7== \n==7== I   refs:      218,434\n";
         assert_eq!(collected(summary), Some(218_434));
         assert_eq!(collected("==7== nothing"), None);
+    }
+
+    #[test]
+    fn the_servers_are_found() {
+        let servers = servers().unwrap();
+        assert!(servers.iter().any(|server| server == "stdio-raw"), "{servers:?}");
     }
 
     #[test]

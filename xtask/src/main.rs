@@ -22,7 +22,8 @@ usage: cargo xtask <command>
   codegen                write mcp-types/src/generated from model.json and docs.toml
   codegen --check        fail if the generated files are not up to date
   bench types            compare mcp-types with its peers, in time and allocations
-  bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions";
+  bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
+  bench stdio            compare servers over standard streams: time of a call, start, size, dependencies";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["codegen", "--check"] => codegen::run(true),
         ["bench", "types"] => bench::types(),
         ["bench", "kernel"] => bench::kernel(),
+        ["bench", "stdio"] => bench::stdio(),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

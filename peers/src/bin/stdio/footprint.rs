@@ -1,0 +1,70 @@
+//! What a server brings along: the size of its executable, and the crates that it is made of.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::servers::Server;
+use crate::watchdog::Watchdog;
+
+/// How long Cargo may take to list the crates.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What could be found out; the rest stays unknown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Footprint {
+    /// The size of the executable in bytes, as it was built.
+    pub(crate) size: Option<u64>,
+    /// The number of crates that it takes to build the server, besides the server itself.
+    pub(crate) crates: Option<usize>,
+    /// The same without those that run in the compiler only.
+    pub(crate) linked: Option<usize>,
+}
+
+impl Footprint {
+    pub(crate) fn of(server: &Server) -> Self {
+        Self {
+            size: server.path().and_then(|path| Some(path.metadata().ok()?.len())),
+            crates: crates(server.package, "normal"),
+            linked: crates(server.package, "normal,no-proc-macro"),
+        }
+    }
+}
+
+/// Counts the crates that a package depends on, unless Cargo knows no such package or is too slow.
+fn crates(package: &str, edges: &str) -> Option<usize> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let mut command = Command::new(cargo);
+    command.args(["tree", "--locked", "--prefix", "none", "--edges", edges, "--package", package, "--manifest-path"]);
+    command.arg(manifest).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let mut output = child.stdout.take()?;
+    let child = Arc::new(Mutex::new(child));
+    let watchdog = Watchdog::start(&child, LIMIT);
+    let mut tree = String::new();
+    let read = output.read_to_string(&mut tree);
+    let was_killed = watchdog.stop();
+    crate::watchdog::kill(&child);
+    if was_killed || read.is_err() { None } else { distinct(&tree)?.checked_sub(1) }
+}
+
+/// Counts the crates in a tree without indentation; one that was shown before is marked as such.
+fn distinct(tree: &str) -> Option<usize> {
+    let crates: BTreeSet<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    (!crates.is_empty()).then_some(crates.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_counts_once() {
+        assert_eq!(distinct("a v1.0.0\nb v1.0.0\nc v1.0.0\nb v1.0.0 (*)\nb v2.0.0\n"), Some(4));
+        assert_eq!(distinct(""), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! Compares servers over standard streams: the time of a call, the start, what they bring along.
+
+mod answer;
+mod dialect;
+mod footprint;
+mod process;
+mod rounds;
+mod servers;
+mod table;
+mod usage;
+mod watchdog;
+
+use std::process::ExitCode;
+
+use peers::versions;
+
+use crate::dialect::Dialect;
+use crate::footprint::Footprint;
+use crate::process::Process;
+use crate::rounds::{DEPTH, ROUNDS, Tally, fastest, median};
+use crate::servers::{BASE, SERVERS, Server};
+use crate::table::{Table, known, micros};
+
+/// How often each server is started.
+const STARTS: usize = 51;
+
+#[expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the report is what this is for")]
+fn run() -> Result<(), String> {
+    println!("{}, {}; {ROUNDS} rounds each, in turns\n", versions::named("rmcp"), versions::named("serde_json"));
+    let (built, missing): (Vec<_>, Vec<_>) = SERVERS.iter().partition(|server| server.path().is_some());
+    for server in &built {
+        println!("{}: {}", server.name, server.about);
+    }
+    for server in missing {
+        println!("{}: not built, and left out", server.name);
+    }
+    println!();
+    let rows: Vec<Row> = [Dialect::Legacy, Dialect::Modern]
+        .into_iter()
+        .flat_map(|dialect| built.iter().map(move |server| Row { server, dialect }))
+        .filter(|row| row.server.dialects.contains(&row.dialect))
+        .collect();
+
+    let starts = start_ups(&rows)?;
+    let mut processes = rows.iter().map(Row::process).collect::<Result<Vec<_>, _>>()?;
+    println!("{}", ping_pong(&rows, &rounds::ping_pong(&mut processes)?));
+    println!("{}", pipelined(&rows, &rounds::pipelined(&mut processes)?));
+    let memory: Vec<Option<u64>> = processes.iter().map(|process| usage::peak_memory(process.id())).collect();
+    println!("{}", start_up(&rows, &starts, &memory));
+    println!("{}", footprints(&built));
+    for (row, process) in rows.iter().zip(processes) {
+        if process.unlike > 0 {
+            println!(
+                "{}: {} answers differ in more than the id; the driver read them in full",
+                row.name(),
+                process.unlike
+            );
+        }
+        process.stop()?;
+    }
+    Ok(())
+}
+
+/// A server, talked to in one way.
+struct Row {
+    server: &'static Server,
+    dialect: Dialect,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        format!("{} {}", self.dialect, self.server.name)
+    }
+
+    fn process(&self) -> Result<Process, String> {
+        let (mut process, _) = Process::start(self.server, self.dialect)?;
+        process.prepare()?;
+        Ok(process)
+    }
+}
+
+/// Puts a value of each row in relation to that of the base, of the same dialect.
+fn ratios(rows: &[Row], values: &[f64]) -> Vec<String> {
+    let base = |dialect| {
+        let index = rows.iter().position(|row| row.dialect == dialect && row.server.name == BASE)?;
+        values.get(index)
+    };
+    let ratio =
+        |(row, value): (&Row, &f64)| base(row.dialect).map(|base| value / base).filter(|ratio| ratio.is_finite());
+    rows.iter().zip(values).map(ratio).map(|ratio| known(ratio.map(|ratio| format!("{ratio:.2}")))).collect()
+}
+
+/// Starts all servers a number of times, in turns; returns the nanoseconds that each start took.
+fn start_ups(rows: &[Row]) -> Result<Vec<Vec<f64>>, String> {
+    let mut times = vec![Vec::with_capacity(STARTS); rows.len()];
+    for turn in 0..STARTS {
+        for offset in 0..rows.len() {
+            let index = (turn + offset) % rows.len();
+            let (mut process, elapsed) = Process::start(rows[index].server, rows[index].dialect)?;
+            times[index].push(elapsed.as_nanos() as f64);
+            // Some complain of a conversation that ends before it has really begun.
+            process.prepare()?;
+            process.stop()?;
+        }
+    }
+    Ok(times)
+}
+
+fn ping_pong(rows: &[Row], tallies: &[Tally]) -> Table {
+    let title = "One call of echo at a time: microseconds per call";
+    let mut table = Table::new(title, &["", "median", "/ raw", "fastest", "/ raw", "busy", "/ raw", "p50", "p99"]);
+    for ((row, tally), mut cells) in rows.iter().zip(tallies).zip(times(rows, tallies)) {
+        cells.insert(0, row.name());
+        cells.extend([50, 99].map(|percent| micros(tally.percentile(percent))));
+        table.add(cells);
+    }
+    table
+}
+
+fn pipelined(rows: &[Row], tallies: &[Tally]) -> Table {
+    let title = format!("{DEPTH} calls of echo under way: microseconds per call");
+    let mut table = Table::new(title, &["", "median", "/ raw", "fastest", "/ raw", "busy", "/ raw", "calls/s"]);
+    for ((row, tally), mut cells) in rows.iter().zip(tallies).zip(times(rows, tallies)) {
+        cells.insert(0, row.name());
+        cells.push(format!("{:.0}", 1e9 / tally.median()));
+        table.add(cells);
+    }
+    table
+}
+
+/// Returns, for each row, the three times that are told of any kind of rounds, each with its ratio.
+fn times(rows: &[Row], tallies: &[Tally]) -> Vec<Vec<String>> {
+    let mut cells = vec![Vec::new(); rows.len()];
+    for time in [Tally::median, Tally::fastest, Tally::busy] {
+        let values: Vec<f64> = tallies.iter().map(time).collect();
+        for ((cells, value), ratio) in cells.iter_mut().zip(&values).zip(ratios(rows, &values)) {
+            cells.extend([micros(*value), ratio]);
+        }
+    }
+    cells
+}
+
+fn start_up(rows: &[Row], starts: &[Vec<f64>], memory: &[Option<u64>]) -> Table {
+    let title =
+        format!("Start: milliseconds from nothing to the first answer, of {STARTS} starts; memory after all rounds");
+    let mut table = Table::new(title, &["", "median", "/ raw", "fastest", "/ raw", "peak memory, KiB"]);
+    let mut cells: Vec<Vec<String>> = rows.iter().map(|row| vec![row.name()]).collect();
+    for time in [median, fastest] {
+        let values: Vec<f64> = starts.iter().map(|starts| time(starts)).collect();
+        for ((cells, value), ratio) in cells.iter_mut().zip(&values).zip(ratios(rows, &values)) {
+            cells.extend([format!("{:.2}", value / 1e6), ratio]);
+        }
+    }
+    for (mut cells, memory) in cells.into_iter().zip(memory) {
+        cells.push(known(*memory));
+        table.add(cells);
+    }
+    table
+}
+
+fn footprints(servers: &[&Server]) -> Table {
+    let mut table = Table::new("What is built", &["", "executable, KiB", "crates", "crates linked"]);
+    for server in servers {
+        let footprint = Footprint::of(server);
+        let size = footprint.size.map(|size| size / 1024);
+        table.add(vec![server.name.to_owned(), known(size), known(footprint.crates), known(footprint.linked)]);
+    }
+    table
+}
