@@ -59,6 +59,12 @@ pub enum PeerMisbehaved {
     /// The text is not a message.
     #[error("{0}")]
     InvalidMessage(Box<InvalidMessage>),
+    /// A text that is longer than the driver reads.
+    #[error("a message must not have more than {limit} bytes")]
+    TooLong {
+        /// The limit that was hit.
+        limit: usize,
+    },
     /// A batch, which only revision 2025-03-26 has (B-8).
     #[error("a batch is not allowed here")]
     BatchNotAllowed,
@@ -133,7 +139,8 @@ impl PeerMisbehaved {
                 return Some(ErrorObject::missing_required_client_capability((**required).clone()));
             }
             Self::StrayNotification(_) | Self::StrayResponse(_) | Self::NotReading => return None,
-            Self::BatchNotAllowed
+            Self::TooLong { .. }
+            | Self::BatchNotAllowed
             | Self::DuplicateId(_)
             | Self::IdTooLong { .. }
             | Self::InitializedTwice

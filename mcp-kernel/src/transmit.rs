@@ -158,6 +158,10 @@ impl Outbox {
         Some(queued.transmit)
     }
 
+    pub(crate) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     fn release_held(&mut self, queued: &Queued) {
         if let Entry::Occupied(mut held) = self.held.entry(queued.transmit.route.stream()) {
             held.get_mut().remove(queued);

@@ -432,6 +432,18 @@ impl Connection {
         }
     }
 
+    /// Prepares for the end: subscriptions end with their result, and questions to the client are given up, since no
+    /// answer will be read. Requests that are open may still be answered.
+    pub fn drain(&mut self) {
+        for key in self.in_flight.keys() {
+            let _ = self.end_listening(key);
+        }
+        for call in self.calls.all() {
+            self.finish_call(call, Err(CallError::Disconnected));
+        }
+        self.has_back_channel = false;
+    }
+
     /// Ends the connection from this side: subscriptions end with their result, everything else is given up.
     pub fn close(&mut self) {
         if self.closed {

@@ -134,6 +134,18 @@ impl Connection {
         self.outbox.pop()
     }
 
+    /// Whether there is something to send.
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        self.outbox.has_open()
+    }
+
+    /// Whether the connection is over: nothing is taken in any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// The next thing for the application to know.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {

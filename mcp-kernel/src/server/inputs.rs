@@ -48,6 +48,20 @@ impl Connection {
         }
     }
 
+    /// Takes note of a text that was longer than the driver reads. It is refused like any other that is no message:
+    /// without an id, as nobody has read so far.
+    pub fn handle_oversized(&mut self, limit: usize) {
+        if self.may_feed() {
+            let key = self.in_flight.next_key();
+            let what = PeerMisbehaved::TooLong { limit };
+            let revision = self.revision_for_errors();
+            if let Some(error) = what.to_error_object() {
+                self.refuse(key, None, None, revision, &error);
+            }
+            self.misbehaved(what);
+        }
+    }
+
     /// Whether anything more is taken in. A driver that feeds on although nobody reads has to be stopped, or else what
     /// waits to be sent grows without end.
     fn may_feed(&mut self) -> bool {
