@@ -1,0 +1,49 @@
+// Drives a fixture server over stdio with the official TypeScript client, revision by revision.
+//
+//     node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]...
+
+import { parseArgs } from 'node:util';
+import * as legacy from './legacy.mjs';
+import * as modern from './modern.mjs';
+import { Report } from './report.mjs';
+import { killServers } from './wire.mjs';
+
+/** Milliseconds after which the whole run has failed. */
+const TOTAL = 120_000;
+
+const every = [...legacy.REVISIONS, modern.REVISION];
+const args = process.argv.slice(2);
+const split = args.indexOf('--');
+const command = split < 0 ? [] : args.slice(split + 1);
+const { values } = parseArgs({
+  args: args.slice(0, Math.max(split, 0)),
+  options: { revision: { type: 'string', multiple: true } },
+});
+const revisions = values.revision ?? every;
+const unknown = revisions.filter((revision) => !every.includes(revision));
+if (command.length === 0 || unknown.length > 0) {
+  console.error('usage: node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]...');
+  console.error(`revisions: ${every.join(' ')}`);
+  process.exit(2);
+}
+
+const report = new Report();
+
+function finish() {
+  killServers();
+  if (report.failed) console.log(`${report.failed} checks failed`);
+  console.log(`${report.passed} checks passed`);
+  process.exit(report.failed || !report.passed ? 1 : 0);
+}
+
+setTimeout(() => {
+  report.fail('total-time', `not done within ${TOTAL / 1000} s`);
+  finish();
+}, TOTAL);
+
+for (const revision of revisions) {
+  if (revision === modern.REVISION) await modern.drive(report, command);
+  else await legacy.drive(report, command, revision);
+}
+if (revisions.includes(legacy.REVISIONS.at(-1))) await legacy.checkCounterOffer(report, command);
+finish();
