@@ -1,0 +1,75 @@
+//! Why a server cannot be built.
+
+/// What is wrong with a server, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Something is there twice.
+    #[error("there is a {what} `{name}` already: give one of the two another name, or remove the old one first")]
+    Twice {
+        /// What.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A name that nobody could call.
+    #[error("`{}` cannot be the name of a {what}: it must not be empty or have control characters", name.escape_debug())]
+    InvalidName {
+        /// What has the name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A tool that cannot be offered.
+    #[error("the tool `{name}`: {why}")]
+    InvalidTool {
+        /// The tool.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A prompt that cannot be offered.
+    #[error("the prompt `{name}`: {why}")]
+    InvalidPrompt {
+        /// The prompt.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A resource without an absolute address.
+    #[error("`{uri}` is not the address of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`")]
+    InvalidUri {
+        /// The address.
+        uri: String,
+    },
+    /// A template that is none.
+    #[error("the template `{template}`: {why}")]
+    InvalidTemplate {
+        /// The template.
+        template: String,
+        /// Why not.
+        why: String,
+    },
+    /// A server without a name.
+    #[error("a server needs a name and a version")]
+    NoName,
+    /// A server that serves no revision.
+    #[error("a server must serve at least one revision: `revisions` must not be empty")]
+    NoRevision,
+    /// Something was added to a running server that told its clients that it has none of the kind.
+    #[error(
+        "clients were told that this server has no {what}, so none can be added now: call `{remedy}` when building it"
+    )]
+    NotDeclared {
+        /// What was added.
+        what: &'static str,
+        /// The builder's method that declares it.
+        remedy: &'static str,
+    },
+    /// A feature that needs a session on a server that keeps none (S0.28).
+    #[error("{feature} needs sessions, which a stateless server does not keep: remove it, or call `stateful()`")]
+    NeedsSession {
+        /// The feature.
+        feature: &'static str,
+    },
+}

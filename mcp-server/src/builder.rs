@@ -1,0 +1,316 @@
+//! How a server is described.
+
+use std::sync::{Arc, Mutex, RwLock};
+
+use mcp_kernel::Limits;
+use mcp_kernel::server::{Extension, ServerConfig};
+use mcp_types::gate::Revisions;
+use mcp_types::{
+    CacheScope, ErrorObject, Implementation, Method, PromptsCapability, RawObject, ResourcesCapability, Revision,
+    ServerCapabilities, ToolsCapability,
+};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::answer::Answer;
+use crate::build_error::BuildError;
+use crate::context::RequestContext;
+use crate::endpoint::{Endpoint, Request};
+use crate::extensions::Extensions;
+use crate::hub::Hub;
+use crate::method;
+use crate::notification::{Listener, Notification};
+use crate::prompt::Prompt;
+use crate::registry::Registry;
+use crate::resource::{Resource, Template};
+use crate::server::{Inner, Server};
+use crate::settings::{List, Mode, Settings};
+use crate::tool::{ArgumentErrors, Tool};
+
+/// Describes a server; [`build`](Self::build) checks the description.
+///
+/// Capabilities follow from what is registered: a server with a tool declares tools. All lists may change while the
+/// server runs, and clients are told (see [`Server::update`]).
+#[must_use = "a server is there once it is built"]
+pub struct ServerBuilder {
+    info: Implementation,
+    config: ServerConfig,
+    settings: Settings,
+    registry: Registry,
+    declared: Declared,
+    endpoint: Endpoint,
+    state: Extensions,
+    on_notification: Option<Listener>,
+    fault: Option<BuildError>,
+}
+
+/// What clients are told although nothing of the kind is registered.
+#[derive(Default)]
+struct Declared {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    subscriptions: bool,
+    no_logging: bool,
+}
+
+impl ServerBuilder {
+    pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        let info = Implementation::new(name, version);
+        Self {
+            config: ServerConfig::new(info.clone(), ServerCapabilities::default()),
+            info,
+            settings: Settings::default(),
+            registry: Registry::default(),
+            declared: Declared::default(),
+            endpoint: Endpoint::default(),
+            state: Extensions::new(),
+            on_notification: None,
+            fault: None,
+        }
+    }
+
+    /// Adds a tool.
+    pub fn tool(self, tool: Tool) -> Self {
+        self.register(|registry| registry.add_tool(tool))
+    }
+
+    /// Adds a prompt.
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.register(|registry| registry.add_prompt(prompt))
+    }
+
+    /// Adds a resource.
+    pub fn resource(self, resource: Resource) -> Self {
+        self.register(|registry| registry.add_resource(resource))
+    }
+
+    /// Adds resources with a template for their addresses.
+    pub fn template(self, template: Template) -> Self {
+        self.register(|registry| registry.add_template(template))
+    }
+
+    /// The first fault is the one that is told.
+    fn register(mut self, add: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Self {
+        if let Err(fault) = add(&mut self.registry) {
+            self.fault.get_or_insert(fault);
+        }
+        self
+    }
+
+    /// Declares tools although there is none yet: they come with [`Server::update`].
+    pub fn offers_tools(mut self) -> Self {
+        self.declared.tools = true;
+        self
+    }
+
+    /// Declares prompts although there is none yet: they come with [`Server::update`].
+    pub fn offers_prompts(mut self) -> Self {
+        self.declared.prompts = true;
+        self
+    }
+
+    /// Declares resources although there is none yet: they come with [`Server::update`].
+    pub fn offers_resources(mut self) -> Self {
+        self.declared.resources = true;
+        self
+    }
+
+    /// Lets clients subscribe to resources; tell of a change with [`Server::publish`].
+    pub fn resource_subscriptions(mut self) -> Self {
+        self.declared.resources = true;
+        self.declared.subscriptions = true;
+        self
+    }
+
+    /// Does not declare logging: what handlers log for clients is dropped.
+    pub fn without_logging(mut self) -> Self {
+        self.declared.no_logging = true;
+        self
+    }
+
+    /// How the server is best used, for the model to read.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.config.instructions = Some(text.into());
+        self
+    }
+
+    /// Says more about the server than its name and version: a title, icons, a web page.
+    pub fn info(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// The revisions that are served. Default: all.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.config.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// Serves legacy clients over HTTP without sessions. What needs a session is refused by [`build`](Self::build).
+    pub fn stateless(mut self) -> Self {
+        self.settings.mode = Mode::Stateless;
+        self
+    }
+
+    /// How many entries of a list travel at once. Default: 1,000; few clients ask for a second page.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.settings.page_size = entries.max(1);
+        self
+    }
+
+    /// How a client learns that the arguments of a tool are wrong. Default: as the result of the call.
+    pub fn argument_errors(mut self, errors: ArgumentErrors) -> Self {
+        self.settings.argument_errors = errors;
+        self
+    }
+
+    /// How long a list stays fresh, in milliseconds, and who may share it. Default: see [`cache`](Self::cache).
+    pub fn cache_list(mut self, list: List, ttl_ms: i64, scope: CacheScope) -> Self {
+        self.settings.caches.insert(list, (ttl_ms.max(0), scope));
+        self
+    }
+
+    /// How long anything stays fresh of which nothing else is said, and who may share it. Default: not at all, nobody.
+    pub fn cache(mut self, ttl_ms: i64, scope: CacheScope) -> Self {
+        (self.config.ttl_ms, self.config.cache_scope) = (ttl_ms.max(0), scope);
+        self
+    }
+
+    /// What clients may make the server keep, and how many requests of one client run at once.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.config.limits = limits;
+        self
+    }
+
+    /// Serves nothing but `ping` to a legacy client before it has sent `notifications/initialized` (S0.17).
+    pub fn require_initialized(mut self) -> Self {
+        self.config.require_initialized = true;
+        self
+    }
+
+    /// Does not put the server's name into every answer of the modern era.
+    pub fn without_server_info(mut self) -> Self {
+        self.config.send_server_info = false;
+        self
+    }
+
+    /// Serves an extension; [`method`](Self::method) adds what it can be asked for.
+    pub fn extension(mut self, id: impl Into<String>, extension: Extension) -> Self {
+        self.config.extensions.insert(id.into(), extension);
+        self
+    }
+
+    /// Answers a method that an extension adds, for clients that declared the extension.
+    pub fn method<F, Fut>(mut self, extension: impl Into<String>, name: impl Into<Method>, handler: F) -> Self
+    where
+        F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<RawObject, ErrorObject>> + Send + 'static,
+    {
+        let name = name.into();
+        let extension = self.config.extensions.entry(extension.into()).or_default();
+        extension.methods.entry(name.clone()).or_insert(Revisions::ALL);
+        self.registry.methods.insert(name, method::custom(handler));
+        self
+    }
+
+    /// Hears what clients tell without asking for anything. The function must not block.
+    pub fn on_notification(mut self, listener: impl Fn(Notification) + Send + Sync + 'static) -> Self {
+        self.on_notification = Some(Arc::new(listener));
+        self
+    }
+
+    /// Gives handlers a value of the application, by its type: [`RequestContext::state`].
+    pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
+        self.state.insert(value);
+        self
+    }
+
+    /// Puts a layer of [tower](https://docs.rs/tower) around every request that reaches a handler: to authorise, to
+    /// measure, to limit. The layer that is added last sees a request first.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Endpoint>,
+        L::Service: Service<Request, Response = Answer, Error = ErrorObject> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Future: Send + 'static,
+    {
+        self.endpoint = self.endpoint.wrap(&layer);
+        self
+    }
+
+    /// Checks the description and makes the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first thing that is wrong, and says what to do about it.
+    pub fn build(self) -> Result<Server, BuildError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        if self.info.name.is_empty() || self.info.version.is_empty() {
+            return Err(BuildError::NoName);
+        }
+        if self.config.revisions.is_empty() {
+            return Err(BuildError::NoRevision);
+        }
+        if self.settings.mode == Mode::Stateless && self.declared.subscriptions {
+            return Err(BuildError::NeedsSession { feature: "`resource_subscriptions`" });
+        }
+        let config = {
+            let mut config = ServerConfig::new(self.info, capabilities(&self.registry, &self.declared));
+            let given = self.config;
+            config.instructions = given.instructions;
+            config.revisions = given.revisions;
+            config.require_initialized = given.require_initialized;
+            config.send_server_info = given.send_server_info;
+            (config.ttl_ms, config.cache_scope) = (given.ttl_ms, given.cache_scope);
+            config.extensions = given.extensions;
+            config.limits = given.limits;
+            config
+        };
+        Ok(Server::new(Inner {
+            config: Arc::new(config),
+            settings: self.settings,
+            endpoint: self.endpoint,
+            state: self.state,
+            on_notification: self.on_notification,
+            registry: RwLock::new(Arc::new(self.registry)),
+            updating: Mutex::new(()),
+            hub: Hub::default(),
+        }))
+    }
+}
+
+/// What clients are told that the server has (TL-1, PR-1, RS-1, Q-1, Y-1).
+fn capabilities(registry: &Registry, declared: &Declared) -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::default();
+    if declared.tools || !registry.tools.items.is_empty() {
+        capabilities.tools = Some(ToolsCapability::default().list_changed(true));
+    }
+    if declared.prompts || !registry.prompts.items.is_empty() {
+        capabilities.prompts = Some(PromptsCapability::default().list_changed(true));
+    }
+    if declared.resources || !registry.resources.items.is_empty() || !registry.templates.items.is_empty() {
+        let mut resources = ResourcesCapability::default().list_changed(true);
+        resources.subscribe = declared.subscriptions.then_some(true);
+        capabilities.resources = Some(resources);
+    }
+    let completes = registry.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
+        || registry.templates.items.iter().any(|template| !template.completers.is_empty());
+    if completes {
+        capabilities.completions = Some(RawObject::empty());
+    }
+    if !declared.no_logging {
+        capabilities.logging = Some(RawObject::empty());
+    }
+    capabilities
+}
+
+impl std::fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("info", &self.info)
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}

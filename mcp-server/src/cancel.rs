@@ -1,0 +1,63 @@
+//! Whether somebody still waits for a request.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Set once, and then for good; free until somebody waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Cancel {
+    is_set: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Cancel {
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set(&self) {
+        self.is_set.store(true, Ordering::Release);
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) async fn wait(&self) {
+        poll_fn(|cx| {
+            if self.is_set() {
+                return Poll::Ready(());
+            }
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                waiting.push(cx.waker().clone());
+            }
+            drop(waiting);
+            // It may have been set before there was somebody to wake.
+            if self.is_set() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use futures_util::task::noop_waker_ref;
+
+    use super::*;
+
+    #[test]
+    fn whoever_waits_is_woken() {
+        let cancel = Arc::new(Cancel::default());
+        let mut cx = std::task::Context::from_waker(noop_waker_ref());
+        let waiting = Arc::clone(&cancel);
+        let mut waiting = Box::pin(async move { waiting.wait().await });
+        assert!(waiting.poll_unpin(&mut cx).is_pending());
+        cancel.set();
+        assert!(waiting.poll_unpin(&mut cx).is_ready());
+        assert!(cancel.is_set() && cancel.wait().now_or_never().is_some());
+    }
+}

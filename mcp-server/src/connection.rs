@@ -1,0 +1,391 @@
+//! One client of a server: the kernel's machine with the handlers that answer for it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use futures_util::future::{AbortHandle, Abortable, CatchUnwind, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
+use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
+use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::{ErrorObject, Revision};
+use tracing::instrument::Instrumented;
+use tracing::{Instrument, Span};
+
+use crate::answer::{self, Answer};
+use crate::ask::AskError;
+use crate::connection_handle::ConnectionHandle;
+use crate::context::RequestContext;
+use crate::endpoint::{AnswerFuture, Request, Served};
+use crate::extensions::Extensions;
+use crate::notification::Notification;
+use crate::server::Server;
+use crate::shared::{Ask, OpenAsk, Shared};
+use crate::telemetry;
+
+/// One client of a server, for a transport to drive.
+///
+/// It performs no I/O and reads no clock. A transport feeds it what comes ([`feed`](Self::feed)), polls it
+/// ([`poll`](Self::poll)), which runs the handlers, and sends what there is to send
+/// ([`poll_transmit`](Self::poll_transmit)):
+///
+/// 1. while [`wants_input`](Self::wants_input), feed what was read;
+/// 2. poll, whenever something was fed or the task was woken;
+/// 3. send all transmits;
+/// 4. call [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout).
+///
+/// Handlers run inside `poll`, in the task of the transport: a request that is answered without waiting costs no task,
+/// no channel and no second look. A handler that computes for long should do so on a thread of its own.
+pub struct Connection {
+    server: Server,
+    shared: Arc<Shared>,
+    /// Requests that no handler has seen yet.
+    fresh: VecDeque<Fresh>,
+    /// Handlers that wait for something.
+    running: FuturesUnordered<Running>,
+    /// How to end them, by request.
+    open: BTreeMap<RequestKey, (AbortHandle, RequestContext)>,
+    /// Events on their way from the kernel, kept for its room.
+    events: Vec<Event>,
+}
+
+struct Fresh {
+    ctx: RequestContext,
+    params: PayloadBuf,
+    responder: Responder,
+    span: Span,
+}
+
+/// A handler at work, with the right to answer for it.
+type Running = Pin<Box<dyn Future<Output = Option<(Responder, Result<Answer, ErrorObject>)>> + Send>>;
+
+type Guarded = CatchUnwind<AssertUnwindSafe<Instrumented<AnswerFuture>>>;
+
+/// Who sent something, as the transport knows.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Caller {
+    /// Who is behind it, if the transport made sure.
+    pub principal: Option<Principal>,
+    /// What else handlers may want to know.
+    pub extensions: Option<Arc<Extensions>>,
+}
+
+impl Connection {
+    /// A connection that lasts: a stdio process, a socket, or a session.
+    #[must_use]
+    pub fn for_loop(server: &Server) -> Self {
+        let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
+        server.hub().join(&connection.shared);
+        connection
+    }
+
+    /// A connection for one modern request.
+    #[must_use]
+    pub fn from_envelope(server: &Server) -> Self {
+        Self::new(server, Kernel::from_envelope(Arc::clone(server.config())))
+    }
+
+    /// A connection for one legacy request without a session, in a revision that the transport knows of.
+    #[must_use]
+    pub fn from_version(server: &Server, revision: Revision) -> Self {
+        Self::new(server, Kernel::from_version(Arc::clone(server.config()), revision))
+    }
+
+    fn new(server: &Server, kernel: Kernel) -> Self {
+        Self {
+            server: server.clone(),
+            shared: Arc::new(Shared::new(kernel)),
+            fresh: VecDeque::new(),
+            running: FuturesUnordered::new(),
+            open: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Takes what one line or one body holds; returns the handle under which it is answered, if it is.
+    pub fn feed(&mut self, now: Instant, bytes: &[u8], caller: &Caller) -> Option<RequestKey> {
+        let mut state = self.shared.lock();
+        let key = state.kernel.handle_bytes(now, bytes, caller.principal.as_ref());
+        self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
+        drop(state);
+        self.handle_events(caller);
+        key
+    }
+
+    /// Runs handlers; ready when there is something to send, or when the connection is over.
+    ///
+    /// The task is woken when a handler can go on, has something to say, or when something is published.
+    pub fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        self.shared.driver.register(cx.waker());
+        while let Some(fresh) = self.fresh.pop_front() {
+            self.start(fresh, cx);
+        }
+        while let Poll::Ready(Some(done)) = self.running.poll_next_unpin(cx) {
+            if let Some((responder, outcome)) = done {
+                self.respond(responder, outcome);
+            }
+            // Answering may have let a request in that waited.
+            while let Some(fresh) = self.fresh.pop_front() {
+                self.start(fresh, cx);
+            }
+        }
+        self.pass_on_asks(now);
+        let state = self.shared.lock();
+        if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.shared.lock().kernel.poll_transmit()
+    }
+
+    /// Appends what there is to send as lines, up to about `most` bytes; for transports with a single stream.
+    pub fn take_lines(&mut self, out: &mut Vec<u8>, most: usize) {
+        let mut state = self.shared.lock();
+        while out.len() < most
+            && let Some(transmit) = state.kernel.poll_transmit()
+        {
+            out.extend_from_slice(&transmit.message);
+            out.push(b'\n');
+        }
+    }
+
+    /// Whether more may be fed: not while too much waits to be sent.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        self.shared.lock().kernel.wants_input()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        self.shared.lock().kernel.poll_timeout()
+    }
+
+    /// Takes note of the time; early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.input(|kernel| kernel.handle_timeout(now));
+    }
+
+    /// Takes note of a text that was longer than the transport reads: it is refused.
+    pub fn handle_oversized(&mut self, limit: usize) {
+        self.input(|kernel| kernel.handle_oversized(limit));
+    }
+
+    /// Takes note that the stream of a request is gone: that cancels a modern one.
+    pub fn handle_stream_closed(&mut self, request: RequestKey) {
+        self.input(|kernel| kernel.handle_stream_closed(request));
+    }
+
+    /// Takes note that the client is gone: handlers are dropped, and nothing more is sent.
+    pub fn handle_disconnect(&mut self) {
+        self.input(Kernel::handle_disconnect);
+    }
+
+    /// Keeps messages of a route back, because its reader does not read.
+    pub fn block(&mut self, route: Route) {
+        self.input(|kernel| kernel.block(route));
+    }
+
+    /// Lets messages of a route go on.
+    pub fn unblock(&mut self, route: Route) {
+        self.input(|kernel| kernel.unblock(route));
+    }
+
+    /// Prepares for the end: nothing more will be read. Subscriptions end, questions to the client are given up, and
+    /// handlers may finish.
+    pub fn drain(&mut self) {
+        self.input(Kernel::drain);
+    }
+
+    /// Ends the connection from this side: subscriptions end with their result, everything else is given up.
+    pub fn close(&mut self) {
+        self.input(Kernel::close);
+    }
+
+    /// Whether handlers are at work, or have yet to begin.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        !self.fresh.is_empty() || !self.running.is_empty()
+    }
+
+    /// Whether nothing is open, queued or due.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.is_busy() && self.shared.lock().kernel.is_idle()
+    }
+
+    /// Whether the connection is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().kernel.is_closed()
+    }
+
+    /// The connection as handlers see it.
+    #[must_use]
+    pub fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle(Arc::clone(&self.shared))
+    }
+
+    /// Runs what handlers left to be done at the end: last in, first out, each within the time that `bound` gives it
+    /// (S1.16, S1.17). What panics or takes too long is given up, with a warning.
+    ///
+    /// `bound` makes a future that is ready when the time is over, which is the transport's to know.
+    pub async fn teardown<B: Future<Output = ()>>(&mut self, mut bound: impl FnMut() -> B) {
+        self.handle_disconnect();
+        while let Some(teardown) = self.pop_teardown() {
+            let teardown = AssertUnwindSafe(async move { teardown().await }).catch_unwind();
+            let bound = std::pin::pin!(bound());
+            match futures_util::future::select(std::pin::pin!(teardown), bound).await {
+                futures_util::future::Either::Left((Ok(()), _)) => {}
+                futures_util::future::Either::Left((Err(_), _)) => {
+                    tracing::warn!(target: "mcp", "a teardown callback panicked");
+                }
+                futures_util::future::Either::Right(_) => {
+                    tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
+                }
+            }
+        }
+    }
+
+    fn pop_teardown(&self) -> Option<crate::shared::Teardown> {
+        self.shared.teardown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop()
+    }
+
+    fn input<R>(&mut self, input: impl FnOnce(&mut Kernel) -> R) -> R {
+        let mut state = self.shared.lock();
+        let outcome = input(&mut state.kernel);
+        self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
+        drop(state);
+        self.handle_events(&Caller::default());
+        outcome
+    }
+
+    fn respond(&mut self, responder: Responder, outcome: Result<Answer, ErrorObject>) {
+        self.open.remove(&responder.key());
+        self.input(|kernel| answer::send(kernel, responder, outcome));
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most of what the kernel tells is for operators alone")]
+    fn handle_events(&mut self, caller: &Caller) {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            telemetry::note(&event);
+            match event {
+                Event::Request { scope, params, responder } => self.admit(scope, params, responder, caller),
+                Event::Cancelled { request, .. } => self.cancel(request),
+                Event::CallFinished { call, outcome } => {
+                    let mut state = self.shared.lock();
+                    let open = state.open.iter().position(|open| open.call == call);
+                    let open = open.map(|index| state.open.swap_remove(index));
+                    drop(state);
+                    if let Some(open) = open {
+                        let _ = open.reply.send(outcome.map_err(AskError::Unanswered));
+                    }
+                }
+                Event::Listening { .. } => self.server.hub().join(&self.shared),
+                Event::Notification { method, params } => {
+                    if let Some(listener) = self.server.on_notification() {
+                        listener(Notification { method, params, connection: self.handle() });
+                    }
+                }
+                Event::Closed => {
+                    self.fresh.clear();
+                    self.running.clear();
+                    for (_, (_, ctx)) in std::mem::take(&mut self.open) {
+                        ctx.cancel();
+                    }
+                    let mut state = self.shared.lock();
+                    state.asks.clear();
+                    state.open.clear();
+                }
+                _ => {}
+            }
+        }
+        self.events = events;
+    }
+
+    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, caller: &Caller) {
+        let span = telemetry::span(&scope, &params);
+        let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
+        let ctx = RequestContext::new(scope, shared, server, caller.extensions.clone());
+        self.fresh.push_back(Fresh { ctx, params, responder, span });
+    }
+
+    fn cancel(&mut self, request: RequestKey) {
+        if let Some((abort, ctx)) = self.open.remove(&request) {
+            ctx.cancel();
+            abort.abort();
+        } else {
+            self.fresh.retain(|fresh| fresh.responder.key() != request);
+        }
+    }
+
+    /// Has a handler begin; most are done at once.
+    fn start(&mut self, fresh: Fresh, cx: &mut Context<'_>) {
+        let Fresh { ctx, params, responder, span } = fresh;
+        let request = Request { ctx: ctx.clone(), params };
+        let served = {
+            let _entered = span.enter();
+            // A panic is the handler's own affair: everything else goes on.
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
+        };
+        let later = match served {
+            Ok(Served::Now(outcome)) => return self.respond(responder, outcome),
+            Ok(Served::Later(later)) => later,
+            Err(_) => return self.respond(responder, Err(panicked())),
+        };
+        let mut later: Guarded = AssertUnwindSafe(later.instrument(span)).catch_unwind();
+        if let Poll::Ready(outcome) = later.poll_unpin(cx) {
+            return self.respond(responder, outcome.unwrap_or_else(|_| Err(panicked())));
+        }
+        let (abort, registration) = AbortHandle::new_pair();
+        self.open.insert(responder.key(), (abort, ctx));
+        let later = Abortable::new(later, registration);
+        let running = async move {
+            let outcome = later.await.ok()?;
+            Some((responder, outcome.unwrap_or_else(|_| Err(panicked()))))
+        };
+        self.running.push(Box::pin(running));
+    }
+
+    /// Asks the client what handlers want to know.
+    fn pass_on_asks(&self, now: Instant) {
+        let mut state = self.shared.lock();
+        while let Some(ask) = state.asks.pop_front() {
+            let Ask { number, related, method, params, options, reply } = ask;
+            match state.kernel.call(now, related, method, &params, options) {
+                Ok(call) => state.open.push(OpenAsk { number, call, reply }),
+                Err(misuse) => drop(reply.send(Err(misuse.into()))),
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    /// What still runs elsewhere has to know that nobody waits for it.
+    fn drop(&mut self) {
+        for (_, ctx) in self.open.values() {
+            ctx.cancel();
+        }
+    }
+}
+
+fn panicked() -> ErrorObject {
+    tracing::error!(target: "mcp", "a handler panicked");
+    ErrorObject::internal_error("the handler failed")
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("kernel", &self.shared.lock().kernel)
+            .field("running", &self.running.len())
+            .finish_non_exhaustive()
+    }
+}

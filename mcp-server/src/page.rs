@@ -1,0 +1,71 @@
+//! Lists in pages.
+
+use mcp_types::{ErrorObject, base64};
+
+/// Cuts a page out of a list whose items have unique names, in the order of the list.
+///
+/// A cursor names the last item of the page before, so that it stays right while items come and go elsewhere (G-5).
+pub(crate) fn page<'a, T>(
+    items: &'a [T],
+    name: impl Fn(&T) -> &str,
+    size: usize,
+    cursor: Option<&str>,
+) -> Result<(&'a [T], Option<String>), ErrorObject> {
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => {
+            let after = decode(cursor).ok_or_else(invalid)?;
+            1 + items.iter().position(|item| name(item) == after).ok_or_else(invalid)?
+        }
+    };
+    let rest = items.get(start..).unwrap_or_default();
+    let page = rest.get(..size).unwrap_or(rest);
+    let next = page.last().filter(|_| page.len() < rest.len()).map(|last| encode(name(last)));
+    Ok((page, next))
+}
+
+fn encode(name: &str) -> String {
+    base64::encode(name.as_bytes())
+}
+
+fn decode(cursor: &str) -> Option<String> {
+    String::from_utf8(base64::decode(cursor).ok()?).ok()
+}
+
+fn invalid() -> ErrorObject {
+    ErrorObject::invalid_params("the cursor is not valid; start again without one")
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::ErrorCode;
+
+    use super::*;
+
+    fn take(items: &[&'static str], cursor: Option<&str>) -> (Vec<&'static str>, Option<String>) {
+        let (page, next) = page(items, |item| item, 2, cursor).unwrap();
+        (page.to_vec(), next)
+    }
+
+    /// G-5: all items once, in their order, also when others come and go between two pages.
+    #[test]
+    fn pages_follow_each_other() {
+        let (first, next) = take(&["a", "b", "c", "d", "e"], None);
+        assert_eq!(first, ["a", "b"]);
+        let (second, next) = take(&["x", "b", "c", "d", "e"], next.as_deref());
+        assert_eq!(second, ["c", "d"]);
+        let (third, next) = take(&["a", "b", "c", "d", "e"], next.as_deref());
+        assert_eq!((third, next), (vec!["e"], None));
+        assert_eq!(take(&["a", "b"], None), (vec!["a", "b"], None));
+        assert_eq!(take(&[], None), (vec![], None));
+    }
+
+    /// G-3, G-5: an empty cursor is a cursor, and not one of ours.
+    #[test]
+    fn foreign_cursors_are_refused() {
+        for cursor in ["", "1", "%%%", "eA=="] {
+            let refused = page(&["a"], |item| item, 2, Some(cursor)).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::INVALID_PARAMS);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a server is.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use mcp_kernel::Change;
+use mcp_kernel::server::ServerConfig;
+use mcp_types::Implementation;
+
+use crate::build_error::BuildError;
+use crate::builder::ServerBuilder;
+use crate::endpoint::Endpoint;
+use crate::extensions::Extensions;
+use crate::hub::Hub;
+use crate::registry::Registry;
+use crate::settings::{Mode, Settings};
+
+/// A server: what it is, what it offers, how it behaves. Nothing about any client (S0.3).
+///
+/// It is cheap to clone, and all clones are the same server. Transports make a
+/// [`Connection`](crate::Connection) of it for each client.
+///
+/// ```
+/// use mcp_server::{Server, tool};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Greet { name: String }
+///
+/// let greet = tool("greet", async |_ctx, args: Greet| format!("Hello, {}!", args.name));
+/// let server = Server::builder("greeter", "1.0").tool(greet.description("Greets somebody")).build()?;
+/// # Ok::<(), mcp_server::BuildError>(())
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) settings: Settings,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) state: Extensions,
+    pub(crate) on_notification: Option<crate::notification::Listener>,
+    pub(crate) registry: RwLock<Arc<Registry>>,
+    /// One change at a time, so that none is lost.
+    pub(crate) updating: Mutex<()>,
+    pub(crate) hub: Hub,
+}
+
+impl Server {
+    /// Starts to describe a server.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name, version)
+    }
+
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// Changes what the server offers, and tells clients whose lists changed by that.
+    ///
+    /// All changes take effect at once, for requests that come from then on. If the closure fails, nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the closure does, or if something was added of a kind that clients were told the server does not have.
+    pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
+        let _alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = Registry::clone(&self.registry());
+        for changed in registry.changes() {
+            *changed = false;
+        }
+        change(&mut registry)?;
+        self.check_declared(&registry)?;
+        let [tools, prompts, resources, templates] = registry.changes().map(|changed| *changed);
+        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
+        for (changed, what) in
+            [(tools, Change::Tools), (prompts, Change::Prompts), (resources || templates, Change::Resources)]
+        {
+            if changed {
+                self.publish(&what);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_declared(&self, registry: &Registry) -> Result<(), BuildError> {
+        let has = &self.0.config.capabilities;
+        let missing = |what, remedy| Err(BuildError::NotDeclared { what, remedy });
+        if has.tools.is_none() && !registry.tools.items.is_empty() {
+            return missing("tools", "offers_tools");
+        }
+        if has.prompts.is_none() && !registry.prompts.items.is_empty() {
+            return missing("prompts", "offers_prompts");
+        }
+        if has.resources.is_none() && !(registry.resources.items.is_empty() && registry.templates.items.is_empty()) {
+            return missing("resources", "offers_resources");
+        }
+        Ok(())
+    }
+
+    /// Tells all clients that want to hear of it that something changed.
+    ///
+    /// [`update`](Self::update) does this by itself for lists; this is for the contents of resources, and for lists
+    /// that depend on something else.
+    pub fn publish(&self, change: &Change) {
+        self.0.hub.publish(change);
+    }
+
+    /// Who the server is.
+    #[must_use]
+    pub fn info(&self) -> &Implementation {
+        self.0.config.info()
+    }
+
+    /// Whether the server keeps sessions.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.0.settings.mode
+    }
+
+    /// What the application put into the server, by its type.
+    #[must_use]
+    pub fn state<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
+        self.0.state.get()
+    }
+
+    /// What connections need to know.
+    #[must_use]
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        &self.0.config
+    }
+
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.0.registry.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    pub(crate) fn on_notification(&self) -> Option<&crate::notification::Listener> {
+        self.0.on_notification.as_ref()
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("info", self.info()).field("registry", &self.registry()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! What an operator sees, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
+
+use mcp_kernel::server::{Event, RequestScope};
+use mcp_types::jsonrpc::PayloadBuf;
+use tracing::{Span, field};
+
+/// The target of all spans and events here.
+const TARGET: &str = "mcp";
+
+/// The span of a request; free where nobody looks.
+pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf) -> Span {
+    let method = scope.method().as_str();
+    let span = tracing::info_span!(
+        target: TARGET,
+        "mcp.request",
+        otel.name = method,
+        otel.kind = "server",
+        mcp.method.name = method,
+        mcp.protocol.version = scope.revision().as_str(),
+        jsonrpc.request.id = %scope.id(),
+        gen_ai.tool.name = field::Empty,
+        gen_ai.prompt.name = field::Empty,
+        mcp.resource.uri = field::Empty,
+        traceparent = scope.trace_context().traceparent(),
+        rpc.response.status_code = field::Empty,
+        error.r#type = field::Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    let (member, name) = match method {
+        "tools/call" => ("name", "gen_ai.tool.name"),
+        "prompts/get" => ("name", "gen_ai.prompt.name"),
+        "resources/read" => ("uri", "mcp.resource.uri"),
+        _ => return span,
+    };
+    let target = params.get(member).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    if let Some(target) = target {
+        span.record(name, target.as_str());
+        span.record("otel.name", format!("{method} {target}").as_str());
+    }
+    span
+}
+
+/// Tells of what the kernel noticed and the application does not need to know.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest is for the connection to act on")]
+pub(crate) fn note(event: &Event) {
+    match event {
+        Event::PeerMisbehaved(what) => tracing::debug!(target: TARGET, %what, "the client broke a rule"),
+        Event::Stripped { revision, members } => {
+            tracing::trace!(target: TARGET, revision = revision.as_str(), ?members, "left out of an answer");
+        }
+        Event::NotExpressible { what, .. } => {
+            tracing::warn!(target: TARGET, ?what, "an answer cannot be expressed in the client's revision");
+        }
+        Event::Dropped { count, .. } => tracing::debug!(target: TARGET, count, "dropped for a slow reader"),
+        Event::Cancelled { reason, .. } => tracing::debug!(target: TARGET, reason, "cancelled by the client"),
+        _ => {}
+    }
+}

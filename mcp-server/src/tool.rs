@@ -1,0 +1,170 @@
+//! One tool: what clients see of it, and what it does.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use mcp_types::jsonrpc::{Limits, PayloadBuf};
+use mcp_types::{CallToolResult, ErrorObject, Icon, Meta, RawObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::context::RequestContext;
+use crate::schema;
+use crate::tool_result::{IntoToolResult, Outcome};
+
+/// A tool that a server offers: made by [`tool`] or [`raw_tool`].
+#[derive(Clone)]
+#[must_use = "a tool that is not added to a server does nothing"]
+pub struct Tool {
+    pub(crate) definition: mcp_types::Tool,
+    pub(crate) handler: Handler,
+    /// Why the tool cannot be offered, for the builder to say.
+    pub(crate) fault: Option<String>,
+    /// Whether arguments and results are still to be checked against their schemas.
+    pub(crate) is_raw: bool,
+}
+
+pub(crate) type ToolFuture = BoxFuture<'static, Result<Outcome<CallToolResult>, ErrorObject>>;
+
+/// Takes the arguments as text, so that they are read once, into the type that the tool wants.
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> ToolFuture + Send + Sync>;
+
+/// How a client learns that the arguments of a tool are wrong (AMB-2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArgumentErrors {
+    /// As the result of the call, with `isError`: the model reads it and can do better (TL-16).
+    #[default]
+    AsResult,
+    /// As a protocol error, -32602.
+    AsError,
+}
+
+impl ArgumentErrors {
+    pub(crate) fn answer(self, fault: String) -> Result<Outcome<CallToolResult>, ErrorObject> {
+        let text = format!("invalid arguments: {fault}");
+        match self {
+            Self::AsResult => Ok(Outcome::Complete(CallToolResult::error(text))),
+            Self::AsError => Err(ErrorObject::invalid_params(text)),
+        }
+    }
+}
+
+/// Makes a tool of an async function. Its arguments are any type with a schema, its result anything that
+/// [`IntoToolResult`] says.
+///
+/// ```
+/// use mcp_server::{Json, tool};
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add { a: f64, b: f64 }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Sum { sum: f64 }
+///
+/// let add = tool("add", async |_ctx, Add { a, b }: Add| Json(Sum { sum: a + b })).description("Adds two numbers");
+/// ```
+pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + 'static,
+    F: Fn(RequestContext, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoToolResult + 'static,
+{
+    let input = schema::of::<A>();
+    let fault = input.as_ref().err().map(ToString::to_string);
+    let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
+    definition.output_schema = R::output_schema();
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ToolFuture {
+        match serde_json::from_str(arguments) {
+            Ok(arguments) => handler(ctx, arguments).map(IntoToolResult::into_tool_result).boxed(),
+            Err(fault) => ready(errors.answer(name_member::<A>(arguments, &fault))).boxed(),
+        }
+    });
+    Tool { definition, handler, fault, is_raw: false }
+}
+
+/// Makes a tool with a schema of its own, whose function gets the arguments as they are.
+///
+/// With the feature `validate` they were checked against the schema before.
+pub fn raw_tool<F, Fut, R>(name: impl Into<String>, input_schema: impl Into<RawObject>, handler: F) -> Tool
+where
+    F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoToolResult + 'static,
+{
+    let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
+    definition.output_schema = R::output_schema();
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ToolFuture {
+        match RawObject::parse(arguments) {
+            Ok(arguments) => handler(ctx, arguments).map(IntoToolResult::into_tool_result).boxed(),
+            Err(fault) => ready(errors.answer(fault.to_string())).boxed(),
+        }
+    });
+    Tool { definition, handler, fault: None, is_raw: true }
+}
+
+/// Says which member is to blame; this costs a second look, which only wrong arguments get.
+fn name_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
+    let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
+    named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
+}
+
+impl Tool {
+    /// What the tool does and when to use it, written for the model.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.definition.description = Some(text.into());
+        self
+    }
+
+    /// The name to show to people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Hints about the tool's behaviour.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Icons that a user interface may show.
+    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
+        self.definition.icons = Some(icons);
+        self
+    }
+
+    /// Metadata of the tool.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// The schema of the structured content, where the type of the result does not tell it.
+    pub fn output_schema(mut self, schema: impl Into<RawObject>) -> Self {
+        self.definition.output_schema = Some(schema.into());
+        self.is_raw = true;
+        self
+    }
+
+    /// The name by which the tool is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// What clients see in the list of tools.
+    #[must_use]
+    pub fn definition(&self) -> &mcp_types::Tool {
+        &self.definition
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}

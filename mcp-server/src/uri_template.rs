@@ -1,0 +1,236 @@
+//! URI templates (RFC 6570): parsed once, then matched against addresses or expanded to them (RS-9).
+
+mod expand;
+mod matching;
+mod operator;
+mod parse;
+mod token;
+mod variables;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use expand::UriValue;
+use matching::Pattern;
+use operator::Operator;
+pub use parse::InvalidTemplate;
+pub use variables::UriVariables;
+
+/// A URI template with everything that RFC 6570 has: all operators, prefixes (`{name:3}`) and lists (`{name*}`).
+///
+/// ```
+/// use mcp_server::UriTemplate;
+///
+/// let template: UriTemplate = "notes://{owner}{/path*}{?page,size}".parse()?;
+/// let found = template.matches("notes://ann/2025/may%20day?size=10").expect("a match");
+/// assert_eq!(found.get("owner"), Some("ann"));
+/// assert_eq!(found.get("path"), Some("2025/may day"));
+/// assert_eq!(found.get("size"), Some("10"));
+/// assert_eq!(found.get("page"), None);
+///
+/// let uri = template.expand(|name| (name == "owner").then(|| "ann@work".into()));
+/// assert_eq!(uri, "notes://ann%40work");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What matches
+///
+/// Matching turns expansion around, for the addresses that identify something:
+///
+/// | expression | takes |
+/// |---|---|
+/// | `{a}` `{.a}` `{/a}` | one or more letters, digits, `-._~` and percent-encoded characters |
+/// | `{+a}` `{#a}` | the same and reserved characters: ``:/?#[]@!$&'()*+,;=`` |
+/// | `{a,b}` and so on | each of them, with the separator of the operator between |
+/// | `{;a,b}` | parameters by name, in any order; each may be absent or empty |
+/// | `{?a,b}` `{&a,b}` | the same; values may have reserved characters other than `&` and `#` |
+/// | `{a:3}` | no more than 3 characters |
+/// | `{a*}` `{/a*}` | a list: separators as well, and they are part of the value |
+/// | `{;a*}` `{?a*}` `{&a*}` | a list: the name may come repeatedly; the values are joined by commas |
+///
+/// Only what `;`, `?` and `&` add may be absent. Parameters that the template does not name do not match. Where
+/// several splits are possible, the variable further left takes as much as it can, a parameter takes its whole value.
+/// A variable that occurs twice must have the same value in both places.
+///
+/// Values are percent-decoded once; what is not UTF-8 then does not match. Values may therefore have any character,
+/// `/` and `..` included: check them before they become a path.
+///
+/// The time is proportional to the length of the address times the length of the template, whatever they are.
+#[derive(Clone)]
+pub struct UriTemplate {
+    text: String,
+    parts: Vec<Part>,
+    names: Vec<String>,
+    pattern: Pattern,
+}
+
+impl UriTemplate {
+    /// Reads a template.
+    ///
+    /// # Errors
+    ///
+    /// If the text breaks the grammar of RFC 6570; the error says where.
+    pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
+        let parts = parse::parts(text)?;
+        let mut names: Vec<String> = Vec::new();
+        for part in &parts {
+            let Part::Expression(expression) = part else { continue };
+            for variable in &expression.variables {
+                if !names.contains(&variable.name) {
+                    names.push(variable.name.clone());
+                }
+            }
+        }
+        let pattern = Pattern::new(&parts, &names);
+        Ok(Self { text: text.to_owned(), parts, names, pattern })
+    }
+
+    /// The template as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The names of the variables in order, each once.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The values with which the template becomes `uri`, if there are any.
+    #[must_use]
+    pub fn matches(&self, uri: &str) -> Option<UriVariables> {
+        let values = self.pattern.matches(uri)?;
+        let pairs = self.names.iter().zip(values).filter_map(|(name, value)| Some((name.clone(), value?)));
+        Some(UriVariables::new(pairs.collect()))
+    }
+
+    /// Fills the template in; a variable without a value is left out.
+    #[must_use]
+    pub fn expand(&self, mut lookup: impl FnMut(&str) -> Option<UriValue>) -> String {
+        expand::expand(&self.parts, &mut lookup)
+    }
+}
+
+impl FromStr for UriTemplate {
+    type Err = InvalidTemplate;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTemplate> {
+        Self::parse(text)
+    }
+}
+
+impl PartialEq for UriTemplate {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for UriTemplate {}
+
+impl fmt::Display for UriTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for UriTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UriTemplate").field(&self.text).finish()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Literal(String),
+    Expression(Expression),
+}
+
+/// What stands between braces.
+#[derive(Clone, Debug, PartialEq)]
+struct Expression {
+    operator: Operator,
+    variables: Vec<Variable>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Variable {
+    name: String,
+    modifier: Modifier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Modifier {
+    Whole,
+    /// At most so many characters.
+    Prefix(usize),
+    /// Each item of a list by itself.
+    Explode,
+}
+
+impl Modifier {
+    fn longest(self) -> usize {
+        match self {
+            Self::Prefix(length) => length,
+            Self::Whole | Self::Explode => usize::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_once_and_in_order() {
+        let template = UriTemplate::parse("/{b}{/a:1,a}{?c*,b}").unwrap();
+        assert_eq!(template.variables().collect::<Vec<_>>(), ["b", "a", "c"]);
+        assert_eq!(template.as_str(), "/{b}{/a:1,a}{?c*,b}");
+        assert_eq!(template.to_string(), template.as_str());
+        assert_eq!(format!("{template:?}"), r#"UriTemplate("/{b}{/a:1,a}{?c*,b}")"#);
+    }
+
+    /// What was expanded is found again, whatever characters the values have.
+    #[test]
+    fn expansion_and_matching_are_inverse() {
+        let values = ["a", "a b", "50%", "ä/ö?ü#", "..", "日本", "a,b", "%41", "🦀;x=1&y", "~", "\0"];
+        let templates = [
+            "x://{a}",
+            "x://{a}/{b}",
+            "x://{a,b}/end",
+            "x:{/a,b}",
+            "x:{;a,b}",
+            "x:{?a,b}",
+            "x:?fixed=1{&a,b}",
+            "x:/{a}{?b}",
+            "x:{/a}{#b}",
+            "x:{/a*}",
+        ];
+        for text in templates {
+            let template = UriTemplate::parse(text).unwrap();
+            for first in values {
+                for second in values {
+                    // With reserved expansion, reserved and encoded characters stay as they are.
+                    if text.contains('#') && second.contains('%') {
+                        continue;
+                    }
+                    let uri = template.expand(|name| Some(if name == "a" { first } else { second }.into()));
+                    let found = template.matches(&uri).unwrap_or_else(|| panic!("{text} does not match {uri}"));
+                    assert_eq!(found.get("a"), Some(first), "{text}: {uri}");
+                    if text.contains('b') {
+                        assert_eq!(found.get("b"), Some(second), "{text}: {uri}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_absent_in_a_query_stays_absent() {
+        let template = UriTemplate::parse("x:/y{;d}{?a,b}{&c}").unwrap();
+        for present in [&[][..], &["a"], &["b"], &["c"], &["d"], &["a", "b"], &["d", "a", "c"], &["d", "b"]] {
+            let uri = template.expand(|name| present.contains(&name).then(|| "1".into()));
+            let found = template.matches(&uri).unwrap_or_else(|| panic!("{uri}"));
+            assert_eq!(found.iter().map(|(name, _)| name).collect::<Vec<_>>(), present, "{uri}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! JSON Schemas as checks: of arguments that no type describes, and of structured results (TL-6, J-1..J-10).
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use jsonschema::{Draft, Validator};
+use mcp_types::{CallToolResult, ErrorObject, RawObject};
+use serde_json::Value;
+
+use crate::tool::{Tool, ToolFuture};
+use crate::tool_result::Outcome;
+
+/// What a schema may cost to check by (J-10).
+const MOST_BYTES: usize = 256 * 1024;
+const MOST_DEPTH: usize = 64;
+
+/// The schemas of a tool, made ready once.
+#[derive(Default)]
+pub(crate) struct Validators {
+    input: Option<Validator>,
+    output: Option<Validator>,
+}
+
+impl Validators {
+    /// Typed arguments were checked by their type already, and typed results are what they are.
+    pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
+        if !tool.is_raw {
+            return Ok(Self::default());
+        }
+        let input = compile("input", &tool.definition.input_schema)?;
+        let output = tool.definition.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
+        Ok(Self { input: Some(input), output })
+    }
+
+    /// Finds what is wrong with arguments.
+    pub(crate) fn check_arguments(&self, arguments: &str) -> Option<String> {
+        let validator = self.input.as_ref()?;
+        match serde_json::from_str(arguments) {
+            Ok(arguments) => fault(validator, &arguments),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Finds what is wrong with a result: a tool with a schema for its results has to keep to it, unless it failed.
+    fn check_result(&self, result: &CallToolResult) -> Option<String> {
+        let validator = self.output.as_ref()?;
+        if result.is_error == Some(true) {
+            return None;
+        }
+        let Some(content) = &result.structured_content else {
+            return Some("the tool has an output schema and must give structured content".to_owned());
+        };
+        match content.to_value() {
+            Ok(content) => fault(validator, &content),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+/// Checks what a tool returns. A client must not be told something that the schema rules out.
+pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ToolFuture) -> ToolFuture {
+    let Some(validators) = validators.filter(|validators| validators.output.is_some()) else { return call };
+    let checked = call.map(move |outcome| {
+        if let Ok(Outcome::Complete(result)) = &outcome
+            && let Some(fault) = validators.check_result(result)
+        {
+            tracing::error!(target: "mcp", fault, "a tool broke its output schema");
+            return Err(ErrorObject::internal_error("the result of the tool does not fit its output schema"));
+        }
+        outcome
+    });
+    checked.boxed()
+}
+
+/// Makes a schema ready. What it refers to must be inside it: nothing is ever fetched (J-6, J-9).
+fn compile(which: &str, schema: &RawObject) -> Result<Validator, String> {
+    if schema.as_str().len() > MOST_BYTES {
+        return Err(format!("the {which} schema has more than {MOST_BYTES} bytes"));
+    }
+    let schema: Value = schema.decode().map_err(|error| format!("the {which} schema: {error}"))?;
+    if depth(&schema) > MOST_DEPTH {
+        return Err(format!("the {which} schema is deeper than {MOST_DEPTH} levels"));
+    }
+    let options = jsonschema::options();
+    // J-1: no `$schema` means 2020-12.
+    let options = if schema.get("$schema").is_none() { options.with_draft(Draft::Draft202012) } else { options };
+    options.build(&schema).map_err(|error| format!("the {which} schema is not valid: {error}"))
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.iter().map(|(_, value)| depth(value)).max().unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn fault(validator: &Validator, value: &Value) -> Option<String> {
+    let error = validator.validate(value).err()?;
+    let path = error.instance_path().to_string();
+    Some(if path.is_empty() { error.to_string() } else { format!("`{}`: {error}", path.trim_start_matches('/')) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::raw_tool;
+
+    fn validators(input: Value) -> Result<Validators, String> {
+        let schema = RawObject::new(&input).unwrap();
+        Validators::of(&raw_tool("a", schema, async |_, _| "done"))
+    }
+
+    #[test]
+    fn arguments_are_checked_by_their_schema() {
+        let validators = validators(json!({
+            "type": "object",
+            "properties": { "count": { "type": "integer", "minimum": 1 } },
+            "required": ["count"],
+        }))
+        .unwrap();
+        assert_eq!(validators.check_arguments(r#"{"count":1}"#), None);
+        assert!(validators.check_arguments(r#"{"count":0}"#).unwrap().starts_with("`count`: "));
+        assert!(validators.check_arguments("{}").unwrap().contains("count"));
+    }
+
+    /// J-6, J-9: what lies outside is neither fetched nor taken for granted.
+    #[test]
+    fn foreign_references_are_refused() {
+        for reference in ["https://example.com/schema.json", "file:///etc/passwd", "other.json"] {
+            let schema = json!({ "type": "object", "properties": { "a": { "$ref": reference } } });
+            assert!(validators(schema).is_err(), "{reference}");
+        }
+        assert!(validators(json!({ "type": "object", "$ref": "#/$defs/a", "$defs": { "a": {} } })).is_ok());
+    }
+
+    /// J-10: a schema that costs too much is refused when it is registered.
+    #[test]
+    fn costly_schemas_are_refused() {
+        let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
+        assert!(validators(json!({ "type": "object", "properties": { "a": deep } })).is_err());
+    }
+
+    /// TL-6: what a tool promises about its results holds.
+    #[test]
+    fn results_keep_their_schema() {
+        let output = RawObject::new(&json!({ "type": "object", "required": ["sum"] })).unwrap();
+        let input = RawObject::new(&json!({ "type": "object" })).unwrap();
+        let tool = raw_tool("a", input, async |_, _| "done").output_schema(output);
+        let validators = Validators::of(&tool).unwrap();
+        let result = |value: Value| CallToolResult::structured(&value).unwrap();
+        assert_eq!(validators.check_result(&result(json!({ "sum": 1 }))), None);
+        assert!(validators.check_result(&result(json!({}))).is_some());
+        assert!(validators.check_result(&CallToolResult::text("no structure")).is_some());
+        assert_eq!(validators.check_result(&CallToolResult::error("failed")), None);
+    }
+}

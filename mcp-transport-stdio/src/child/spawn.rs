@@ -1,0 +1,130 @@
+//! How a server is started.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::group::Group;
+use super::process::ChildProcess;
+use super::stderr::Stderr;
+
+/// Describes a server to be started as a child process.
+///
+/// ```no_run
+/// # async fn start() -> std::io::Result<()> {
+/// use mcp_transport_stdio::{Ladder, Spawn, Stderr};
+///
+/// let mut server = Spawn::new("my-server").arg("--stdio").stderr(Stderr::Discard).start()?;
+/// let (stdin, stdout) = (server.take_stdin(), server.take_stdout());
+/// // Talk, and then let go of its standard input, because that is how it learns that it is over.
+/// drop(stdin);
+/// let status = server.shutdown(Ladder::default()).await?;
+/// # drop((stdout, status));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What is not offered here can be set on a [`Command`] and converted. Its standard streams, its process group and
+/// `kill_on_drop` are replaced.
+#[derive(Debug)]
+pub struct Spawn {
+    command: Command,
+    stderr: Stderr,
+}
+
+impl Spawn {
+    /// Starts `program`, which is looked for in `PATH` unless it has a slash.
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Command::new(program).into()
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Sets a variable of the environment, which otherwise is ours.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Takes away the whole environment, so that none of our own secrets reach the server.
+    #[must_use]
+    pub fn env_clear(mut self) -> Self {
+        self.command.env_clear();
+        self
+    }
+
+    /// Sets the working directory, which otherwise is ours.
+    #[must_use]
+    pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Says what becomes of its standard error. Default: [`Stderr::Inherit`].
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// Starts the server.
+    ///
+    /// On Unix it leads a process group of its own. Hence Ctrl-C in a terminal does not reach it: to end it is up to
+    /// whoever started it.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started; the error names it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with I/O and time enabled.
+    pub fn start(mut self) -> Result<ChildProcess, SpawnError> {
+        let program = self.command.as_std().get_program().to_string_lossy().into_owned();
+        Group::prepare(&mut self.command);
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(self.stderr.stdio()).kill_on_drop(true);
+        match self.command.spawn() {
+            Ok(child) => Ok(ChildProcess::new(program, child, self.stderr)),
+            Err(source) => Err(SpawnError { program, source }),
+        }
+    }
+}
+
+impl From<Command> for Spawn {
+    fn from(command: Command) -> Self {
+        Self { command, stderr: Stderr::default() }
+    }
+}
+
+/// A server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("`{program}` could not be started")]
+#[non_exhaustive]
+pub struct SpawnError {
+    /// What was to be started.
+    pub program: String,
+    /// Why it was not.
+    pub source: io::Error,
+}
+
+impl From<SpawnError> for io::Error {
+    fn from(error: SpawnError) -> Self {
+        Self::new(error.source.kind(), error)
+    }
+}

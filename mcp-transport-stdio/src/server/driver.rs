@@ -1,0 +1,240 @@
+//! One client: lines in, lines out.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use mcp_server::{Caller, Connection, Server};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Sleep, sleep, sleep_until};
+
+use super::options::ServeOptions;
+use crate::{Line, LineReader};
+
+/// Why a server stopped; none of these is a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The client closed its side: there is nothing more to read.
+    InputClosed,
+    /// The client does not read any more.
+    OutputClosed,
+    /// The server was told to stop.
+    Stopped,
+    /// The client asked without reading the answers, and was cut off.
+    NotReading,
+}
+
+/// Serves one client on a pair of byte streams, until its input ends or `stop` is ready.
+///
+/// Then handlers that are at work may finish, within [`ServeOptions::drain`]; what they answer is still sent. A writer
+/// that blocks holds up reading: what waits to be sent is bounded, and so is the memory of the connection.
+///
+/// # Errors
+///
+/// Fails if reading or writing does, other than by the end of the stream.
+pub async fn serve_io<R, W>(
+    server: &Server,
+    reader: R,
+    writer: W,
+    options: &ServeOptions,
+    stop: impl Future<Output = ()>,
+) -> io::Result<Ended>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut driver = Driver {
+        connection: Connection::for_loop(server),
+        reader: LineReader::new(reader, options.line_limit),
+        writer,
+        out: Vec::new(),
+        sent: 0,
+        is_flushed: true,
+        timer: None,
+        stage: Stage::Serving,
+        line_limit: options.line_limit,
+    };
+    let mut stop = pin!(stop);
+    let mut drain: Option<Pin<Box<Sleep>>> = None;
+    let ended = poll_fn(|cx| {
+        if let Stage::Serving = driver.stage
+            && stop.as_mut().poll(cx).is_ready()
+        {
+            driver.drain(Ended::Stopped);
+        }
+        loop {
+            if let Poll::Ready(ended) = driver.poll(cx) {
+                return Poll::Ready(ended);
+            }
+            let Stage::Draining(ended) = driver.stage else { return Poll::Pending };
+            let bound = drain.get_or_insert_with(|| Box::pin(sleep(options.drain)));
+            ready!(bound.as_mut().poll(cx));
+            // What is still at work has had its time.
+            driver.finish(ended);
+            drain = Some(Box::pin(sleep(options.drain)));
+        }
+    })
+    .await;
+    let teardown = options.teardown;
+    driver.connection.teardown(|| sleep(teardown)).await;
+    ended
+}
+
+struct Driver<R, W> {
+    connection: Connection,
+    reader: LineReader<R>,
+    writer: W,
+    /// What is on its way out, and how much of it is gone.
+    out: Vec<u8>,
+    sent: usize,
+    is_flushed: bool,
+    timer: Option<(Instant, Pin<Box<Sleep>>)>,
+    stage: Stage,
+    line_limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Serving,
+    /// Nothing more is read; what is at work may finish.
+    Draining(Ended),
+    /// Nothing is at work any more; what is there may be sent.
+    Closing(Ended),
+}
+
+/// How much may be on its way out before reading and answering have to wait.
+const OUT_LIMIT: usize = 256 * 1024;
+
+/// An empty buffer that is larger than this is given back.
+const OUT_KEPT: usize = 64 * 1024;
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
+    /// Goes on as far as it can without waiting; ready when it is all over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ended>> {
+        loop {
+            #[expect(clippy::disallowed_methods, reason = "a driver is where the time comes from")]
+            let now = Instant::now();
+            self.poll_timer(cx, now);
+            let has_read = self.poll_read(cx, now)?;
+            // Whether there is something to send shows when it is taken.
+            let _ = self.connection.poll(cx, now);
+            let has_written = match self.poll_write(cx) {
+                Poll::Ready(Ok(has_written)) => has_written,
+                Poll::Ready(Err(error)) if is_closed(&error) => return Poll::Ready(Ok(Ended::OutputClosed)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => false,
+            };
+            self.advance();
+            let is_sent = self.out.is_empty() && self.is_flushed;
+            match self.stage {
+                Stage::Closing(ended) if is_sent => return Poll::Ready(Ok(ended)),
+                Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
+            }
+            if !has_read && !has_written {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Feeds what there is to read; returns whether there was anything.
+    fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<bool> {
+        let caller = Caller::default();
+        let mut has_read = false;
+        while self.stage == Stage::Serving && self.out.len() < OUT_LIMIT && self.connection.wants_input() {
+            let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else { break };
+            has_read = true;
+            match line {
+                Ok(Some(Line::Message(bytes))) => {
+                    self.connection.feed(now, bytes, &caller);
+                }
+                Ok(Some(Line::TooLong { .. })) => self.connection.handle_oversized(self.line_limit),
+                Ok(None) => self.drain(Ended::InputClosed),
+                Err(error) if is_closed(&error) => self.drain(Ended::InputClosed),
+                Err(error) => return Err(error),
+            }
+            // What has come together is answered together.
+            if !self.reader.has_buffered_line() {
+                break;
+            }
+        }
+        Ok(has_read)
+    }
+
+    /// Sends what there is; returns whether anything moved.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut has_written = false;
+        loop {
+            if self.sent == self.out.len() {
+                self.out.clear();
+                self.sent = 0;
+                self.connection.take_lines(&mut self.out, OUT_LIMIT);
+                if self.out.is_empty() {
+                    if self.out.capacity() > OUT_KEPT {
+                        self.out = Vec::new();
+                    }
+                    break;
+                }
+            }
+            let rest = self.out.get(self.sent..).unwrap_or_default();
+            let written = ready!(Pin::new(&mut self.writer).poll_write(cx, rest))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += written;
+            (has_written, self.is_flushed) = (true, false);
+        }
+        if !self.is_flushed {
+            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
+            self.is_flushed = true;
+        }
+        Poll::Ready(Ok(has_written))
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let Some(due) = self.connection.poll_timeout().map(|deadline| deadline.at) else {
+            self.timer = None;
+            return;
+        };
+        if self.timer.as_ref().is_none_or(|(at, _)| *at != due) {
+            self.timer = Some((due, Box::pin(sleep_until(due.into()))));
+        }
+        if let Some((_, sleep)) = &mut self.timer
+            && sleep.as_mut().poll(cx).is_ready()
+        {
+            self.connection.handle_timeout(now.max(due));
+            self.timer = None;
+        }
+    }
+
+    /// Stops reading; what is at work may finish.
+    fn drain(&mut self, ended: Ended) {
+        self.stage = Stage::Draining(ended);
+        self.connection.drain();
+    }
+
+    /// Gives up what is at work.
+    fn finish(&mut self, ended: Ended) {
+        self.stage = Stage::Closing(ended);
+        self.connection.close();
+    }
+
+    /// Moves on to the next stage when there is nothing to wait for.
+    fn advance(&mut self) {
+        match self.stage {
+            Stage::Serving if self.connection.is_closed() => self.stage = Stage::Closing(Ended::NotReading),
+            Stage::Draining(ended) if !self.connection.is_busy() => self.finish(ended),
+            Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
+        }
+    }
+}
+
+/// Whether the other side is just gone.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
+}
