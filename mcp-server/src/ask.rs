@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use mcp_kernel::{CallError, CallOptions, ClientCapability, Misuse, RequestKey};
-use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
     ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, ErrorObject, ListRootsResult, Method,
@@ -233,9 +232,9 @@ pub(crate) async fn ask<T: DeserializeOwned>(
 ) -> Result<T, AskError> {
     let (number, answer) = shared.ask(related, method, params, options);
     let asked = Asked { shared, number, is_open: true };
-    let answer = answer.await;
+    let answer = answer.wait().await;
     asked.answered();
-    let answer: PayloadBuf = answer.unwrap_or(Err(AskError::Unanswered(CallError::Disconnected)))?;
+    let answer = answer.unwrap_or(Err(AskError::Unanswered(CallError::Disconnected)))?;
     answer.decode().map_err(|fault| AskError::InvalidAnswer(fault.to_string()))
 }
 

@@ -9,13 +9,10 @@ use mcp_types::{
     CacheScope, ErrorObject, Implementation, Method, PromptsCapability, RawObject, ResourcesCapability, Revision,
     ServerCapabilities, ToolsCapability,
 };
-use tower_layer::Layer;
-use tower_service::Service;
 
-use crate::answer::Answer;
 use crate::build_error::BuildError;
 use crate::context::RequestContext;
-use crate::endpoint::{Endpoint, Request};
+use crate::endpoint::Endpoint;
 use crate::extensions::Extensions;
 use crate::hub::Hub;
 use crate::method;
@@ -227,12 +224,17 @@ impl ServerBuilder {
     }
 
     /// Puts a layer of [tower](https://docs.rs/tower) around every request that reaches a handler: to authorise, to
-    /// measure, to limit. The layer that is added last sees a request first.
+    /// measure, to limit. The layer that is added last sees a request first. Needs the feature `tower`.
+    #[cfg(feature = "tower")]
     pub fn layer<L>(mut self, layer: L) -> Self
     where
-        L: Layer<Endpoint>,
-        L::Service: Service<Request, Response = Answer, Error = ErrorObject> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Request>>::Future: Send + 'static,
+        L: tower_layer::Layer<Endpoint>,
+        L::Service: tower_service::Service<crate::Request, Response = crate::Answer, Error = ErrorObject>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as tower_service::Service<crate::Request>>::Future: Send + 'static,
     {
         self.endpoint = self.endpoint.wrap(&layer);
         self

@@ -7,20 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use futures_util::future::{AbortHandle, Abortable, CatchUnwind, FutureExt};
+use futures_util::future::{AbortHandle, Abortable, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{ErrorObject, Revision};
-use tracing::instrument::Instrumented;
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
 use crate::ask::AskError;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
-use crate::endpoint::{AnswerFuture, Request, Served};
+use crate::endpoint::{Request, Served};
 use crate::extensions::Extensions;
 use crate::notification::Notification;
 use crate::server::Server;
@@ -63,7 +62,19 @@ struct Fresh {
 /// A handler at work, with the right to answer for it.
 type Running = Pin<Box<dyn Future<Output = Option<(Responder, Result<Answer, ErrorObject>)>> + Send>>;
 
-type Guarded = CatchUnwind<AssertUnwindSafe<Instrumented<AnswerFuture>>>;
+/// A handler whose panic is an outcome like any other: it is its own affair, and everything else goes on.
+struct Guarded<F>(F);
+
+impl<F: Future + Unpin> Future for Guarded<F> {
+    type Output = std::thread::Result<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.poll_unpin(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
 
 /// Who sent something, as the transport knows.
 #[derive(Clone, Debug, Default)]
@@ -239,9 +250,9 @@ impl Connection {
     pub async fn teardown<B: Future<Output = ()>>(&mut self, mut bound: impl FnMut() -> B) {
         self.handle_disconnect();
         while let Some(teardown) = self.pop_teardown() {
-            let teardown = AssertUnwindSafe(async move { teardown().await }).catch_unwind();
+            let teardown = Guarded(Box::pin(async move { teardown().await }));
             let bound = std::pin::pin!(bound());
-            match futures_util::future::select(std::pin::pin!(teardown), bound).await {
+            match futures_util::future::select(teardown, bound).await {
                 futures_util::future::Either::Left((Ok(()), _)) => {}
                 futures_util::future::Either::Left((Err(_), _)) => {
                     tracing::warn!(target: "mcp", "a teardown callback panicked");
@@ -285,7 +296,7 @@ impl Connection {
                     let open = open.map(|index| state.open.swap_remove(index));
                     drop(state);
                     if let Some(open) = open {
-                        let _ = open.reply.send(outcome.map_err(AskError::Unanswered));
+                        open.reply.send(outcome.map_err(AskError::Unanswered));
                     }
                 }
                 Event::Listening { .. } => self.server.hub().join(&self.shared),
@@ -340,7 +351,7 @@ impl Connection {
             Ok(Served::Later(later)) => later,
             Err(_) => return self.respond(responder, Err(panicked())),
         };
-        let mut later: Guarded = AssertUnwindSafe(later.instrument(span)).catch_unwind();
+        let mut later = Guarded(later.instrument(span));
         if let Poll::Ready(outcome) = later.poll_unpin(cx) {
             return self.respond(responder, outcome.unwrap_or_else(|_| Err(panicked())));
         }
@@ -361,7 +372,7 @@ impl Connection {
             let Ask { number, related, method, params, options, reply } = ask;
             match state.kernel.call(now, related, method, &params, options) {
                 Ok(call) => state.open.push(OpenAsk { number, call, reply }),
-                Err(misuse) => drop(reply.send(Err(misuse.into()))),
+                Err(misuse) => reply.send(Err(misuse.into())),
             }
         }
     }

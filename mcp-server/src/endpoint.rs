@@ -1,13 +1,10 @@
 //! What serves requests: the server's own handlers, and what was put around them.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use futures_util::future::{BoxFuture, FutureExt, poll_fn, ready};
+use futures_util::future::BoxFuture;
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
-use tower_layer::Layer;
-use tower_service::Service;
 
 use crate::answer::Answer;
 use crate::context::RequestContext;
@@ -38,50 +35,14 @@ pub(crate) enum Served {
 /// Without layers, requests go to their handlers without passing through this.
 #[derive(Clone, Default)]
 pub struct Endpoint {
-    layered: Option<Arc<dyn Fn(Request) -> AnswerFuture + Send + Sync>>,
+    pub(crate) layered: Option<Arc<dyn Fn(Request) -> AnswerFuture + Send + Sync>>,
 }
 
 impl Endpoint {
-    /// Puts a layer around everything that is there.
-    pub(crate) fn wrap<L>(self, layer: &L) -> Self
-    where
-        L: Layer<Self>,
-        L::Service: Service<Request, Response = Answer, Error = ErrorObject> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Request>>::Future: Send + 'static,
-    {
-        let service = layer.layer(self);
-        let call = move |request| {
-            let mut service = service.clone();
-            let served = async move {
-                poll_fn(|cx| service.poll_ready(cx)).await?;
-                service.call(request).await
-            };
-            served.boxed()
-        };
-        Self { layered: Some(Arc::new(call)) }
-    }
-
     pub(crate) fn serve(&self, request: Request) -> Served {
         match &self.layered {
             None => dispatch(request),
             Some(layered) => Served::Later(layered(request)),
-        }
-    }
-}
-
-impl Service<Request> for Endpoint {
-    type Response = Answer;
-    type Error = ErrorObject;
-    type Future = AnswerFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request) -> AnswerFuture {
-        match self.serve(request) {
-            Served::Now(answer) => ready(answer).boxed(),
-            Served::Later(answer) => answer,
         }
     }
 }

@@ -17,11 +17,14 @@ mod extensions;
 pub mod form;
 mod header_params;
 mod hub;
+#[cfg(feature = "tower")]
+mod layers;
 mod method;
 mod notification;
 mod page;
 mod prompt;
 mod registry;
+mod reply;
 mod resource;
 mod schema;
 mod server;

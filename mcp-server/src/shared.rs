@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures_channel::oneshot;
 use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 use mcp_kernel::server::Connection as Kernel;
@@ -14,6 +13,7 @@ use mcp_types::{Method, RawObject};
 
 use crate::ask::AskError;
 use crate::extensions::Extensions;
+use crate::reply::{self, Receiver, Sender};
 
 /// The kernel of a connection, and what its handlers leave there.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct State {
 /// What runs when a connection ends.
 pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-pub(crate) type Reply = oneshot::Sender<Result<PayloadBuf, AskError>>;
+pub(crate) type Answered = Result<PayloadBuf, AskError>;
 
 /// A question to the client.
 pub(crate) struct Ask {
@@ -48,13 +48,13 @@ pub(crate) struct Ask {
     pub(crate) method: Method,
     pub(crate) params: RawObject,
     pub(crate) options: CallOptions,
-    pub(crate) reply: Reply,
+    pub(crate) reply: Sender<Answered>,
 }
 
 pub(crate) struct OpenAsk {
     pub(crate) number: u64,
     pub(crate) call: CallId,
-    pub(crate) reply: Reply,
+    pub(crate) reply: Sender<Answered>,
 }
 
 impl Shared {
@@ -86,9 +86,9 @@ impl Shared {
         method: Method,
         params: RawObject,
         options: CallOptions,
-    ) -> (u64, oneshot::Receiver<Result<PayloadBuf, AskError>>) {
+    ) -> (u64, Receiver<Answered>) {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = reply::channel();
         self.lock().asks.push_back(Ask { number, related, method, params, options, reply });
         self.driver.wake();
         (number, answer)

@@ -1,0 +1,78 @@
+//! One value from the driver to a handler that waits for it.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Makes both ends.
+pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let slot = Arc::new(Mutex::new(Slot { value: None, is_sent: false, waiting: None }));
+    (Sender(Arc::clone(&slot)), Receiver(slot))
+}
+
+struct Slot<T> {
+    value: Option<T>,
+    /// Whether nothing more will come: the value was sent, or never will be.
+    is_sent: bool,
+    waiting: Option<Waker>,
+}
+
+/// The end that sends; dropping it says that nothing will come.
+pub(crate) struct Sender<T>(Arc<Mutex<Slot<T>>>);
+
+/// The end that waits.
+pub(crate) struct Receiver<T>(Arc<Mutex<Slot<T>>>);
+
+impl<T> Sender<T> {
+    pub(crate) fn send(self, value: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).value = Some(value);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.is_sent = true;
+            slot.waiting.take()
+        };
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Waits for the value; there is none if the sender is gone.
+    pub(crate) async fn wait(self) -> Option<T> {
+        poll_fn(|cx| {
+            let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.is_sent {
+                return Poll::Ready(slot.value.take());
+            }
+            slot.waiting = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn one_value_arrives_or_none() {
+        let (sender, receiver) = channel();
+        let mut waiting = Box::pin(receiver.wait());
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(waiting.poll_unpin(&mut cx).is_pending());
+        sender.send(7);
+        assert_eq!(waiting.poll_unpin(&mut cx), Poll::Ready(Some(7)));
+        let (sender, receiver) = channel::<i32>();
+        drop(sender);
+        assert_eq!(receiver.wait().now_or_never(), Some(None));
+    }
+}
