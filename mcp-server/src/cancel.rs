@@ -44,20 +44,17 @@ impl Cancel {
 mod tests {
     use std::sync::Arc;
 
-    use futures_util::FutureExt;
-    use futures_util::task::noop_waker_ref;
-
     use super::*;
 
     #[test]
     fn whoever_waits_is_woken() {
         let cancel = Arc::new(Cancel::default());
-        let mut cx = std::task::Context::from_waker(noop_waker_ref());
+        let mut cx = std::task::Context::from_waker(Waker::noop());
         let waiting = Arc::clone(&cancel);
         let mut waiting = Box::pin(async move { waiting.wait().await });
-        assert!(waiting.poll_unpin(&mut cx).is_pending());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
         cancel.set();
-        assert!(waiting.poll_unpin(&mut cx).is_ready());
-        assert!(cancel.is_set() && cancel.wait().now_or_never().is_some());
+        assert!(waiting.as_mut().poll(&mut cx).is_ready());
+        assert!(cancel.is_set() && std::pin::pin!(cancel.wait()).poll(&mut cx).is_ready());
     }
 }

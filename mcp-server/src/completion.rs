@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
 use mcp_types::{CompleteResult, Completion, OrderedMap};
 
 use crate::context::RequestContext;
+use crate::endpoint::BoxFuture;
 
 /// What a client may be told at once.
 const MOST: usize = 100;
@@ -26,7 +26,7 @@ pub struct Typed {
 /// More than 100 values are cut, and the client is told that there are more.
 pub trait Completer: Send + Sync + 'static {
     /// Suggests values.
-    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<'static, Vec<String>>;
+    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<Vec<String>>;
 }
 
 impl<F, Fut> Completer for F
@@ -34,8 +34,8 @@ where
     F: Fn(RequestContext, Typed) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Vec<String>> + Send + 'static,
 {
-    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<'static, Vec<String>> {
-        self(ctx, typed).boxed()
+    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<Vec<String>> {
+        Box::pin(self(ctx, typed))
     }
 }
 

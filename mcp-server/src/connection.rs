@@ -1,14 +1,12 @@
 //! One client of a server: the kernel's machine with the handlers that answer for it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use futures_util::future::{AbortHandle, Abortable, FutureExt};
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -24,6 +22,7 @@ use crate::extensions::Extensions;
 use crate::notification::Notification;
 use crate::server::Server;
 use crate::shared::{Ask, OpenAsk, Shared};
+use crate::tasks::{Guarded, Task, Tasks, panicked};
 use crate::telemetry;
 
 /// One client of a server, for a transport to drive.
@@ -45,9 +44,7 @@ pub struct Connection {
     /// Requests that no handler has seen yet.
     fresh: VecDeque<Fresh>,
     /// Handlers that wait for something.
-    running: FuturesUnordered<Running>,
-    /// How to end them, by request.
-    open: BTreeMap<RequestKey, (AbortHandle, RequestContext)>,
+    running: Tasks,
     /// Events on their way from the kernel, kept for its room.
     events: Vec<Event>,
 }
@@ -57,23 +54,6 @@ struct Fresh {
     params: PayloadBuf,
     responder: Responder,
     span: Span,
-}
-
-/// A handler at work, with the right to answer for it.
-type Running = Pin<Box<dyn Future<Output = Option<(Responder, Result<Answer, ErrorObject>)>> + Send>>;
-
-/// A handler whose panic is an outcome like any other: it is its own affair, and everything else goes on.
-struct Guarded<F>(F);
-
-impl<F: Future + Unpin> Future for Guarded<F> {
-    type Output = std::thread::Result<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.poll_unpin(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    }
 }
 
 /// Who sent something, as the transport knows.
@@ -112,8 +92,7 @@ impl Connection {
             server: server.clone(),
             shared: Arc::new(Shared::new(kernel)),
             fresh: VecDeque::new(),
-            running: FuturesUnordered::new(),
-            open: BTreeMap::new(),
+            running: Tasks::default(),
             events: Vec::new(),
         }
     }
@@ -133,17 +112,12 @@ impl Connection {
     /// The task is woken when a handler can go on, has something to say, or when something is published.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.shared.driver.register(cx.waker());
+        for (responder, outcome) in self.running.poll(cx) {
+            self.respond(responder, outcome);
+        }
+        // Answering may have let requests in that waited.
         while let Some(fresh) = self.fresh.pop_front() {
             self.start(fresh, cx);
-        }
-        while let Poll::Ready(Some(done)) = self.running.poll_next_unpin(cx) {
-            if let Some((responder, outcome)) = done {
-                self.respond(responder, outcome);
-            }
-            // Answering may have let a request in that waited.
-            while let Some(fresh) = self.fresh.pop_front() {
-                self.start(fresh, cx);
-            }
         }
         self.pass_on_asks(now);
         let state = self.shared.lock();
@@ -222,7 +196,7 @@ impl Connection {
     /// Whether handlers are at work, or have yet to begin.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.fresh.is_empty() || !self.running.is_empty()
+        !self.fresh.is_empty() || self.running.len() > 0
     }
 
     /// Whether nothing is open, queued or due.
@@ -250,16 +224,18 @@ impl Connection {
     pub async fn teardown<B: Future<Output = ()>>(&mut self, mut bound: impl FnMut() -> B) {
         self.handle_disconnect();
         while let Some(teardown) = self.pop_teardown() {
-            let teardown = Guarded(Box::pin(async move { teardown().await }));
-            let bound = std::pin::pin!(bound());
-            match futures_util::future::select(teardown, bound).await {
-                futures_util::future::Either::Left((Ok(()), _)) => {}
-                futures_util::future::Either::Left((Err(_), _)) => {
-                    tracing::warn!(target: "mcp", "a teardown callback panicked");
+            let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
+            let mut bound = std::pin::pin!(bound());
+            let outcome = std::future::poll_fn(|cx| {
+                let Ok(running) = &mut teardown else { return Poll::Ready(Err("panicked")) };
+                match std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                    Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+                    Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err("took too long and was given up")),
+                    Err(_) => Poll::Ready(Err("panicked")),
                 }
-                futures_util::future::Either::Right(_) => {
-                    tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
-                }
+            });
+            if let Err(what) = outcome.await {
+                tracing::warn!(target: "mcp", what, "a teardown callback failed");
             }
         }
     }
@@ -278,7 +254,6 @@ impl Connection {
     }
 
     fn respond(&mut self, responder: Responder, outcome: Result<Answer, ErrorObject>) {
-        self.open.remove(&responder.key());
         self.input(|kernel| answer::send(kernel, responder, outcome));
     }
 
@@ -307,10 +282,7 @@ impl Connection {
                 }
                 Event::Closed => {
                     self.fresh.clear();
-                    self.running.clear();
-                    for (_, (_, ctx)) in std::mem::take(&mut self.open) {
-                        ctx.cancel();
-                    }
+                    self.running.cancel_all();
                     let mut state = self.shared.lock();
                     state.asks.clear();
                     state.open.clear();
@@ -329,10 +301,7 @@ impl Connection {
     }
 
     fn cancel(&mut self, request: RequestKey) {
-        if let Some((abort, ctx)) = self.open.remove(&request) {
-            ctx.cancel();
-            abort.abort();
-        } else {
+        if !self.running.cancel(request) {
             self.fresh.retain(|fresh| fresh.responder.key() != request);
         }
     }
@@ -351,18 +320,11 @@ impl Connection {
             Ok(Served::Later(later)) => later,
             Err(_) => return self.respond(responder, Err(panicked())),
         };
-        let mut later = Guarded(later.instrument(span));
-        if let Poll::Ready(outcome) = later.poll_unpin(cx) {
-            return self.respond(responder, outcome.unwrap_or_else(|_| Err(panicked())));
+        let mut handler = Guarded(later.instrument(span));
+        match Pin::new(&mut handler).poll(cx) {
+            Poll::Ready(outcome) => self.respond(responder, outcome),
+            Poll::Pending => self.running.push(Task { handler, responder, ctx }),
         }
-        let (abort, registration) = AbortHandle::new_pair();
-        self.open.insert(responder.key(), (abort, ctx));
-        let later = Abortable::new(later, registration);
-        let running = async move {
-            let outcome = later.await.ok()?;
-            Some((responder, outcome.unwrap_or_else(|_| Err(panicked()))))
-        };
-        self.running.push(Box::pin(running));
     }
 
     /// Asks the client what handlers want to know.
@@ -376,20 +338,6 @@ impl Connection {
             }
         }
     }
-}
-
-impl Drop for Connection {
-    /// What still runs elsewhere has to know that nobody waits for it.
-    fn drop(&mut self) {
-        for (_, ctx) in self.open.values() {
-            ctx.cancel();
-        }
-    }
-}
-
-fn panicked() -> ErrorObject {
-    tracing::error!(target: "mcp", "a handler panicked");
-    ErrorObject::internal_error("the handler failed")
 }
 
 impl std::fmt::Debug for Connection {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ask::{self, AskError};
+use crate::endpoint::BoxFuture;
 use crate::shared::Shared;
 
 /// The connection to one client, as handlers see it. It is there for every request, also for one that stands alone
@@ -49,7 +50,7 @@ impl ConnectionHandle {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let teardown = Box::new(move || -> futures_util::future::BoxFuture<'static, ()> { Box::pin(teardown()) });
+        let teardown = Box::new(move || -> BoxFuture<()> { Box::pin(teardown()) });
         self.0.teardown.lock().unwrap_or_else(PoisonError::into_inner).push(teardown);
     }
 

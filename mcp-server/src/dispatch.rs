@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::future::{FutureExt, TryFutureExt};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     CacheScope, CompleteRequestParams, CompletionReference, ErrorObject, GetPromptRequestParams, ListPromptsResult,
@@ -65,12 +64,12 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
-        return Ok(Served::Now(errors.answer(fault).map(|outcome| Answer::of(outcome, Answer::ToolCall))));
+        return Ok(Served::Now(errors.answer(fault)));
     }
     let call = (tool.handler)(ctx, arguments, errors);
     #[cfg(feature = "validate")]
     let call = crate::validate::checked(registry.validators.get(&*name).cloned(), call);
-    Ok(Served::Later(call.map_ok(|outcome| Answer::of(outcome, Answer::ToolCall)).boxed()))
+    Ok(Served::Later(call))
 }
 
 /// A string, borrowed where it has no escapes.
@@ -135,8 +134,7 @@ fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> 
         // PR-5
         return Err(ErrorObject::invalid_params(format!("missing argument `{missing}`")));
     }
-    let made = (prompt.handler)(ctx, &arguments);
-    Ok(Served::Later(made.map_ok(|outcome| Answer::of(outcome, Answer::Prompt)).boxed()))
+    Ok(Served::Later((prompt.handler)(ctx, &arguments)))
 }
 
 fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
@@ -154,7 +152,7 @@ fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) 
         };
         template.read(ctx, Address { uri: &uri, variables })
     };
-    Ok(Served::Later(read.map_ok(|outcome| Answer::of(outcome, Answer::Contents)).boxed()))
+    Ok(Served::Later(read))
 }
 
 fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
@@ -185,12 +183,15 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
     };
     let others = context.and_then(|context| context.arguments).unwrap_or_default();
     let suggested = completer.complete(ctx, Typed { value: argument.value, others });
-    Ok(Served::Later(suggested.map(|values| Ok(Answer::Completion(completion::result(values)))).boxed()))
+    Ok(Served::Later(Box::pin(async move { Ok(Answer::Completion(completion::result(suggested.await))) })))
 }
 
 fn custom_method(custom: &crate::method::Custom, ctx: RequestContext, params: &PayloadBuf) -> Served {
     match RawObject::parse(params.as_str()) {
-        Ok(params) => Served::Later(custom(ctx, params).map_ok(Answer::Other).boxed()),
+        Ok(params) => {
+            let answered = custom(ctx, params);
+            Served::Later(Box::pin(async move { answered.await.map(Answer::Other) }))
+        }
         Err(fault) => Served::Now(Err(ErrorObject::invalid_params(fault.to_string()))),
     }
 }

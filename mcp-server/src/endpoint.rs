@@ -1,8 +1,8 @@
 //! What serves requests: the server's own handlers, and what was put around them.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
 
@@ -21,7 +21,10 @@ pub struct Request {
 }
 
 /// The future of an answer.
-pub type AnswerFuture = BoxFuture<'static, Result<Answer, ErrorObject>>;
+pub type AnswerFuture = BoxFuture<Result<Answer, ErrorObject>>;
+
+/// A future of something, wherever it runs.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A handler's outcome: there already, or to be waited for.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]

@@ -1,9 +1,9 @@
 //! The endpoint as a service of tower, and layers around it.
 
+use std::future::{poll_fn, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::future::{FutureExt, poll_fn, ready};
 use mcp_types::ErrorObject;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -22,11 +22,11 @@ impl Endpoint {
         let service = layer.layer(self);
         let call = move |request| {
             let mut service = service.clone();
-            let served = async move {
+            let served: AnswerFuture = Box::pin(async move {
                 poll_fn(|cx| service.poll_ready(cx)).await?;
                 service.call(request).await
-            };
-            served.boxed()
+            });
+            served
         };
         Self { layered: Some(Arc::new(call)) }
     }
@@ -43,7 +43,7 @@ impl Service<Request> for Endpoint {
 
     fn call(&mut self, request: Request) -> AnswerFuture {
         match self.serve(request) {
-            Served::Now(answer) => ready(answer).boxed(),
+            Served::Now(answer) => Box::pin(ready(answer)),
             Served::Later(answer) => answer,
         }
     }

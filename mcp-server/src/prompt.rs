@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use mcp_types::{
     ErrorObject, GetPromptResult, Icon, InputRequiredResult, Meta, OrderedMap, PromptArgument, PromptMessage,
 };
@@ -12,8 +12,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::answer::Answer;
 use crate::completion::{Completer, Completers};
 use crate::context::RequestContext;
+use crate::endpoint::AnswerFuture;
 use crate::tool_result::{Outcome, protocol_error};
 use crate::{schema, text_values};
 
@@ -27,9 +29,7 @@ pub struct Prompt {
     pub(crate) fault: Option<String>,
 }
 
-pub(crate) type PromptFuture = BoxFuture<'static, Result<Outcome<GetPromptResult>, ErrorObject>>;
-
-pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> PromptFuture + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> AnswerFuture + Send + Sync>;
 
 /// What can be returned by a prompt: messages, one message, text as a message of the user, or a `Result` of these.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
@@ -101,11 +101,14 @@ where
     let arguments = arguments_of::<A>();
     let fault = arguments.as_ref().err().cloned();
     definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> PromptFuture {
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> AnswerFuture {
         match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
-            Ok(arguments) => handler(ctx, arguments).map(IntoPromptResult::into_prompt_result).boxed(),
+            Ok(arguments) => {
+                let made = handler(ctx, arguments);
+                Box::pin(async move { Ok(Answer::of(made.await.into_prompt_result()?, Answer::Prompt)) })
+            }
             // PR-5
-            Err(fault) => ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}")))).boxed(),
+            Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
         }
     });
     Prompt { definition, handler, completers: Completers::default(), fault }

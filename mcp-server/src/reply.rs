@@ -59,20 +59,18 @@ impl<T> Receiver<T> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt;
-
     use super::*;
 
     #[test]
     fn one_value_arrives_or_none() {
         let (sender, receiver) = channel();
-        let mut waiting = Box::pin(receiver.wait());
+        let mut waiting: std::pin::Pin<Box<dyn Future<Output = Option<i32>>>> = Box::pin(receiver.wait());
         let mut cx = std::task::Context::from_waker(Waker::noop());
-        assert!(waiting.poll_unpin(&mut cx).is_pending());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
         sender.send(7);
-        assert_eq!(waiting.poll_unpin(&mut cx), Poll::Ready(Some(7)));
+        assert_eq!(waiting.as_mut().poll(&mut cx), Poll::Ready(Some(7)));
         let (sender, receiver) = channel::<i32>();
         drop(sender);
-        assert_eq!(receiver.wait().now_or_never(), Some(None));
+        assert_eq!(std::pin::pin!(receiver.wait()).poll(&mut cx), Poll::Ready(None));
     }
 }

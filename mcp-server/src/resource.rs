@@ -2,19 +2,19 @@
 
 use std::any::Any;
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use mcp_types::{
     Annotations, CacheScope, ErrorObject, Icon, InputRequiredResult, Meta, ReadResourceResult, ResourceContents,
 };
 
+use crate::answer::Answer;
 use crate::completion::{Completer, Completers};
 use crate::context::RequestContext;
+use crate::endpoint::AnswerFuture;
 use crate::tool_result::{Outcome, protocol_error};
 use crate::uri_template::{UriTemplate, UriVariables};
-
-pub(crate) type ReadFuture = BoxFuture<'static, Result<Outcome<ReadResourceResult>, ErrorObject>>;
 
 /// What is read: the address that was asked for, and what a template found in it.
 pub(crate) struct Address<'a> {
@@ -124,17 +124,12 @@ impl Cache {
 }
 
 /// Makes the answer of what a reader returned.
-fn answer<R: IntoContents>(
-    ctx: &RequestContext,
-    uri: &str,
-    cache: &Cache,
-    read: R,
-) -> Result<Outcome<ReadResourceResult>, ErrorObject> {
+fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read: R) -> Result<Answer, ErrorObject> {
     let not_found =
         |error: Option<ErrorObject>| error.unwrap_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri));
     let mut result = read.into_contents(uri).map_err(not_found)?;
     cache.complete(&mut result);
-    Ok(result)
+    Ok(Answer::of(result, Answer::Contents))
 }
 
 /// A resource with a fixed address: made by [`resource`].
@@ -142,7 +137,7 @@ fn answer<R: IntoContents>(
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
-    pub(crate) handler: Arc<dyn Fn(RequestContext, Cache) -> ReadFuture + Send + Sync>,
+    pub(crate) handler: Arc<dyn Fn(RequestContext, Cache) -> AnswerFuture + Send + Sync>,
     pub(crate) cache: Cache,
 }
 
@@ -155,9 +150,9 @@ where
 {
     let uri = uri.into();
     let address: Arc<str> = uri.as_str().into();
-    let handler = Arc::new(move |ctx: RequestContext, cache: Cache| -> ReadFuture {
+    let handler = Arc::new(move |ctx: RequestContext, cache: Cache| -> AnswerFuture {
         let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
-        reading.map(move |read| answer(&ctx, &uri, &cache, read)).boxed()
+        Box::pin(async move { answer(&ctx, &uri, &cache, reading.await) })
     });
     Resource { definition: mcp_types::Resource::new(name, uri), handler, cache: Cache::default() }
 }
@@ -175,7 +170,7 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 }
 
 impl Resource {
-    pub(crate) fn read(&self, ctx: RequestContext) -> ReadFuture {
+    pub(crate) fn read(&self, ctx: RequestContext) -> AnswerFuture {
         (self.handler)(ctx, self.cache.clone())
     }
 
@@ -186,7 +181,7 @@ impl Resource {
     }
 }
 
-type TemplateHandler = Arc<dyn Fn(RequestContext, Address<'_>, Cache) -> ReadFuture + Send + Sync>;
+type TemplateHandler = Arc<dyn Fn(RequestContext, Address<'_>, Cache) -> AnswerFuture + Send + Sync>;
 
 /// Resources whose addresses follow a template: made by [`template`].
 #[derive(Clone)]
@@ -212,10 +207,10 @@ where
     let uri_template = uri_template.into();
     let parsed = UriTemplate::parse(&uri_template);
     let fault = parsed.as_ref().err().map(ToString::to_string);
-    let handler = Arc::new(move |ctx: RequestContext, address: Address<'_>, cache: Cache| -> ReadFuture {
+    let handler = Arc::new(move |ctx: RequestContext, address: Address<'_>, cache: Cache| -> AnswerFuture {
         let uri = address.uri.to_owned();
         let reading = read(ctx.clone(), address.variables);
-        reading.map(move |read| answer(&ctx, &uri, &cache, read)).boxed()
+        Box::pin(async move { answer(&ctx, &uri, &cache, reading.await) })
     });
     Template {
         definition: mcp_types::ResourceTemplate::new(name, uri_template),
@@ -228,7 +223,7 @@ where
 }
 
 impl Template {
-    pub(crate) fn read(&self, ctx: RequestContext, address: Address<'_>) -> ReadFuture {
+    pub(crate) fn read(&self, ctx: RequestContext, address: Address<'_>) -> AnswerFuture {
         (self.handler)(ctx, address, self.cache.clone())
     }
 

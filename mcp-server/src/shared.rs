@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures_util::future::BoxFuture;
-use futures_util::task::AtomicWaker;
 use mcp_kernel::server::Connection as Kernel;
 use mcp_kernel::{CallId, CallOptions, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
 use crate::ask::AskError;
+use crate::endpoint::BoxFuture;
 use crate::extensions::Extensions;
 use crate::reply::{self, Receiver, Sender};
+use crate::tasks::DriverWaker;
 
 /// The kernel of a connection, and what its handlers leave there.
 ///
@@ -21,7 +21,7 @@ use crate::reply::{self, Receiver, Sender};
 pub(crate) struct Shared {
     state: Mutex<State>,
     /// The task that drives the connection: it has to look when a handler has something to say.
-    pub(crate) driver: AtomicWaker,
+    pub(crate) driver: DriverWaker,
     /// What handlers keep from one request to the next.
     pub(crate) scratch: Mutex<Extensions>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
@@ -37,7 +37,7 @@ pub(crate) struct State {
 }
 
 /// What runs when a connection ends.
-pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
 
 pub(crate) type Answered = Result<PayloadBuf, AskError>;
 
@@ -61,7 +61,7 @@ impl Shared {
     pub(crate) fn new(kernel: Kernel) -> Self {
         Self {
             state: Mutex::new(State { kernel, asks: VecDeque::new(), open: Vec::new() }),
-            driver: AtomicWaker::new(),
+            driver: DriverWaker::default(),
             scratch: Mutex::default(),
             teardown: Mutex::default(),
             asked: AtomicU64::new(0),

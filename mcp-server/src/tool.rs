@@ -1,16 +1,18 @@
 //! One tool: what clients see of it, and what it does.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
 use mcp_types::{CallToolResult, ErrorObject, Icon, Meta, RawObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::answer::Answer;
 use crate::context::RequestContext;
+use crate::endpoint::AnswerFuture;
 use crate::schema;
-use crate::tool_result::{IntoToolResult, Outcome};
+use crate::tool_result::IntoToolResult;
 
 /// A tool that a server offers: made by [`tool`] or [`raw_tool`].
 #[derive(Clone)]
@@ -24,10 +26,8 @@ pub struct Tool {
     pub(crate) is_raw: bool,
 }
 
-pub(crate) type ToolFuture = BoxFuture<'static, Result<Outcome<CallToolResult>, ErrorObject>>;
-
 /// Takes the arguments as text, so that they are read once, into the type that the tool wants.
-pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> ToolFuture + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> AnswerFuture + Send + Sync>;
 
 /// How a client learns that the arguments of a tool are wrong (AMB-2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,10 +41,10 @@ pub enum ArgumentErrors {
 }
 
 impl ArgumentErrors {
-    pub(crate) fn answer(self, fault: String) -> Result<Outcome<CallToolResult>, ErrorObject> {
+    pub(crate) fn answer(self, fault: String) -> Result<Answer, ErrorObject> {
         let text = format!("invalid arguments: {fault}");
         match self {
-            Self::AsResult => Ok(Outcome::Complete(CallToolResult::error(text))),
+            Self::AsResult => Ok(Answer::ToolCall(CallToolResult::error(text))),
             Self::AsError => Err(ErrorObject::invalid_params(text)),
         }
     }
@@ -77,10 +77,10 @@ where
     let fault = input.as_ref().err().map(ToString::to_string);
     let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ToolFuture {
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> AnswerFuture {
         match serde_json::from_str(arguments) {
-            Ok(arguments) => handler(ctx, arguments).map(IntoToolResult::into_tool_result).boxed(),
-            Err(fault) => ready(errors.answer(name_member::<A>(arguments, &fault))).boxed(),
+            Ok(arguments) => finished(handler(ctx, arguments)),
+            Err(fault) => Box::pin(ready(errors.answer(name_member::<A>(arguments, &fault)))),
         }
     });
     Tool { definition, handler, fault, is_raw: false }
@@ -97,13 +97,17 @@ where
 {
     let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ToolFuture {
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> AnswerFuture {
         match RawObject::parse(arguments) {
-            Ok(arguments) => handler(ctx, arguments).map(IntoToolResult::into_tool_result).boxed(),
-            Err(fault) => ready(errors.answer(fault.to_string())).boxed(),
+            Ok(arguments) => finished(handler(ctx, arguments)),
+            Err(fault) => Box::pin(ready(errors.answer(fault.to_string()))),
         }
     });
     Tool { definition, handler, fault: None, is_raw: true }
+}
+
+fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> AnswerFuture {
+    Box::pin(async move { Ok(Answer::of(call.await.into_tool_result()?, Answer::ToolCall)) })
 }
 
 /// Says which member is to blame; this costs a second look, which only wrong arguments get.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use futures_util::future::FutureExt;
 use jsonschema::{Draft, Validator};
 use mcp_types::{CallToolResult, ErrorObject, RawObject};
 use serde_json::Value;
 
-use crate::tool::{Tool, ToolFuture};
-use crate::tool_result::Outcome;
+use crate::answer::Answer;
+use crate::endpoint::AnswerFuture;
+use crate::tool::Tool;
 
 /// What a schema may cost to check by (J-10).
 const MOST_BYTES: usize = 256 * 1024;
@@ -58,18 +58,18 @@ impl Validators {
 }
 
 /// Checks what a tool returns. A client must not be told something that the schema rules out.
-pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ToolFuture) -> ToolFuture {
+pub(crate) fn checked(validators: Option<Arc<Validators>>, call: AnswerFuture) -> AnswerFuture {
     let Some(validators) = validators.filter(|validators| validators.output.is_some()) else { return call };
-    let checked = call.map(move |outcome| {
-        if let Ok(Outcome::Complete(result)) = &outcome
+    Box::pin(async move {
+        let outcome = call.await;
+        if let Ok(Answer::ToolCall(result)) = &outcome
             && let Some(fault) = validators.check_result(result)
         {
             tracing::error!(target: "mcp", fault, "a tool broke its output schema");
             return Err(ErrorObject::internal_error("the result of the tool does not fit its output schema"));
         }
         outcome
-    });
-    checked.boxed()
+    })
 }
 
 /// Makes a schema ready. What it refers to must be inside it: nothing is ever fetched (J-6, J-9).

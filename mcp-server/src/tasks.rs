@@ -1,0 +1,146 @@
+//! Handlers that wait for something.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use mcp_kernel::RequestKey;
+use mcp_kernel::server::Responder;
+use mcp_types::ErrorObject;
+use tracing::instrument::Instrumented;
+
+use crate::answer::Answer;
+use crate::context::RequestContext;
+use crate::endpoint::AnswerFuture;
+
+/// The handlers of one connection, by request. Only those that were woken are polled.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    open: BTreeMap<RequestKey, Task>,
+    woken: Arc<Woken>,
+}
+
+/// A handler at work, with the right to answer for it.
+pub(crate) struct Task {
+    pub(crate) handler: Guarded<Instrumented<AnswerFuture>>,
+    pub(crate) responder: Responder,
+    pub(crate) ctx: RequestContext,
+}
+
+/// Who can go on, and whom that concerns.
+#[derive(Default)]
+struct Woken {
+    ready: Mutex<Vec<Arc<TaskWaker>>>,
+    driver: DriverWaker,
+}
+
+struct TaskWaker {
+    key: RequestKey,
+    is_ready: AtomicBool,
+    woken: Arc<Woken>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        if !self.is_ready.swap(true, Ordering::AcqRel) {
+            let woken = Arc::clone(&self.woken);
+            woken.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+            woken.driver.wake();
+        }
+    }
+}
+
+impl Tasks {
+    /// Takes a handler in; it is polled next time.
+    pub(crate) fn push(&mut self, task: Task) {
+        let key = task.responder.key();
+        self.open.insert(key, task);
+        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken: Arc::clone(&self.woken) }).wake();
+    }
+
+    /// Polls the handlers that were woken, each once; returns those that are done.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(Responder, Result<Answer, ErrorObject>)> {
+        self.woken.driver.register(cx.waker());
+        let ready = std::mem::take(&mut *self.woken.ready.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut done = Vec::new();
+        for waker in ready {
+            // Whoever wakes it from here on means the next time.
+            waker.is_ready.store(false, Ordering::Release);
+            let key = waker.key;
+            let Some(task) = self.open.get_mut(&key) else { continue };
+            let waker = Waker::from(waker);
+            if let Poll::Ready(outcome) = Pin::new(&mut task.handler).poll(&mut Context::from_waker(&waker))
+                && let Some(task) = self.open.remove(&key)
+            {
+                done.push((task.responder, outcome));
+            }
+        }
+        done
+    }
+
+    /// Drops a handler where it waits; whatever it gave away learns that nobody waits for it.
+    pub(crate) fn cancel(&mut self, key: RequestKey) -> bool {
+        let task = self.open.remove(&key);
+        if let Some(task) = &task {
+            task.ctx.cancel();
+        }
+        task.is_some()
+    }
+
+    pub(crate) fn cancel_all(&mut self) {
+        for (_, task) in std::mem::take(&mut self.open) {
+            task.ctx.cancel();
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.cancel_all();
+    }
+}
+
+/// The task that drives a connection.
+#[derive(Default)]
+pub(crate) struct DriverWaker(Mutex<Option<Waker>>);
+
+impl DriverWaker {
+    pub(crate) fn register(&self, waker: &Waker) {
+        let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *driver {
+            Some(driver) => driver.clone_from(waker),
+            None => *driver = Some(waker.clone()),
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+/// A handler whose panic is an outcome like any other: it is its own affair, and everything else goes on.
+pub(crate) struct Guarded<F>(pub(crate) F);
+
+impl<F: Future<Output = Result<Answer, ErrorObject>> + Unpin> Future for Guarded<F> {
+    type Output = Result<Answer, ErrorObject>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let poll = std::panic::catch_unwind(AssertUnwindSafe(|| Pin::new(&mut self.0).poll(cx)));
+        poll.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    }
+}
+
+pub(crate) fn panicked() -> ErrorObject {
+    tracing::error!(target: "mcp", "a handler panicked");
+    ErrorObject::internal_error("the handler failed")
+}
