@@ -47,6 +47,7 @@ pub struct Connection {
     running: Tasks,
     /// Events on their way from the kernel, kept for its room.
     events: Vec<Event>,
+    is_in_hub: bool,
 }
 
 struct Fresh {
@@ -70,8 +71,8 @@ impl Connection {
     /// A connection that lasts: a stdio process, a socket, or a session.
     #[must_use]
     pub fn for_loop(server: &Server) -> Self {
-        let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
-        server.hub().join(&connection.shared);
+        let mut connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
+        connection.join_hub();
         connection
     }
 
@@ -94,6 +95,7 @@ impl Connection {
             fresh: VecDeque::new(),
             running: Tasks::default(),
             events: Vec::new(),
+            is_in_hub: false,
         }
     }
 
@@ -244,6 +246,14 @@ impl Connection {
         self.shared.teardown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop()
     }
 
+    /// Hears of changes from now on; once is enough.
+    fn join_hub(&mut self) {
+        if !self.is_in_hub {
+            self.server.hub().join(&self.shared);
+            self.is_in_hub = true;
+        }
+    }
+
     fn input<R>(&mut self, input: impl FnOnce(&mut Kernel) -> R) -> R {
         let mut state = self.shared.lock();
         let outcome = input(&mut state.kernel);
@@ -274,7 +284,7 @@ impl Connection {
                         open.reply.send(outcome.map_err(AskError::Unanswered));
                     }
                 }
-                Event::Listening { .. } => self.server.hub().join(&self.shared),
+                Event::Listening { .. } => self.join_hub(),
                 Event::Notification { method, params } => {
                     if let Some(listener) = self.server.on_notification() {
                         listener(Notification { method, params, connection: self.handle() });
@@ -294,7 +304,7 @@ impl Connection {
     }
 
     fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, caller: &Caller) {
-        let span = telemetry::span(&scope, &params);
+        let span = telemetry::span(&scope, &params, &self.shared);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
         let ctx = RequestContext::new(scope, shared, server, caller.extensions.clone());
         self.fresh.push_back(Fresh { ctx, params, responder, span });
@@ -316,13 +326,19 @@ impl Connection {
             std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
         };
         let later = match served {
-            Ok(Served::Now(outcome)) => return self.respond(responder, outcome),
+            Ok(Served::Now(outcome)) => {
+                telemetry::record(&span, &outcome);
+                return self.respond(responder, outcome);
+            }
             Ok(Served::Later(later)) => later,
             Err(_) => return self.respond(responder, Err(panicked())),
         };
         let mut handler = Guarded(later.instrument(span));
         match Pin::new(&mut handler).poll(cx) {
-            Poll::Ready(outcome) => self.respond(responder, outcome),
+            Poll::Ready(outcome) => {
+                telemetry::record(handler.0.span(), &outcome);
+                self.respond(responder, outcome);
+            }
             Poll::Pending => self.running.push(Task { handler, responder, ctx }),
         }
     }

@@ -54,6 +54,12 @@ impl ConnectionHandle {
         self.0.teardown.lock().unwrap_or_else(PoisonError::into_inner).push(teardown);
     }
 
+    /// A name for the connection that no other has, for logs and as a key (S2.6).
+    #[must_use]
+    pub fn token(&self) -> &str {
+        self.0.token()
+    }
+
     /// The revision that the handshake settled on, if there was one.
     #[must_use]
     pub fn negotiated(&self) -> Option<Revision> {

@@ -1,8 +1,9 @@
 //! What a connection's driver and its handlers both hold.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mcp_kernel::server::Connection as Kernel;
 use mcp_kernel::{CallId, CallOptions, RequestKey};
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) scratch: Mutex<Extensions>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
     asked: AtomicU64,
+    token: OnceLock<String>,
 }
 
 pub(crate) struct State {
@@ -65,7 +67,15 @@ impl Shared {
             scratch: Mutex::default(),
             teardown: Mutex::default(),
             asked: AtomicU64::new(0),
+            token: OnceLock::new(),
         }
+    }
+
+    /// A name for the connection that no other has (S2.6, S4.103); it says nothing about the transport's own.
+    pub(crate) fn token(&self) -> &str {
+        static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+        self.token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CONNECTIONS.fetch_add(1, Ordering::Relaxed)))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -15,6 +15,7 @@ use tracing::instrument::Instrumented;
 use crate::answer::Answer;
 use crate::context::RequestContext;
 use crate::endpoint::AnswerFuture;
+use crate::telemetry;
 
 /// The handlers of one connection, by request. Only those that were woken are polled.
 #[derive(Default)]
@@ -75,6 +76,7 @@ impl Tasks {
             if let Poll::Ready(outcome) = Pin::new(&mut task.handler).poll(&mut Context::from_waker(&waker))
                 && let Some(task) = self.open.remove(&key)
             {
+                telemetry::record(task.handler.0.span(), &outcome);
                 done.push((task.responder, outcome));
             }
         }

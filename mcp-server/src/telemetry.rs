@@ -1,14 +1,18 @@
 //! What an operator sees, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
 
 use mcp_kernel::server::{Event, RequestScope};
+use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
 use tracing::{Span, field};
+
+use crate::answer::Answer;
+use crate::shared::Shared;
 
 /// The target of all spans and events here.
 const TARGET: &str = "mcp";
 
 /// The span of a request; free where nobody looks.
-pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf) -> Span {
+pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared) -> Span {
     let method = scope.method().as_str();
     let span = tracing::info_span!(
         target: TARGET,
@@ -21,13 +25,15 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf) -> Span {
         gen_ai.tool.name = field::Empty,
         gen_ai.prompt.name = field::Empty,
         mcp.resource.uri = field::Empty,
+        mcp.session.id = field::Empty,
         traceparent = scope.trace_context().traceparent(),
         rpc.response.status_code = field::Empty,
-        error.r#type = field::Empty,
+        error.type = field::Empty,
     );
     if span.is_disabled() {
         return span;
     }
+    span.record("mcp.session.id", connection.token());
     let (member, name) = match method {
         "tools/call" => ("name", "gen_ai.tool.name"),
         "prompts/get" => ("name", "gen_ai.prompt.name"),
@@ -40,6 +46,23 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf) -> Span {
         span.record("otel.name", format!("{method} {target}").as_str());
     }
     span
+}
+
+/// Notes in the span of a request how it ended.
+pub(crate) fn record(span: &Span, outcome: &Result<Answer, ErrorObject>) {
+    if span.is_disabled() {
+        return;
+    }
+    match outcome {
+        Ok(Answer::ToolCall(result)) if result.is_error == Some(true) => {
+            span.record("error.type", "tool_error");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            span.record("rpc.response.status_code", error.code.get());
+            span.record("error.type", field::display(error.code.get()));
+        }
+    }
 }
 
 /// Tells of what the kernel noticed and the application does not need to know.
