@@ -22,8 +22,8 @@ pub(crate) struct Address<'a> {
     pub(crate) variables: UriVariables,
 }
 
-/// What can be returned by a reader: text, bytes ([`Vec<u8>`]), contents with addresses of their own, or a `Result` or
-/// `Option` of these. `None` means that there is no such resource.
+/// What can be returned by a reader: text, bytes ([`Vec<u8>`]), contents with addresses of their own, or a `Result`,
+/// `Option` or [`Outcome`] of these. `None` means that there is no such resource.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the contents of a resource")]
 pub trait IntoContents {
     /// Turns the value into the contents of the resource at `uri`.
@@ -45,6 +45,15 @@ impl IntoContents for ReadResourceResult {
 impl IntoContents for InputRequiredResult {
     fn into_contents(self, _: &str) -> Contents {
         Ok(Outcome::InputRequired(Box::new(self)))
+    }
+}
+
+impl<T: IntoContents> IntoContents for Outcome<T> {
+    fn into_contents(self, uri: &str) -> Contents {
+        match self {
+            Self::Complete(value) => value.into_contents(uri),
+            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+        }
     }
 }
 
