@@ -193,6 +193,24 @@ impl RequestContext {
         Ok(result.roots)
     }
 
+    /// Makes sure that the client declared a capability. The error is one that the protocol has a code for (E-14).
+    ///
+    /// ```
+    /// # use mcp_server::{AskError, ClientCapability, RequestContext};
+    /// async fn summarise(ctx: RequestContext) -> Result<String, AskError> {
+    ///     ctx.require(ClientCapability::Sampling)?;
+    ///     // what takes long, and would be in vain without a model to ask
+    /// #   Ok(String::new())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client did not.
+    pub fn require(&self, capability: ClientCapability) -> Result<(), AskError> {
+        if self.supports(capability) { Ok(()) } else { Err(AskError::NotSupported(capability)) }
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
         _key: &str,
@@ -200,9 +218,7 @@ impl RequestContext {
         method: Method,
         mut question: impl Serialize + Restrict,
     ) -> Result<T, AskError> {
-        if !self.supports(capability) {
-            return Err(AskError::NotSupported(capability));
-        }
+        self.require(capability)?;
         let restriction = restrict_to(&mut question, self.revision());
         if let Some(what) = restriction.refused().iter().chain(restriction.missing()).next() {
             return Err(Misuse::NotExpressible((*what).into()).into());

@@ -7,10 +7,10 @@ use mcp_server::types::{
     BooleanSchema, ElicitRequestFormParams, OrderedMap, RequestedSchema, StringSchema, UntitledItems,
     UntitledMultiSelectEnumSchema,
 };
-use mcp_server::{Caller, Connection, NoArguments, RequestContext, Server, Tool, tool};
+use mcp_server::{AskError, Caller, ClientCapability, Connection, NoArguments, RequestContext, Server, Tool, tool};
 use serde_json::{Value, json};
 
-/// A legacy client that declares everything, after its handshake.
+/// A legacy client that declares everything but sampling, after its handshake.
 struct Client {
     connection: Connection,
     now: Instant,
@@ -23,7 +23,7 @@ impl Client {
         let mut client = Self { connection: Connection::for_loop(&server), now: Instant::now() };
         let hello = client.send(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": revision,
-            "capabilities": { "elicitation": {}, "sampling": {}, "roots": {} },
+            "capabilities": { "elicitation": {}, "roots": {} },
             "clientInfo": { "name": "client", "version": "1.0" },
         } }));
         assert_eq!(hello[0]["result"]["protocolVersion"], revision);
@@ -84,4 +84,20 @@ fn a_question_that_the_revision_cannot_express_is_not_asked() {
     assert_eq!(result["result"]["isError"], true, "{result}");
     assert!(result["result"]["content"][0]["text"].as_str().unwrap().contains("cannot express"), "{result}");
     assert_eq!(Client::new("2025-11-25", form(true)).call("form")["method"], "elicitation/create");
+}
+
+/// E-14: what a client lacks is said in the protocol's own words.
+#[test]
+fn what_a_client_must_have_can_be_required() {
+    let needs = |capability| {
+        tool("needs", move |ctx: RequestContext, _: NoArguments| async move {
+            ctx.require(capability)?;
+            Ok::<_, AskError>("it has")
+        })
+    };
+    let result = Client::new("2025-11-25", needs(ClientCapability::Roots)).call("needs");
+    assert_eq!(result["result"]["content"][0]["text"], "it has");
+    let refused = Client::new("2025-11-25", needs(ClientCapability::Sampling)).call("needs");
+    assert_eq!(refused["error"]["code"], -32021);
+    assert_eq!(refused["error"]["data"], json!({ "requiredCapabilities": { "sampling": {} } }));
 }
