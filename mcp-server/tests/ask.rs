@@ -18,7 +18,7 @@ struct Client {
 
 impl Client {
     fn new(revision: &str, tool: Tool) -> Self {
-        let server = Server::builder("test", "1.0").tool(tool).build().unwrap();
+        let server = Server::builder("test", "1.0").tool(tool).build().expect("a server with one tool");
         #[expect(clippy::disallowed_methods, reason = "somebody has to own the clock")]
         let mut client = Self { connection: Connection::for_loop(&server), now: Instant::now() };
         let hello = client.send(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -36,7 +36,7 @@ impl Client {
         let _ = self.connection.feed(self.now, message.to_string().as_bytes(), &Caller::default());
         let _ = self.connection.poll(&mut Context::from_waker(Waker::noop()), self.now);
         std::iter::from_fn(|| self.connection.poll_transmit())
-            .map(|transmit| serde_json::from_slice(&transmit.message).unwrap())
+            .map(|transmit| serde_json::from_slice(&transmit.message).expect("the server sends JSON"))
             .collect()
     }
 
