@@ -309,3 +309,19 @@ macro_rules! described {
 }
 
 described!(Resource, Template);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_may_ask_before_it_answers() {
+        let read = Outcome::Complete("text").into_contents("a:b");
+        let Ok(Outcome::Complete(result)) = read else { panic!("expected contents, found {read:?}") };
+        assert_eq!(result.contents, [ResourceContents::text("a:b", "text")]);
+        assert_eq!(Outcome::Complete(None::<String>).into_contents("a:b"), Err(None));
+        let asks = || InputRequiredResult::default().request_state("round 1");
+        let asked = Outcome::<String>::from(asks()).into_contents("a:b");
+        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+    }
+}
