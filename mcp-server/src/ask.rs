@@ -6,7 +6,8 @@ use mcp_kernel::{CallError, CallOptions, ClientCapability, Misuse, RequestKey};
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
     ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, ErrorObject, ListRootsResult, Method,
-    OrderedMap, RawObject, RequestedSchema, Revision, Root, RootsCapability, SamplingCapability,
+    OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, RootsCapability,
+    SamplingCapability, restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -142,9 +143,10 @@ impl RequestContext {
         if self.revision() <= Revision::V2025_06_18 {
             form::use_legacy_labels(&mut question.requested_schema);
         }
+        // What older clients are not told, such as most defaults, still holds for the answer.
         let schema = question.requested_schema.clone();
         let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, &question).await?;
+            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, question).await?;
         checked(result, &schema)
     }
 
@@ -158,7 +160,7 @@ impl RequestContext {
             return Err(AskError::InvalidQuestion(format!("`{}` is not an absolute address", question.url)));
         }
         let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, &question).await?;
+            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, question).await?;
         Ok(match result.action {
             ElicitAction::Accept => Elicited::Accepted(()),
             ElicitAction::Decline => Elicited::Declined,
@@ -176,7 +178,7 @@ impl RequestContext {
         key: &str,
         question: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, AskError> {
-        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, &question).await
+        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, question).await
     }
 
     /// Asks for the folders that the client works with (S2.34).
@@ -186,8 +188,26 @@ impl RequestContext {
     /// Fails if the client cannot be asked, or if its answer is not valid.
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         let result: ListRootsResult =
-            self.ask(key, ClientCapability::Roots, Method::ROOTS_LIST, &RawObject::empty()).await?;
+            self.ask(key, ClientCapability::Roots, Method::ROOTS_LIST, RequestParams::default()).await?;
         Ok(result.roots)
+    }
+
+    /// Makes sure that the client declared a capability. The error is one that the protocol has a code for (E-14).
+    ///
+    /// ```
+    /// # use mcp_server::{AskError, ClientCapability, RequestContext};
+    /// async fn summarise(ctx: RequestContext) -> Result<String, AskError> {
+    ///     ctx.require(ClientCapability::Sampling)?;
+    ///     // what takes long, and would be in vain without a model to ask
+    /// #   Ok(String::new())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client did not.
+    pub fn require(&self, capability: ClientCapability) -> Result<(), AskError> {
+        if self.supports(capability) { Ok(()) } else { Err(AskError::NotSupported(capability)) }
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -195,13 +215,15 @@ impl RequestContext {
         _key: &str,
         capability: ClientCapability,
         method: Method,
-        question: &(impl Serialize + ?Sized),
+        mut question: impl Serialize + Restrict,
     ) -> Result<T, AskError> {
-        if !self.supports(capability) {
-            return Err(AskError::NotSupported(capability));
+        self.require(capability)?;
+        let restriction = restrict_to(&mut question, self.revision());
+        if let Some(what) = restriction.refused().iter().chain(restriction.missing()).next() {
+            return Err(Misuse::NotExpressible((*what).into()).into());
         }
         let invalid = |fault: serde_json::Error| AskError::InvalidQuestion(fault.to_string());
-        let question = RawObject::new(question).map_err(invalid)?;
+        let question = RawObject::new(&question).map_err(invalid)?;
         // A person may take their time, and says nothing meanwhile.
         let options = CallOptions::default().with_idle(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await

@@ -31,7 +31,8 @@ pub struct Prompt {
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> AnswerFuture + Send + Sync>;
 
-/// What can be returned by a prompt: messages, one message, text as a message of the user, or a `Result` of these.
+/// What can be returned by a prompt: messages, one message, text as a message of the user, an [`Outcome`] of these where
+/// the prompt may ask first, or a `Result` of these.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
 pub trait IntoPromptResult {
     /// Turns the value into the result of a request.
@@ -51,6 +52,15 @@ impl IntoPromptResult for GetPromptResult {
 impl IntoPromptResult for InputRequiredResult {
     fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
         Ok(Outcome::InputRequired(Box::new(self)))
+    }
+}
+
+impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        match self {
+            Self::Complete(value) => value.into_prompt_result(),
+            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+        }
     }
 }
 
@@ -195,5 +205,20 @@ impl Prompt {
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prompt").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_may_ask_before_it_answers() {
+        let made = Outcome::Complete("hi").into_prompt_result().unwrap();
+        let Outcome::Complete(result) = made else { panic!("expected messages, found {made:?}") };
+        assert_eq!(result.messages[0].content.as_text(), Some("hi"));
+        let asks = || InputRequiredResult::default().request_state("round 1");
+        let asked = Outcome::<String>::from(asks()).into_prompt_result();
+        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
     }
 }

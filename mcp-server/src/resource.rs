@@ -22,8 +22,8 @@ pub(crate) struct Address<'a> {
     pub(crate) variables: UriVariables,
 }
 
-/// What can be returned by a reader: text, bytes ([`Vec<u8>`]), contents with addresses of their own, or a `Result` or
-/// `Option` of these. `None` means that there is no such resource.
+/// What can be returned by a reader: text, bytes ([`Vec<u8>`]), contents with addresses of their own, or a `Result`,
+/// `Option` or [`Outcome`] of these. `None` means that there is no such resource.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the contents of a resource")]
 pub trait IntoContents {
     /// Turns the value into the contents of the resource at `uri`.
@@ -45,6 +45,15 @@ impl IntoContents for ReadResourceResult {
 impl IntoContents for InputRequiredResult {
     fn into_contents(self, _: &str) -> Contents {
         Ok(Outcome::InputRequired(Box::new(self)))
+    }
+}
+
+impl<T: IntoContents> IntoContents for Outcome<T> {
+    fn into_contents(self, uri: &str) -> Contents {
+        match self {
+            Self::Complete(value) => value.into_contents(uri),
+            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+        }
     }
 }
 
@@ -295,3 +304,19 @@ macro_rules! described {
 }
 
 described!(Resource, Template);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_may_ask_before_it_answers() {
+        let read = Outcome::Complete("text").into_contents("a:b");
+        let Ok(Outcome::Complete(result)) = read else { panic!("expected contents, found {read:?}") };
+        assert_eq!(result.contents, [ResourceContents::text("a:b", "text")]);
+        assert_eq!(Outcome::Complete(None::<String>).into_contents("a:b"), Err(None));
+        let asks = || InputRequiredResult::default().request_state("round 1");
+        let asked = Outcome::<String>::from(asks()).into_contents("a:b");
+        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+    }
+}

@@ -22,10 +22,16 @@ pub enum Outcome<R> {
     InputRequired(Box<InputRequiredResult>),
 }
 
+impl<R> From<InputRequiredResult> for Outcome<R> {
+    fn from(questions: InputRequiredResult) -> Self {
+        Self::InputRequired(Box::new(questions))
+    }
+}
+
 /// What can be returned by a tool.
 ///
 /// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for everything at once, `()` for nothing,
-/// and a `Result` of any of these. An error becomes a result with `isError`, which the model gets to read; an
+/// an [`Outcome`] of these where the tool may ask first, and a `Result` of any of these. An error becomes a result with `isError`, which the model gets to read; an
 /// [`ErrorObject`] is answered as the protocol error that it is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
@@ -81,9 +87,16 @@ impl IntoToolResult for InputRequiredResult {
     }
 }
 
-impl IntoToolResult for Outcome<CallToolResult> {
+impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
+    fn output_schema() -> Option<RawObject> {
+        T::output_schema()
+    }
+
     fn into_tool_result(self) -> ToolResult {
-        Ok(self)
+        match self {
+            Self::Complete(value) => value.into_tool_result(),
+            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+        }
     }
 }
 
@@ -224,6 +237,14 @@ mod tests {
         for refused in [plain, boxed, wrapped] {
             assert_eq!(refused.unwrap_err().code, ErrorCode::INVALID_PARAMS);
         }
+    }
+
+    #[test]
+    fn a_tool_may_ask_before_it_answers() {
+        assert_eq!(result(Outcome::Complete("done")).content[0].as_text(), Some("done"));
+        let asks = || InputRequiredResult::default().request_state("round 1");
+        let asked = Outcome::<String>::from(asks()).into_tool_result();
+        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
     }
 
     #[test]

@@ -77,6 +77,15 @@ impl SamplingContent {
     pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
     }
+
+    /// The text of a text block.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(content) => Some(&content.text),
+            Self::Image(_) | Self::Audio(_) | Self::ToolUse(_) | Self::ToolResult(_) | Self::Unknown(_) => None,
+        }
+    }
 }
 
 impl From<&str> for SamplingContent {
@@ -190,7 +199,8 @@ mod tests {
     #[test]
     fn messages_take_one_line() {
         assert_eq!(PromptMessage::user("hi").content.as_text(), Some("hi"));
-        assert_eq!(SamplingMessage::assistant("ho").role, Role::ASSISTANT);
+        let message = SamplingMessage::assistant("ho");
+        assert_eq!((message.role, message.content.as_slice()[0].as_text()), (Role::ASSISTANT, Some("ho")));
         assert_eq!(ResourceContents::blob("a:b", "x").uri(), "a:b");
     }
 }

@@ -85,6 +85,7 @@ mod excerpt;
 pub mod gate;
 mod generated;
 mod id;
+mod input;
 pub mod jsonrpc;
 mod logging_level;
 pub mod meta;
