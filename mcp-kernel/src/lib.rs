@@ -73,7 +73,6 @@
 #![forbid(unsafe_code)]
 
 mod calls;
-mod capability;
 mod change;
 pub mod client;
 mod deadlines;
@@ -85,7 +84,6 @@ pub mod server;
 mod transmit;
 
 pub use calls::CallOptions;
-pub use capability::ClientCapability;
 pub use change::Change;
 pub use deadlines::{Deadline, Wake};
 pub use errors::{CallError, Misuse, PeerMisbehaved};

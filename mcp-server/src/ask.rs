@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::{CallError, CallOptions, ClientCapability, Misuse, RequestKey};
+use mcp_kernel::{CallError, CallOptions, Misuse, RequestKey};
 use mcp_types::{
-    ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
-    ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, ErrorObject, ListRootsResult, Method,
-    OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, RootsCapability,
-    SamplingCapability, restrict_to,
+    ClientCapabilities, ClientCapability, CreateMessageRequestParams, CreateMessageResult, ElicitAction,
+    ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, ErrorObject, ListRootsResult, Method,
+    OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,21 +47,9 @@ impl AskError {
     /// What the client of the request is told, where the protocol has an error for it (E-14).
     pub(crate) fn to_error_object(&self) -> Option<ErrorObject> {
         let Self::NotSupported(capability) = self else { return None };
-        Some(ErrorObject::missing_required_client_capability(required(*capability)))
-    }
-}
-
-/// What a client would have to declare.
-fn required(capability: ClientCapability) -> ClientCapabilities {
-    let (capabilities, here) = (ClientCapabilities::default(), RawObject::empty);
-    match capability {
-        ClientCapability::ElicitationForm => capabilities.elicitation(ElicitationCapability::default().form(here())),
-        ClientCapability::ElicitationUrl => capabilities.elicitation(ElicitationCapability::default().url(here())),
-        ClientCapability::SamplingTools => capabilities.sampling(SamplingCapability::default().tools(here())),
-        ClientCapability::SamplingContext => capabilities.sampling(SamplingCapability::default().context(here())),
-        ClientCapability::Sampling => capabilities.sampling(SamplingCapability::default()),
-        ClientCapability::Roots => capabilities.roots(RootsCapability::default()),
-        _ => capabilities,
+        let mut required = ClientCapabilities::default();
+        capability.require(&mut required);
+        Some(ErrorObject::missing_required_client_capability(required))
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::ClientCapability;
 use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::meta::TraceContext;
 use mcp_types::{
-    ClientCapabilities, Era, Implementation, InputResponses, LoggingLevel, Method, Number, ProgressToken, RawJson,
-    RequestId, Revision,
+    ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, Number,
+    ProgressToken, RawJson, RequestId, Revision,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -34,7 +34,7 @@
 //! | the envelope | [`jsonrpc`]: [`Message`](jsonrpc::Message), [`Payload`](jsonrpc::Payload), [`PayloadBuf`](jsonrpc::PayloadBuf), [`parse`](jsonrpc::parse()), `write_*`; [`RequestId`], [`Method`], [`ErrorObject`], [`ErrorCode`] |
 //! | versions and eras | [`ProtocolVersion`] (what peers name), [`Revision`] (what is known here), [`Era`]; [`gate`] for what exists when; [`restrict_to`] to cut a value down to a revision |
 //! | opening | [`InitializeRequestParams`], [`InitializeResult`] (legacy), [`DiscoverResult`] (modern), [`Implementation`], [`Icon`] |
-//! | capabilities | [`ClientCapabilities`], [`ServerCapabilities`] and their parts |
+//! | capabilities | [`ClientCapabilities`], [`ServerCapabilities`] and their parts; [`ClientCapability`] |
 //! | tools | [`Tool`], [`CallToolRequestParams`], [`CallToolResult`], [`ListToolsResult`] |
 //! | prompts | [`Prompt`], [`PromptMessage`], [`GetPromptRequestParams`], [`GetPromptResult`], [`ListPromptsResult`] |
 //! | resources | [`Resource`], [`ResourceTemplate`], [`ResourceContents`], [`ReadResourceRequestParams`], [`ReadResourceResult`], [`ListResourcesResult`], [`ListResourceTemplatesResult`] |
@@ -73,6 +73,7 @@
 #![forbid(unsafe_code)]
 
 pub mod base64;
+mod client_capability;
 mod closed_set;
 mod constant;
 mod content;
@@ -111,6 +112,7 @@ mod tree;
 mod validated;
 mod version;
 
+pub use client_capability::ClientCapability;
 pub use closed_set::UnknownValue;
 pub use elicitation::ElicitValue;
 pub use error_code::ErrorCode;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{CacheScope, Restrict, ResultMeta, ResultType};
+use crate::{CacheScope, InputRequests, Restrict, ResultMeta, ResultType};
 
 /// A result of a request; implemented by all generated ones.
 ///
@@ -22,6 +22,11 @@ pub trait ResultBody: Serialize + Restrict {
     /// Whether the result asks for input without a question and without a state, which no schema forbids.
     fn asks_nothing(&self) -> bool {
         false
+    }
+
+    /// The questions that the result asks.
+    fn questions(&self) -> Option<&InputRequests> {
+        None
     }
 
     /// The metadata of the result.

@@ -10,8 +10,9 @@ use mcp_types::jsonrpc::{
 };
 use mcp_types::meta::key;
 use mcp_types::{
-    CancelledNotificationParams, EmptyResult, Era, ErrorObject, Method, ProgressNotificationParams, RequestId,
-    ResourceUpdatedNotificationParams, ResultType, Revision, SubscriptionsAcknowledgedNotificationParams, tasks,
+    CancelledNotificationParams, ClientCapability, EmptyResult, Era, ErrorObject, Method, ProgressNotificationParams,
+    RequestId, ResourceUpdatedNotificationParams, ResultType, Revision, SubscriptionsAcknowledgedNotificationParams,
+    tasks,
 };
 
 use super::config::CancelStyle;
@@ -20,7 +21,7 @@ use super::detect::{ConnectError, Next, Verdict, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
-use crate::{CallId, Change, ClientCapability};
+use crate::{CallId, Change};
 
 impl Connection {
     /// Takes what one line, one body or one event of a stream holds.

@@ -5,10 +5,10 @@ use std::time::Instant;
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{PayloadBuf, write_notification, write_request, write_result};
 use mcp_types::{
-    CancelledNotificationParams, EmptyResult, Era, ErrorObject, LoggingLevel, LoggingMessageNotificationParams, Method,
-    NotificationParams, Number, ProgressNotificationParams, ProgressToken, RawJson, RawObject, RequestId,
-    RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody, ResultMeta, ResultType, Revision,
-    SubscriptionsListenResult, meta, restrict_to,
+    CancelledNotificationParams, ClientCapability, EmptyResult, Era, ErrorObject, LoggingLevel,
+    LoggingMessageNotificationParams, Method, NotificationParams, Number, ProgressNotificationParams, ProgressToken,
+    RawJson, RawObject, RequestId, RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody,
+    ResultMeta, ResultType, Revision, SubscriptionsListenResult, meta, restrict_to,
 };
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use super::in_flight::{Entry, Kind, Responder};
 use crate::calls::CallOptions;
 use crate::errors::{CallError, Misuse};
 use crate::transmit::{Route, Weight};
-use crate::{CallId, Change, ClientCapability, RequestKey};
+use crate::{CallId, Change, RequestKey};
 
 /// Whether something is on its way to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,9 @@ impl Connection {
         if result.asks_nothing() {
             //
             what.push("InputRequiredResult without inputRequests and requestState");
+        }
+        if let Some(missing) = undeclared(&result, entry) {
+            return Err(Some(missing));
         }
         let message = if what.is_empty() { self.write(&entry.id, &mut result, entry.revision) } else { None };
         if message.is_none() {
@@ -501,6 +504,16 @@ const ID_AND_END: usize = 32;
 
 /// How many bytes are set aside for an answer, so that most of them grow no further.
 const USUAL_ANSWER: usize = 512;
+
+/// Refuses questions that the client cannot be asked, and says what it would have to declare.
+fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
+    let needed = result.questions()?.iter().flat_map(|(_, question)| ClientCapability::needed_for(question));
+    let mut required = None;
+    for missing in needed.filter(|needed| !needed.is_declared(&entry.client.capabilities)) {
+        missing.require(required.get_or_insert_default());
+    }
+    required.map(ErrorObject::missing_required_client_capability)
+}
 
 /// What a client must have declared to be asked this (X-13, SA-2, SA-4, EL-2).
 fn needed_for(method: &Method, params: &RawObject, revision: Revision) -> Vec<ClientCapability> {

@@ -1,6 +1,7 @@
 //! Requests that the connection answers by itself; all others go to the application.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use mcp_types::jsonrpc::{PayloadBuf, Request, write_notification, write_result};
 use mcp_types::{
@@ -69,7 +70,7 @@ impl Connection {
 
     /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate (B-6).
     pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
-        let config = std::sync::Arc::clone(&self.config);
+        let config = Arc::clone(&self.config);
         // V-9: a server without legacy names what it serves in every error.
         let malformed = |fault: &dyn std::fmt::Display| {
             let versions = config.versions(Era::Modern);
@@ -116,6 +117,7 @@ impl Connection {
             id: scope.id.clone(),
             facts: scope.facts,
             revision: scope.revision,
+            client: Arc::clone(&scope.client),
             log_level: None,
             progress_token: None,
             last_progress: None,

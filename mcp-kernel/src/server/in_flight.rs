@@ -1,8 +1,11 @@
 //! The requests of the peer that are worked on, or wait to be.
 
+use std::sync::Arc;
+
 use mcp_types::gate::MethodFacts;
 use mcp_types::{LoggingLevel, Number, ProgressToken, RequestId, Revision};
 
+use super::lifecycle::Client;
 use crate::RequestKey;
 
 /// One request.
@@ -11,6 +14,7 @@ pub(crate) struct Entry {
     /// What the protocol says about the method, if it is one of its own.
     pub(crate) facts: Option<&'static MethodFacts>,
     pub(crate) revision: Revision,
+    pub(crate) client: Arc<Client>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
     pub(crate) last_progress: Option<Number>,

@@ -290,6 +290,7 @@ impl Connection {
             id: scope.id.clone(),
             facts: scope.facts,
             revision: scope.revision,
+            client: Arc::clone(&scope.client),
             log_level: scope.log_level,
             progress_token: scope.progress_token.clone(),
             last_progress: None,

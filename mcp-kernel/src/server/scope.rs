@@ -5,11 +5,12 @@ use std::sync::Arc;
 use mcp_types::gate::MethodFacts;
 use mcp_types::meta::TraceContext;
 use mcp_types::{
-    ClientCapabilities, Era, Implementation, InputResponses, LoggingLevel, Method, ProgressToken, RequestId, Revision,
+    ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, ProgressToken,
+    RequestId, Revision,
 };
 
 use super::lifecycle::Client;
-use crate::{ClientCapability, RequestKey};
+use crate::RequestKey;
 
 /// Who is behind a request, as the transport made sure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

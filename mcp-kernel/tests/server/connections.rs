@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mcp_kernel::server::{Connection, Delivery, Event, ServerConfig};
-use mcp_kernel::{CallOptions, Change, ClientCapability, Misuse, PeerMisbehaved, Route};
-use mcp_types::{Era, LoggingLevel, Method, RawJson, RawObject, Revision};
+use mcp_kernel::{CallOptions, Change, Misuse, PeerMisbehaved, Route};
+use mcp_types::{ClientCapability, Era, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde_json::{Value, json};
 
 use crate::kit::{CAPABILITIES, Script, VERSION, cancelled, config, initialize, legacy, modern, notification};

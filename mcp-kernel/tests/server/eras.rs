@@ -1,8 +1,7 @@
 //! Which era a message belongs to (register D2).
 
-use mcp_kernel::ClientCapability;
 use mcp_kernel::server::Principal;
-use mcp_types::{Era, LoggingLevel, Revision};
+use mcp_types::{ClientCapability, Era, LoggingLevel, Revision};
 use serde_json::json;
 
 use crate::kit::{CAPABILITIES, Script, VERSION, cancelled, initialize, legacy, modern, notification};

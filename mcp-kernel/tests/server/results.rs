@@ -2,8 +2,8 @@
 
 use mcp_kernel::server::{Delivery, Event};
 use mcp_types::{
-    CallToolResult, ErrorCode, ErrorObject, InputRequiredResult, ListToolsResult, RawObject, ReadResourceResult,
-    ResultType, Revision,
+    CallToolResult, ElicitRequestFormParams, ErrorCode, ErrorObject, InputRequest, InputRequiredResult,
+    ListToolsResult, OrderedMap, RawObject, ReadResourceResult, RequestedSchema, ResultType, Revision,
 };
 use serde_json::{Value, json};
 
@@ -184,4 +184,26 @@ fn metadata_of_the_handler_stays() {
     script.connection.respond(asked.responder, Ok(tool(mine.clone())));
     assert_eq!(script.reply()["result"]["_meta"], mine["_meta"]);
     script.assert_nothing_left();
+}
+
+/// a question that the client cannot be asked is not sent; the client learns what it would have to declare.
+#[test]
+fn questions_need_what_the_client_declared() {
+    for (capabilities, is_asked) in [(json!({}), false), (json!({ "elicitation": {} }), true)] {
+        let mut script = Script::new();
+        let key = "io.modelcontextprotocol/clientCapabilities";
+        let asked = script.served(modern(1, "tools/call", json!({ "name": "x", "_meta": { key: capabilities } })));
+        let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
+        let asks = InputRequiredResult::default().input_requests([("who", InputRequest::from(form))]);
+        let _ = script.connection.respond(asked.responder, Ok(asks));
+        let reply = script.reply();
+        if is_asked {
+            assert_eq!(reply["result"]["resultType"], "input_required");
+        } else {
+            assert_eq!(reply["error"]["code"], -32021);
+            let required = json!({ "requiredCapabilities": { "elicitation": { "form": {} } } });
+            assert_eq!(reply["error"]["data"], required);
+        }
+        script.assert_nothing_left();
+    }
 }

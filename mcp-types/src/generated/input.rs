@@ -150,6 +150,9 @@ impl ResultBody for InputRequiredResult {
     fn asks_nothing(&self) -> bool {
         self.input_requests.is_none() && self.request_state.is_none()
     }
+    fn questions(&self) -> Option<&InputRequests> {
+        self.input_requests.as_ref()
+    }
     fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
         Some(&mut self.meta)
     }

@@ -52,7 +52,8 @@ impl Generator<'_> {
         }
         if members.contains_key("inputRequests") && members.contains_key("requestState") {
             body.push_str(
-                "fn asks_nothing(&self) -> bool {\nself.input_requests.is_none() && self.request_state.is_none()\n}\n",
+                "fn asks_nothing(&self) -> bool {\nself.input_requests.is_none() && self.request_state.is_none()\n}\n\
+                 fn questions(&self) -> Option<&InputRequests> {\nself.input_requests.as_ref()\n}\n",
             );
         }
         if members.get("_meta").is_some_and(|member| member.kind.named() == Some("ResultMetaObject")) {

@@ -1,0 +1,141 @@
+//! What a server may need of a client.
+
+use crate::{
+    ClientCapabilities, ElicitRequestParams, ElicitationCapability, InputRequest, RawObject, RootsCapability,
+    SamplingCapability,
+};
+
+/// A capability that a server may need of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientCapability {
+    /// Questions by form. A bare `elicitation` means this one (EL-1).
+    ElicitationForm,
+    /// Questions by web page.
+    ElicitationUrl,
+    /// Use of the client's model.
+    Sampling,
+    /// Use of the client's model with tools (SA-2).
+    SamplingTools,
+    /// Use of the client's model with context of servers (SA-4).
+    SamplingContext,
+    /// The list of roots.
+    Roots,
+}
+
+impl ClientCapability {
+    /// The name under which a client declares it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ElicitationForm => "elicitation.form",
+            Self::ElicitationUrl => "elicitation.url",
+            Self::Sampling => "sampling",
+            Self::SamplingTools => "sampling.tools",
+            Self::SamplingContext => "sampling.context",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// Whether a client that declared `capabilities` has it.
+    #[must_use]
+    pub fn is_declared(self, capabilities: &ClientCapabilities) -> bool {
+        let elicitation = capabilities.elicitation.as_ref();
+        let sampling = capabilities.sampling.as_ref();
+        match self {
+            Self::ElicitationForm => {
+                elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
+            }
+            Self::ElicitationUrl => elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
+            Self::Sampling => sampling.is_some(),
+            Self::SamplingTools => sampling.is_some_and(|sampling| sampling.tools.is_some()),
+            Self::SamplingContext => sampling.is_some_and(|sampling| sampling.context.is_some()),
+            Self::Roots => capabilities.roots.is_some(),
+        }
+    }
+
+    /// Adds what a client would have to declare to have it.
+    pub fn require(self, capabilities: &mut ClientCapabilities) {
+        let elicitation = || ElicitationCapability::default();
+        let sampling = || SamplingCapability::default();
+        let declared = RawObject::empty();
+        match self {
+            Self::ElicitationForm => capabilities.elicitation.get_or_insert_with(elicitation).form = Some(declared),
+            Self::ElicitationUrl => capabilities.elicitation.get_or_insert_with(elicitation).url = Some(declared),
+            Self::Sampling => drop(capabilities.sampling.get_or_insert_with(sampling)),
+            Self::SamplingTools => capabilities.sampling.get_or_insert_with(sampling).tools = Some(declared),
+            Self::SamplingContext => capabilities.sampling.get_or_insert_with(sampling).context = Some(declared),
+            Self::Roots => drop(capabilities.roots.get_or_insert_with(RootsCapability::default)),
+        }
+    }
+
+    /// What a client needs to be asked a question.
+    #[must_use]
+    pub fn needed_for(question: &InputRequest) -> Vec<Self> {
+        match question {
+            InputRequest::Elicit(elicit) => match &elicit.params {
+                ElicitRequestParams::Url(_) => vec![Self::ElicitationUrl],
+                ElicitRequestParams::Form(_) => vec![Self::ElicitationForm],
+            },
+            InputRequest::CreateMessage(message) => {
+                let params = &message.params;
+                let with_tools = params.tools.is_some() || params.tool_choice.is_some();
+                let with_context = params.include_context.as_ref().is_some_and(|context| context.as_str() != "none");
+                let further = [(with_tools, Self::SamplingTools), (with_context, Self::SamplingContext)];
+                let further = further.into_iter().filter_map(|(is_needed, capability)| is_needed.then_some(capability));
+                std::iter::once(Self::Sampling).chain(further).collect()
+            }
+            InputRequest::ListRoots(_) => vec![Self::Roots],
+            InputRequest::Unknown(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestUrlParams, ListRootsRequest, OrderedMap,
+        RequestedSchema, SamplingMessage,
+    };
+
+    const ALL: [ClientCapability; 6] = [
+        ClientCapability::ElicitationForm,
+        ClientCapability::ElicitationUrl,
+        ClientCapability::Sampling,
+        ClientCapability::SamplingTools,
+        ClientCapability::SamplingContext,
+        ClientCapability::Roots,
+    ];
+
+    #[test]
+    fn whoever_declares_what_is_required_has_it() {
+        let mut all = ClientCapabilities::default();
+        for capability in ALL {
+            let mut capabilities = ClientCapabilities::default();
+            assert!(!capability.is_declared(&capabilities));
+            capability.require(&mut capabilities);
+            assert!(capability.is_declared(&capabilities), "{capability:?}");
+            capability.require(&mut all);
+        }
+        assert!(ALL.iter().all(|capability| capability.is_declared(&all)));
+    }
+
+    /// R-5, EL-2, SA-2: each kind of question needs its own.
+    #[test]
+    fn questions_need_what_they_are() {
+        let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
+        let mut sample = CreateMessageRequestParams::new(vec![SamplingMessage::user("hi")], 5);
+        for (question, needed) in [
+            (InputRequest::from(form), vec![ClientCapability::ElicitationForm]),
+            (ElicitRequestUrlParams::new("Go", "https://a.example").into(), vec![ClientCapability::ElicitationUrl]),
+            (sample.clone().into(), vec![ClientCapability::Sampling]),
+            (ListRootsRequest::default().into(), vec![ClientCapability::Roots]),
+        ] {
+            assert_eq!(ClientCapability::needed_for(&question), needed);
+        }
+        sample.tools = Some(Vec::new());
+        let needed = [ClientCapability::Sampling, ClientCapability::SamplingTools];
+        assert_eq!(ClientCapability::needed_for(&sample.into()), needed);
+    }
+}
