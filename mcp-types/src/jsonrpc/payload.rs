@@ -159,6 +159,11 @@ impl PayloadBuf {
         self.members.get(&self.text, name).map(raw_from_validated)
     }
 
+    /// Returns the names and values of the members in the order of the text.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
+        self.members.iter().map(|member| (member.name(&self.text), raw_from_validated(member.value(&self.text))))
+    }
+
     /// Reads the object as a typed value; see [`Payload::decode`].
     ///
     /// # Errors

@@ -1,0 +1,69 @@
+//! States that were used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use crate::seal::NONCE_BYTES;
+
+/// Knows which states were used, so that none is used twice.
+///
+/// Instances that serve the same clients must share one.
+pub trait Ledger: Send + Sync {
+    /// Notes that a state is used; returns whether it is the first time. The entry may be forgotten once it has expired.
+    ///
+    /// Two calls at the same time must not both be the first. An implementation that cannot tell must return `false`.
+    fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool;
+}
+
+/// A ledger for a single instance.
+#[derive(Debug)]
+pub struct MemoryLedger {
+    used: Mutex<Used>,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    nonces: BTreeSet<[u8; NONCE_BYTES]>,
+    by_expiry: BTreeMap<u64, Vec<[u8; NONCE_BYTES]>>,
+}
+
+impl MemoryLedger {
+    /// Remembers up to `limit` states; beyond that, none is good for use until others have expired.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { used: Mutex::default(), limit }
+    }
+}
+
+impl Ledger for MemoryLedger {
+    fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = used.by_expiry.split_off(&now.saturating_add(1));
+        for expired in std::mem::replace(&mut used.by_expiry, later).into_values().flatten() {
+            used.nonces.remove(&expired);
+        }
+        if used.nonces.len() >= self.limit || !used.nonces.insert(nonce) {
+            return false;
+        }
+        used.by_expiry.entry(expires).or_default().push(nonce);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_used_once_and_forgotten_in_time() {
+        let ledger = MemoryLedger::new(2);
+        let nonce = |byte| [byte; NONCE_BYTES];
+        assert!(ledger.claim(0, nonce(1), 10));
+        assert!(!ledger.claim(5, nonce(1), 10));
+        assert!(ledger.claim(5, nonce(2), 20));
+        assert!(!ledger.claim(5, nonce(3), 20), "full, and nobody can tell");
+        assert!(ledger.claim(10, nonce(3), 20), "the first has expired");
+        assert_eq!(ledger.used.lock().unwrap().nonces.len(), 2);
+    }
+}

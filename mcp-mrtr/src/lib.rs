@@ -1,0 +1,37 @@
+//! Multi round-trip requests of the Model Context Protocol, as pure logic.
+//!
+//! Since 2026-07-28 a server cannot ask its client anything while a request runs. It ends the request with questions
+//! instead, and the client sends the request again, with the answers and with a state that the server gave it. Any
+//! instance of the server can serve any round, and none of them keeps anything in between.
+//!
+//! - [`Sealer`] makes a state that nobody can read, change, or use for something else, and opens it again: with a
+//!   [`KeyRing`], a [`Binding`] to the request and its principal, an expiry, and a size limit. A [`Ledger`] makes each
+//!   state good for one use.
+//! - [`Journal`] is what the state holds: the answers of earlier rounds and the results of steps that must not be
+//!   repeated. [`Round`] is one run of a handler with it.
+//! - [`Questions`] builds the interim result by hand.
+//! - [`Retry`] is the client's side: it collects the answers and makes the parameters of the next round.
+//!
+//! There is no I/O, no clock and no randomness in here; all of that comes in as arguments.
+
+#![forbid(unsafe_code)]
+
+mod binding;
+mod journal;
+mod key_ring;
+mod ledger;
+mod questions;
+mod rejected;
+mod retry;
+mod round;
+mod seal;
+
+pub use binding::Binding;
+pub use journal::Journal;
+pub use key_ring::{Key, KeyRing};
+pub use ledger::{Ledger, MemoryLedger};
+pub use questions::{InvalidQuestions, Questions};
+pub use rejected::Rejected;
+pub use retry::{Next, Retry, RetryError, RetryLimits};
+pub use round::{Asked, Round, Skew};
+pub use seal::{NONCE_BYTES, Opened, Sealer, TooLarge};

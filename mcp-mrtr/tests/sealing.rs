@@ -1,0 +1,138 @@
+//! What becomes of a state that is not what it was, or not where it belongs (R-6..R-9, R-25, S2.41).
+
+use mcp_mrtr::{Binding, Key, KeyRing, MemoryLedger, NONCE_BYTES, Rejected, Sealer};
+use mcp_types::jsonrpc::{Limits, PayloadBuf};
+
+const NOW: u64 = 1_000_000;
+const NONCE: [u8; NONCE_BYTES] = [7; NONCE_BYTES];
+
+fn key(id: u32) -> Key {
+    let mut secret = [0; 32];
+    secret[..4].copy_from_slice(&id.to_le_bytes());
+    Key::new(id, secret)
+}
+
+fn sealer(id: u32) -> Sealer {
+    Sealer::new(KeyRing::new(key(id)))
+}
+
+fn params(text: &str) -> PayloadBuf {
+    PayloadBuf::parse(text, &Limits::default()).expect("an object")
+}
+
+fn binding() -> Binding {
+    bound(Some((Some("https://issuer"), "alice")), "server", "tools/call", r#"{"name":"delete","arguments":{"n":3}}"#)
+}
+
+fn bound(principal: Option<(Option<&str>, &str)>, audience: &str, method: &str, text: &str) -> Binding {
+    Binding::new(principal, audience, method, &params(text))
+}
+
+fn sealed() -> String {
+    sealer(1).seal(NOW, NONCE, &binding(), b"content").expect("a state")
+}
+
+#[test]
+fn a_state_comes_back_as_it_was() {
+    let opened = sealer(1).open(NOW + 599, &binding(), &sealed()).expect("our own");
+    assert_eq!(opened.content, b"content");
+    assert_eq!((opened.nonce, opened.expires), (NONCE, NOW + 600));
+}
+
+/// R-7: not one bit may change, and nothing may be added or taken away.
+#[test]
+fn no_byte_may_change() {
+    let (state, sealer, binding) = (sealed(), sealer(1), binding());
+    for index in 0..state.len() {
+        for bit in 0..8 {
+            let mut bytes = state.clone().into_bytes();
+            bytes[index] ^= 1 << bit;
+            let Ok(changed) = String::from_utf8(bytes) else { continue };
+            assert!(sealer.open(NOW, &binding, &changed).is_err(), "byte {index}, bit {bit}");
+        }
+        assert!(sealer.open(NOW, &binding, &state[..index]).is_err(), "cut at {index}");
+    }
+    for more in ["A", "AAAA", "=", "-TAMPERED", " ", "\n"] {
+        assert!(sealer.open(NOW, &binding, &format!("{state}{more}")).is_err(), "{more:?}");
+        assert!(sealer.open(NOW, &binding, &format!("{more}{state}")).is_err(), "{more:?}");
+    }
+    for nonsense in ["", "x", "====", "AQ==", "null", "\u{0}"] {
+        assert!(sealer.open(NOW, &binding, nonsense).is_err(), "{nonsense:?}");
+    }
+}
+
+/// R-8: a state is good for its principal, its server and its request alone, and for a while.
+#[test]
+fn a_state_is_good_for_nothing_else() {
+    let alice = Some((Some("https://issuer"), "alice"));
+    let call = r#"{"name":"delete","arguments":{"n":3}}"#;
+    for (other, rejected) in [
+        (bound(Some((Some("https://issuer"), "bob")), "server", "tools/call", call), Rejected::OtherPrincipal),
+        (bound(Some((Some("https://other"), "alice")), "server", "tools/call", call), Rejected::OtherPrincipal),
+        (bound(None, "server", "tools/call", call), Rejected::OtherPrincipal),
+        (bound(alice, "another", "tools/call", call), Rejected::OtherAudience),
+        (bound(alice, "server", "prompts/get", call), Rejected::OtherRequest),
+        (bound(alice, "server", "tools/call", r#"{"name":"keep","arguments":{"n":3}}"#), Rejected::OtherRequest),
+        (bound(alice, "server", "tools/call", r#"{"name":"delete","arguments":{"n":300}}"#), Rejected::OtherRequest),
+        (bound(alice, "server", "tools/call", r#"{"name":"delete"}"#), Rejected::OtherRequest),
+    ] {
+        assert_eq!(sealer(1).open(NOW, &other, &sealed()), Err(rejected));
+    }
+    assert_eq!(sealer(1).open(NOW + 600, &binding(), &sealed()), Err(Rejected::Expired));
+}
+
+/// Keys are changed without breaking what is under way; a retired or foreign one opens nothing.
+#[test]
+fn keys_rotate() {
+    let both = Sealer::new(KeyRing::new(key(2)).and(key(1)));
+    assert!(both.open(NOW, &binding(), &sealed()).is_ok());
+    let newer = both.seal(NOW, NONCE, &binding(), b"newer").expect("a state");
+    assert!(Sealer::new(KeyRing::new(key(1)).and(key(2))).open(NOW, &binding(), &newer).is_ok());
+    assert_eq!(sealer(2).open(NOW, &binding(), &sealed()), Err(Rejected::UnknownKey));
+    let impostor = Sealer::new(KeyRing::new(Key::new(1, [9; 32])));
+    assert_eq!(impostor.open(NOW, &binding(), &sealed()), Err(Rejected::NotAuthentic));
+}
+
+/// R-9: with a ledger a state is good once; without one it is good until it expires.
+#[test]
+fn a_ledger_makes_it_once() {
+    let (state, ledger, sealer) = (sealed(), MemoryLedger::new(10), sealer(1));
+    assert!(sealer.open(NOW, &binding(), &state).is_ok() && sealer.open(NOW, &binding(), &state).is_ok());
+    assert!(sealer.open_once(NOW, &binding(), &state, &ledger).is_ok());
+    assert_eq!(sealer.open_once(NOW, &binding(), &state, &ledger), Err(Rejected::Replayed));
+    let other = sealer.seal(NOW, [8; NONCE_BYTES], &binding(), b"content").expect("a state");
+    assert!(sealer.open_once(NOW, &binding(), &other, &ledger).is_ok());
+    // What is not authentic must not use anything up.
+    let foreign = bound(None, "server", "tools/call", "{}");
+    let fresh = sealer.seal(NOW, [9; NONCE_BYTES], &binding(), b"content").expect("a state");
+    assert!(sealer.open_once(NOW, &foreign, &fresh, &ledger).is_err());
+    assert!(sealer.open_once(NOW, &binding(), &fresh, &ledger).is_ok());
+}
+
+#[test]
+fn large_states_are_neither_made_nor_read() {
+    let small = sealer(1).with_limit(200);
+    assert!(small.seal(NOW, NONCE, &binding(), &[0; 200]).is_err());
+    let large = sealer(1).seal(NOW, NONCE, &binding(), &[0; 200]).expect("a state");
+    assert_eq!(small.open(NOW, &binding(), &large), Err(Rejected::TooLarge));
+}
+
+/// R-25: whoever tries learns nothing from the refusal.
+#[test]
+fn all_refusals_look_the_same() {
+    let all = [
+        Rejected::TooLarge,
+        Rejected::Malformed,
+        Rejected::UnknownVersion,
+        Rejected::UnknownKey,
+        Rejected::NotAuthentic,
+        Rejected::Expired,
+        Rejected::OtherPrincipal,
+        Rejected::OtherAudience,
+        Rejected::OtherRequest,
+        Rejected::Replayed,
+    ];
+    let first = Rejected::Malformed.to_error_object();
+    assert_eq!(first.code.get(), -32602);
+    assert!(all.iter().all(|rejected| rejected.to_error_object() == first));
+}
