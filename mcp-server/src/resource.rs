@@ -38,7 +38,8 @@ type Contents = Result<Outcome<ReadResourceResult>, Option<ErrorObject>>;
 
 impl IntoContents for ReadResourceResult {
     fn into_contents(self, _: &str) -> Contents {
-        Ok(Outcome::Complete(self))
+        // RS-4: nothing is not a content.
+        if self.contents.is_empty() { Err(None) } else { Ok(Outcome::Complete(self)) }
     }
 }
 
@@ -50,8 +51,7 @@ impl IntoContents for InputRequiredResult {
 
 impl IntoContents for Vec<ResourceContents> {
     fn into_contents(self, uri: &str) -> Contents {
-        // RS-4: nothing is not a content.
-        if self.is_empty() { Err(None) } else { ReadResourceResult::new(self).into_contents(uri) }
+        ReadResourceResult::new(self).into_contents(uri)
     }
 }
 
