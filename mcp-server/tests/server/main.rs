@@ -1,0 +1,7 @@
+//! A server without I/O: what clients of every revision see of it.
+
+mod kit;
+mod lists;
+mod prompts;
+mod resources;
+mod tools;
