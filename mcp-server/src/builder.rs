@@ -147,6 +147,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps sessions for legacy clients over HTTP. This is the default.
+    pub fn stateful(mut self) -> Self {
+        self.settings.mode = Mode::Stateful;
+        self
+    }
+
     /// Serves legacy clients over HTTP without sessions. What needs a session is refused by [`build`](Self::build).
     pub fn stateless(mut self) -> Self {
         self.settings.mode = Mode::Stateless;

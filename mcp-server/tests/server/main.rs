@@ -1,5 +1,7 @@
 //! A server without I/O: what clients of every revision see of it.
 
+mod building;
+mod changes;
 mod kit;
 mod lists;
 mod prompts;
