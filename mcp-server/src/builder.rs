@@ -203,7 +203,11 @@ impl ServerBuilder {
 
     /// Serves an extension; [`method`](Self::method) adds what it can be asked for.
     pub fn extension(mut self, id: impl Into<String>, extension: Extension) -> Self {
-        self.config.extensions.insert(id.into(), extension);
+        let known = self.config.extensions.entry(id.into()).or_default();
+        let added = std::mem::replace(known, extension).methods;
+        for (method, revisions) in added {
+            known.methods.entry(method).or_insert(revisions);
+        }
         self
     }
 
