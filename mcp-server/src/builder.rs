@@ -50,6 +50,7 @@ struct Declared {
     tools: bool,
     prompts: bool,
     resources: bool,
+    completions: bool,
     subscriptions: bool,
     no_logging: bool,
 }
@@ -113,6 +114,12 @@ impl ServerBuilder {
     /// Declares resources although there is none yet: they come with [`Server::update`].
     pub fn offers_resources(mut self) -> Self {
         self.declared.resources = true;
+        self
+    }
+
+    /// Declares completions although there is none yet: they come with [`Server::update`].
+    pub fn offers_completions(mut self) -> Self {
+        self.declared.completions = true;
         self
     }
 
@@ -305,9 +312,7 @@ fn capabilities(registry: &Registry, declared: &Declared) -> ServerCapabilities 
         resources.subscribe = declared.subscriptions.then_some(true);
         capabilities.resources = Some(resources);
     }
-    let completes = registry.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
-        || registry.templates.items.iter().any(|template| !template.completers.is_empty());
-    if completes {
+    if declared.completions || registry.completes() {
         capabilities.completions = Some(RawObject::empty());
     }
     if !declared.no_logging {

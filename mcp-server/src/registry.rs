@@ -155,6 +155,12 @@ impl Registry {
 }
 
 impl Registry {
+    /// Whether anything here suggests values.
+    pub(crate) fn completes(&self) -> bool {
+        self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
+            || self.templates.items.iter().any(|template| !template.completers.is_empty())
+    }
+
     /// What has changed: tools, prompts, resources, templates.
     pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
         [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]
