@@ -1,7 +1,7 @@
 //! What a connection's driver and its handlers both hold.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     /// What handlers keep from one request to the next.
     pub(crate) scratch: Mutex<Extensions>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
+    /// Whether the connection hears of changes.
+    pub(crate) has_joined: AtomicBool,
     asked: AtomicU64,
 }
 
@@ -64,6 +66,7 @@ impl Shared {
             driver: AtomicWaker::new(),
             scratch: Mutex::default(),
             teardown: Mutex::default(),
+            has_joined: AtomicBool::new(false),
             asked: AtomicU64::new(0),
         }
     }
