@@ -291,7 +291,10 @@ impl Connection {
                 Event::Listening { .. } => self.server.hub().join(&self.shared),
                 Event::Notification { method, params } => {
                     if let Some(listener) = self.server.on_notification() {
-                        listener(Notification { method, params, connection: self.handle() });
+                        let notification = Notification { method, params, connection: self.handle() };
+                        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
+                            tracing::error!(target: "mcp", "a listener for notifications panicked");
+                        }
                     }
                 }
                 Event::Closed => {
