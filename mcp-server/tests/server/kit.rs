@@ -225,6 +225,11 @@ impl Client {
         self.inbox.drain(..).map(method).collect()
     }
 
+    /// How many messages of the server nobody looked at.
+    pub(crate) fn unread(&self) -> usize {
+        self.inbox.len()
+    }
+
     /// The server says nothing more.
     pub(crate) fn silence(&mut self) {
         self.run();

@@ -2,8 +2,10 @@
 
 mod building;
 mod changes;
+mod failures;
 mod kit;
 mod lists;
 mod prompts;
 mod resources;
+mod telling;
 mod tools;
