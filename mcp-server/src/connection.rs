@@ -371,11 +371,9 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// What still runs elsewhere has to know that nobody waits for it.
+    /// What still runs elsewhere has to know that nobody waits for it, and that nobody answers any more.
     fn drop(&mut self) {
-        for (_, ctx) in self.open.values() {
-            ctx.cancel();
-        }
+        self.handle_disconnect();
     }
 }
 

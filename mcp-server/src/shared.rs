@@ -92,7 +92,12 @@ impl Shared {
     ) -> (u64, oneshot::Receiver<Result<PayloadBuf, AskError>>) {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.lock().asks.push_back(Ask { number, related, method, params, options, reply });
+        let mut state = self.lock();
+        if !state.kernel.is_closed() {
+            // Nobody would pass it on otherwise; then the reply is dropped, which is an answer as well.
+            state.asks.push_back(Ask { number, related, method, params, options, reply });
+        }
+        drop(state);
         self.driver.wake();
         (number, answer)
     }
