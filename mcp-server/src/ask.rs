@@ -262,6 +262,20 @@ impl Drop for Asked<'_> {
 
 impl From<Misuse> for AskError {
     fn from(misuse: Misuse) -> Self {
-        if let Misuse::NoBackChannel(why) = misuse { Self::NoBackChannel(why) } else { Self::Refused(misuse) }
+        if let Misuse::NoBackChannel(why) = misuse {
+            return Self::NoBackChannel(why);
+        }
+        let missing = ALL.into_iter().find(|capability| misuse == Misuse::MissingCapability(capability.name()));
+        missing.map_or(Self::Refused(misuse), Self::NotSupported)
     }
 }
+
+/// What a client may be asked.
+const ALL: [ClientCapability; 6] = [
+    ClientCapability::ElicitationForm,
+    ClientCapability::ElicitationUrl,
+    ClientCapability::Sampling,
+    ClientCapability::SamplingTools,
+    ClientCapability::SamplingContext,
+    ClientCapability::Roots,
+];

@@ -1,5 +1,6 @@
 //! A server without I/O: what clients of every revision see of it.
 
+mod asking;
 mod building;
 mod changes;
 mod failures;
@@ -9,3 +10,4 @@ mod prompts;
 mod resources;
 mod telling;
 mod tools;
+mod unanswered;
