@@ -6,7 +6,7 @@ use mcp_kernel::{CallError, CallOptions, ClientCapability, Misuse, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
-    ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, ErrorObject, ListRootsResult, Method,
+    ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, Era, ErrorObject, ListRootsResult, Method,
     OrderedMap, RawObject, RequestedSchema, Revision, Root, RootsCapability, SamplingCapability,
 };
 use schemars::JsonSchema;
@@ -199,7 +199,10 @@ impl RequestContext {
         question: &(impl Serialize + ?Sized),
     ) -> Result<T, AskError> {
         if !self.supports(capability) {
-            return Err(AskError::NotSupported(capability));
+            // Of a legacy client without a session nothing is known; that is what would have to change (S0.28).
+            let is_unknown = self.era() == Era::Legacy && self.is_stateless();
+            let no_session = AskError::NoBackChannel("a session is needed to ask the client something");
+            return Err(if is_unknown { no_session } else { AskError::NotSupported(capability) });
         }
         let invalid = |fault: serde_json::Error| AskError::InvalidQuestion(fault.to_string());
         let question = RawObject::new(question).map_err(invalid)?;
