@@ -7,7 +7,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
     ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, Era, ErrorObject, ListRootsResult, Method,
-    OrderedMap, RawObject, RequestedSchema, Revision, Root, RootsCapability, SamplingCapability,
+    OrderedMap, RawObject, RequestedSchema, Restrict, Revision, Root, RootsCapability, SamplingCapability, restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::RequestContext;
 use crate::form;
+use crate::registry::is_scheme;
 use crate::shared::Shared;
 
 /// What a user filled in, by member.
@@ -30,7 +31,8 @@ pub enum AskError {
     /// There is no way to ask the client during this request.
     #[error("the client cannot be asked: {0}")]
     NoBackChannel(&'static str),
-    /// The question is not one that can be asked: a form that is not flat, an address that is none.
+    /// The question is not one that can be asked: a form that is not flat, an address that is none, something that the
+    /// client's revision cannot express.
     #[error("{0}")]
     InvalidQuestion(String),
     /// The client cannot be asked this now.
@@ -145,7 +147,7 @@ impl RequestContext {
         }
         let schema = question.requested_schema.clone();
         let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, &question).await?;
+            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, &mut question).await?;
         checked(result, &schema)
     }
 
@@ -153,13 +155,14 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// Fails if the address is not an absolute one, or if the client cannot be asked.
-    pub async fn elicit_url(&self, key: &str, question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
-        if !question.url.contains("://") {
+    /// Fails if the address is not an absolute one, if the client cannot be asked, or if the question lacks the
+    /// `elicitation_id` that clients of 2025-11-25 need.
+    pub async fn elicit_url(&self, key: &str, mut question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
+        if !is_absolute(&question.url) {
             return Err(AskError::InvalidQuestion(format!("`{}` is not an absolute address", question.url)));
         }
         let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, &question).await?;
+            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, &mut question).await?;
         Ok(match result.action {
             ElicitAction::Accept => Elicited::Accepted(()),
             ElicitAction::Decline => Elicited::Declined,
@@ -175,9 +178,9 @@ impl RequestContext {
     pub async fn sample(
         &self,
         key: &str,
-        question: CreateMessageRequestParams,
+        mut question: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, AskError> {
-        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, &question).await
+        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, &mut question).await
     }
 
     /// Asks for the folders that the client works with (S2.34).
@@ -187,7 +190,7 @@ impl RequestContext {
     /// Fails if the client cannot be asked, or if its answer is not valid.
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         let result: ListRootsResult =
-            self.ask(key, ClientCapability::Roots, Method::ROOTS_LIST, &RawObject::empty()).await?;
+            self.ask(key, ClientCapability::Roots, Method::ROOTS_LIST, &mut RawObject::empty()).await?;
         Ok(result.roots)
     }
 
@@ -196,7 +199,7 @@ impl RequestContext {
         _key: &str,
         capability: ClientCapability,
         method: Method,
-        question: &(impl Serialize + ?Sized),
+        question: &mut (impl Serialize + Restrict),
     ) -> Result<T, AskError> {
         if !self.supports(capability) {
             // Of a legacy client without a session nothing is known; that is what would have to change (S0.28).
@@ -204,12 +207,24 @@ impl RequestContext {
             let no_session = AskError::NoBackChannel("a session is needed to ask the client something");
             return Err(if is_unknown { no_session } else { AskError::NotSupported(capability) });
         }
+        let restriction = restrict_to(question, self.revision());
+        if !restriction.may_be_sent() {
+            let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+            let (revision, what) = (self.revision(), what.join(", "));
+            return Err(AskError::InvalidQuestion(format!("{revision} cannot express the question: {what}")));
+        }
         let invalid = |fault: serde_json::Error| AskError::InvalidQuestion(fault.to_string());
         let question = RawObject::new(question).map_err(invalid)?;
         // A person may take their time, and says nothing meanwhile.
         let options = CallOptions::default().with_idle(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await
     }
+}
+
+/// Whether an address says everything that a browser needs.
+fn is_absolute(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    is_scheme(scheme) && !rest.is_empty() && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control())
 }
 
 /// Reads the answer to a form.

@@ -189,9 +189,12 @@ fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
 /// RFC 3986 wants a scheme in front of everything.
 fn check_scheme(uri: &str) -> Result<(), BuildError> {
     let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
-    let is_valid = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
-    if is_valid { Ok(()) } else { Err(BuildError::InvalidUri { uri: uri.to_owned() }) }
+    if is_scheme(scheme) { Ok(()) } else { Err(BuildError::InvalidUri { uri: uri.to_owned() }) }
+}
+
+pub(crate) fn is_scheme(scheme: &str) -> bool {
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
 }
 
 /// The schema of arguments is one of an object (TL-3); that of results may be any (TL-5).
