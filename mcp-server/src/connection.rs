@@ -18,6 +18,7 @@ use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
 use crate::ask::AskError;
+use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
 use crate::endpoint::{AnswerFuture, Request, Served};
@@ -49,6 +50,8 @@ pub struct Connection {
     running: FuturesUnordered<Running>,
     /// How to end them, by request.
     open: BTreeMap<RequestKey, (AbortHandle, RequestContext)>,
+    /// Who sent the requests that are open.
+    callers: Callers,
     /// Events on their way from the kernel, kept for its room.
     events: Vec<Event>,
 }
@@ -103,6 +106,7 @@ impl Connection {
             fresh: VecDeque::new(),
             running: FuturesUnordered::new(),
             open: BTreeMap::new(),
+            callers: Callers::default(),
             events: Vec::new(),
         }
     }
@@ -112,8 +116,12 @@ impl Connection {
         let mut state = self.shared.lock();
         let key = state.kernel.handle_bytes(now, bytes, caller.principal.as_ref());
         self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
+        self.callers.retain(|key| state.kernel.is_open(key));
+        if let Some(key) = key.filter(|key| state.kernel.is_open(*key)) {
+            self.callers.note(key, caller.extensions.as_ref());
+        }
         drop(state);
-        self.handle_events(caller);
+        self.handle_events();
         key
     }
 
@@ -262,7 +270,7 @@ impl Connection {
         let outcome = input(&mut state.kernel);
         self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
         drop(state);
-        self.handle_events(&Caller::default());
+        self.handle_events();
         outcome
     }
 
@@ -272,12 +280,12 @@ impl Connection {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "most of what the kernel tells is for operators alone")]
-    fn handle_events(&mut self, caller: &Caller) {
+    fn handle_events(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             telemetry::note(&event);
             match event {
-                Event::Request { scope, params, responder } => self.admit(scope, params, responder, caller),
+                Event::Request { scope, params, responder } => self.admit(scope, params, responder),
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
                     let mut state = self.shared.lock();
@@ -313,10 +321,11 @@ impl Connection {
         self.events = events;
     }
 
-    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, caller: &Caller) {
+    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder) {
+        let extensions = self.callers.of(scope.key());
         let span = telemetry::span(&scope, &params);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
-        let ctx = RequestContext::new(scope, shared, server, caller.extensions.clone());
+        let ctx = RequestContext::new(scope, shared, server, extensions);
         self.fresh.push_back(Fresh { ctx, params, responder, span });
     }
 

@@ -6,6 +6,7 @@ mod answer;
 mod ask;
 mod build_error;
 mod builder;
+mod callers;
 mod cancel;
 mod completion;
 mod connection;
