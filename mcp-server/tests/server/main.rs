@@ -8,6 +8,7 @@ mod kit;
 mod lists;
 mod prompts;
 mod resources;
+mod state;
 mod telling;
 mod tools;
 mod unanswered;
