@@ -274,6 +274,11 @@ impl Connection {
         outcome
     }
 
+    fn finish(&mut self, span: &Span, responder: Responder, outcome: Result<Answer, ErrorObject>) {
+        telemetry::end(span, &outcome);
+        self.respond(responder, outcome);
+    }
+
     fn respond(&mut self, responder: Responder, outcome: Result<Answer, ErrorObject>) {
         self.open.remove(&responder.key());
         self.input(|kernel| answer::send(kernel, responder, outcome));
@@ -348,20 +353,21 @@ impl Connection {
             std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
         };
         let later = match served {
-            Ok(Served::Now(outcome)) => return self.respond(responder, outcome),
+            Ok(Served::Now(outcome)) => return self.finish(&span, responder, outcome),
             Ok(Served::Later(later)) => later,
-            Err(_) => return self.respond(responder, Err(panicked())),
+            Err(_) => return self.finish(&span, responder, Err(panicked())),
         };
-        let mut later: Guarded = AssertUnwindSafe(later.instrument(span)).catch_unwind();
+        let mut later: Guarded = AssertUnwindSafe(later.instrument(span.clone())).catch_unwind();
         if let Poll::Ready(outcome) = later.poll_unpin(cx) {
-            return self.respond(responder, outcome.unwrap_or_else(|_| Err(panicked())));
+            return self.finish(&span, responder, outcome.unwrap_or_else(|_| Err(panicked())));
         }
         let (abort, registration) = AbortHandle::new_pair();
         self.open.insert(responder.key(), (abort, ctx));
         let later = Abortable::new(later, registration);
         let running = async move {
-            let outcome = later.await.ok()?;
-            Some((responder, outcome.unwrap_or_else(|_| Err(panicked()))))
+            let outcome = later.await.ok()?.unwrap_or_else(|_| Err(panicked()));
+            telemetry::end(&span, &outcome);
+            Some((responder, outcome))
         };
         self.running.push(Box::pin(running));
     }

@@ -1,8 +1,11 @@
 //! What an operator sees, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
 
 use mcp_kernel::server::{Event, RequestScope};
+use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
 use tracing::{Span, field};
+
+use crate::answer::Answer;
 
 /// The target of all spans and events here.
 const TARGET: &str = "mcp";
@@ -40,6 +43,24 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf) -> Span {
         span.record("otel.name", format!("{method} {target}").as_str());
     }
     span
+}
+
+/// Notes how a request ended, where that is not well.
+pub(crate) fn end(span: &Span, outcome: &Result<Answer, ErrorObject>) {
+    if span.is_disabled() {
+        return;
+    }
+    match outcome {
+        Ok(Answer::ToolCall(result)) if result.is_error == Some(true) => {
+            span.record("error.type", "tool_error");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let code = error.code.to_string();
+            span.record("rpc.response.status_code", code.as_str());
+            span.record("error.type", code.as_str());
+        }
+    }
 }
 
 /// Tells of what the kernel noticed and the application does not need to know.
