@@ -6,8 +6,9 @@ use mcp_kernel::{CallError, CallOptions, ClientCapability, Misuse, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
-    ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, Era, ErrorObject, ListRootsResult, Method,
-    OrderedMap, RawObject, RequestedSchema, Restrict, Revision, Root, RootsCapability, SamplingCapability, restrict_to,
+    ElicitRequestUrlParams, ElicitResult, ElicitValue, ElicitationCapability, Era, ErrorObject, ListRootsResult,
+    Method, OrderedMap, RawObject, RequestedSchema, Restrict, Revision, Root, RootsCapability, SamplingCapability,
+    restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

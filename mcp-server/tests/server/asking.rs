@@ -150,10 +150,7 @@ fn a_user_visits_a_page() {
     let id = client.start_tool("ask");
     let mut question = client.next("elicitation/create");
     question["params"].as_object_mut().unwrap().remove("_meta");
-    assert_eq!(
-        question["params"],
-        json!({ "mode": "url", "message": "Log in", "url": page, "elicitationId": "e1" })
-    );
+    assert_eq!(question["params"], json!({ "mode": "url", "message": "Log in", "url": page, "elicitationId": "e1" }));
     client.respond(&question, json!({ "action": "accept" }));
     assert_eq!(text(&client.reply_to(id)), "Accepted(())");
 }
@@ -196,7 +193,8 @@ fn other_things_are_asked_of_the_connection() {
     let server = asking(async |ctx: RequestContext| {
         ctx.connection().ping().await?;
         let params = RawObject::new(&json!({ "of": "day" }))?;
-        let weather: Value = ctx.connection().request(Method::from("x/weather"), &params, CallOptions::default()).await?;
+        let weather: Value =
+            ctx.connection().request(Method::from("x/weather"), &params, CallOptions::default()).await?;
         Ok(weather["sky"].to_string())
     });
     for revision in LEGACY {

@@ -145,8 +145,10 @@ fn the_mode_is_chosen_once() {
 fn a_running_server_keeps_its_word() {
     let server = server(|server| server);
     let told = |what: &str, remedy: &str| {
-        format!("clients were told that this server has no {what}, so none can be added now: call `{remedy}` when \
-                 building it")
+        format!(
+            "clients were told that this server has no {what}, so none can be added now: call `{remedy}` when \
+                 building it"
+        )
     };
     let refused = server.update(|registry| registry.add_tool(named("a"))).unwrap_err();
     assert_eq!(refused.to_string(), told("tools", "offers_tools"));

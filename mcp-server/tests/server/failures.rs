@@ -7,11 +7,7 @@ use mcp_server::types::Revision;
 use mcp_server::{Connection, NoArguments, RequestContext, Server, ServerBuilder, prompt, resource, tool};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Gate, LEGACY, MODERN, Notes, OnDrop, server};
-
-fn fails() {
-    panic!("this is what the test wants");
-}
+use crate::kit::{Client, Gate, LEGACY, MODERN, Notes, OnDrop, fails, server};
 
 /// A server with handlers that panic in all ways, and one that waits.
 fn fragile(gate: &Gate) -> Server {
@@ -84,7 +80,11 @@ fn listeners_may_panic() {
 }
 
 /// A server with a tool that waits for good, and leaves notes about its end.
-fn endless(notes: &Notes, contexts: &Arc<Mutex<Vec<RequestContext>>>, build: fn(ServerBuilder) -> ServerBuilder) -> Server {
+fn endless(
+    notes: &Notes,
+    contexts: &Arc<Mutex<Vec<RequestContext>>>,
+    build: fn(ServerBuilder) -> ServerBuilder,
+) -> Server {
     let (notes, contexts) = (notes.clone(), Arc::clone(contexts));
     let wait = tool("wait", move |ctx: RequestContext, _: NoArguments| {
         let dropped = OnDrop(notes.clone(), "dropped");

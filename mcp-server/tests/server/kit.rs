@@ -299,3 +299,8 @@ impl Drop for OnDrop {
         self.0.add(self.1);
     }
 }
+
+/// What a handler does that has a bug.
+pub(crate) fn fails() {
+    panic!("this is what the test wants");
+}

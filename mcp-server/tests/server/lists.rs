@@ -117,9 +117,7 @@ fn arguments_are_completed() {
     let server = atlas();
     for revision in Revision::ALL {
         let mut client = Client::new(&server, revision);
-        let typed = |value: &str| {
-            json!({ "ref": { "type": "ref/prompt", "name": "visit" }, "argument": { "name": "city", "value": value } })
-        };
+        let typed = |value: &str| json!({ "ref": { "type": "ref/prompt", "name": "visit" }, "argument": { "name": "city", "value": value } });
         let found = complete(&mut client, typed("P"));
         assert_eq!(found, json!({ "values": ["Paris", "Prague", "Pisa"], "total": 3, "hasMore": false }));
         let mut known = typed("P");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcp_server::types::{
-    Era, InputRequest, ElicitRequest, ElicitRequestFormParams, InputRequests, InputRequiredResult, OrderedMap, RequestedSchema,
-    Revision,
+    ElicitRequest, ElicitRequestFormParams, Era, InputRequest, InputRequests, InputRequiredResult, OrderedMap,
+    RequestedSchema, Revision,
 };
 use mcp_server::{
     Caller, ClientCapability, Connection, Extensions, HandlerError, Limits, NoArguments, Outcome, Principal,
@@ -19,9 +19,9 @@ use crate::kit::{Client, Gate, LEGACY, MODERN, server};
 /// A server with a tool that tells what it knows.
 fn telling(tell: impl Fn(RequestContext) -> Value + Clone + Send + Sync + 'static) -> Server {
     server(|server| {
-        server.state(String::from("of the application")).tool(tool("tell", move |ctx, _: NoArguments| {
-            std::future::ready(tell(ctx).to_string())
-        }))
+        server
+            .state(String::from("of the application"))
+            .tool(tool("tell", move |ctx, _: NoArguments| std::future::ready(tell(ctx).to_string())))
     })
 }
 
@@ -229,8 +229,7 @@ fn a_retry_brings_answers_and_state() {
             "again": ctx.is_resubmit(),
         })
     });
-    let first =
-        json!({ "keys": [], "has": false, "round": null, "state": null, "typed": null, "again": false });
+    let first = json!({ "keys": [], "has": false, "round": null, "state": null, "typed": null, "again": false });
     let mut client = Client::new(&server, MODERN);
     assert_eq!(told(&mut client), first);
     let retry = json!({ "inputResponses": { "a": { "round": 1 } }, "requestState": r#"{"round":2}"# });

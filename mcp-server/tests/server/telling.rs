@@ -46,7 +46,8 @@ fn progress_grows() {
         if revision >= Revision::V2025_03_26 {
             copying["message"] = json!("copying");
         }
-        let expected = [json!({ "progress": 0.5 }), json!({ "progress": 1, "total": 4 }), copying, json!({ "progress": 3 })];
+        let expected =
+            [json!({ "progress": 0.5 }), json!({ "progress": 1, "total": 4 }), copying, json!({ "progress": 3 })];
         assert_eq!(heard, expected, "{revision}");
         client.reply_to(id);
         client.silence();

@@ -201,7 +201,8 @@ fn schemas_are_kept() {
     let input = object(json!({
         "type": "object", "properties": { "give": { "enum": ["right", "wrong", "text", "failure"] } }, "required": ["give"],
     }));
-    let output = object(json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] }));
+    let output =
+        object(json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] }));
     let give = raw_tool("give", input, async |_, arguments: RawObject| {
         let arguments: Value = arguments.decode().unwrap();
         match arguments["give"].as_str() {
