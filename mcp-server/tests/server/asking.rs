@@ -219,10 +219,11 @@ fn all_questions() -> Server {
             ctx.elicit_url("c", url).await.expect_err("a refusal"),
             ctx.list_roots("d").await.expect_err("a refusal"),
         ];
-        let kind = |error: AskError| match error {
-            AskError::NotSupported(capability) => capability.name(),
-            AskError::NoBackChannel(why) => why,
-            _ => "other",
+        let kind = |error: AskError| {
+            if let AskError::NotSupported(capability) = error {
+                return capability.name();
+            }
+            if let AskError::NoBackChannel(why) = error { why } else { "other" }
         };
         if ctx.is_stateless() {
             errors.push(ctx.connection().ping().await.expect_err("a refusal"));

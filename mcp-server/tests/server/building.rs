@@ -14,7 +14,7 @@ fn named(name: &str) -> Tool {
 }
 
 fn raw(schema: Value) -> Tool {
-    raw_tool("raw", RawObject::new(&schema).unwrap(), async |_, _| ())
+    raw_tool("raw", RawObject::new(&schema).expect("an object"), async |_, _| ())
 }
 
 async fn nothing(_: RequestContext, _: Typed) -> Vec<String> {

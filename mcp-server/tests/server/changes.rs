@@ -4,7 +4,7 @@ use mcp_server::types::Revision;
 use mcp_server::{Change, Connection, NoArguments, Server, Tool, prompt, template, text_resource, tool};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, SUBSCRIPTION, server};
+use crate::kit::{Client, LEGACY, MODERN, SUBSCRIPTION, removed, server};
 
 fn named(name: &str) -> Tool {
     tool(name, async |_, _: NoArguments| ())
@@ -29,30 +29,30 @@ fn each_change(server: &Server, mut heard: impl FnMut(&str, &[&str])) {
     let tools = "notifications/tools/list_changed";
     let prompts = "notifications/prompts/list_changed";
     let resources = "notifications/resources/list_changed";
-    server.update(|registry| registry.add_tool(named("b"))).unwrap();
+    server.update(|registry| registry.add_tool(named("b"))).expect("an update");
     heard("a tool came", &[tools]);
-    server.update(|registry| Ok(assert!(registry.remove_tool("b")))).unwrap();
+    assert!(removed(server, "b"));
     heard("a tool went", &[tools]);
-    server.update(|registry| registry.add_prompt(prompt("b", async |_, _: NoArguments| ""))).unwrap();
+    server.update(|registry| registry.add_prompt(prompt("b", async |_, _: NoArguments| ""))).expect("an update");
     heard("a prompt came", &[prompts]);
-    server.update(|registry| registry.add_resource(text_resource("a:b", "b", ""))).unwrap();
+    server.update(|registry| registry.add_resource(text_resource("a:b", "b", ""))).expect("an update");
     heard("a resource came", &[resources]);
-    server.update(|registry| registry.add_template(template("a:{b}", "b", async |_, _| ""))).unwrap();
+    server.update(|registry| registry.add_template(template("a:{b}", "b", async |_, _| ""))).expect("an update");
     heard("a template came", &[resources]);
     let several = server.update(|registry| {
         assert!(registry.remove_resource("a:b") && registry.remove_template("a:{b}") && registry.remove_prompt("b"));
         registry.add_tool(named("c"))?;
         registry.add_tool(named("d"))
     });
-    several.unwrap();
+    several.expect("an update");
     heard("several came and went", &[tools, prompts, resources]);
-    server.update(|registry| Ok(assert!(!registry.remove_tool("nobody")))).unwrap();
+    assert!(!removed(server, "nobody"));
     heard("nothing changed", &[]);
     let failed = server.update(|registry| {
         registry.add_tool(named("e"))?;
         registry.add_tool(named("e"))
     });
-    failed.unwrap_err();
+    failed.expect_err("a tool that is there twice");
     heard("the change failed", &[]);
 }
 

@@ -88,7 +88,7 @@ fn endless(
     let (notes, contexts) = (notes.clone(), Arc::clone(contexts));
     let wait = tool("wait", move |ctx: RequestContext, _: NoArguments| {
         let dropped = OnDrop(notes.clone(), "dropped");
-        contexts.lock().unwrap().push(ctx.clone());
+        contexts.lock().expect("no panic").push(ctx.clone());
         async move {
             let _dropped = dropped;
             pending::<()>().await;

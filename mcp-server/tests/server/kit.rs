@@ -300,6 +300,17 @@ impl Drop for OnDrop {
     }
 }
 
+/// Removes a tool; returns whether it was there.
+pub(crate) fn removed(server: &Server, tool: &str) -> bool {
+    let mut was_there = false;
+    let update = server.update(|registry| {
+        was_there = registry.remove_tool(tool);
+        Ok(())
+    });
+    update.expect("an update");
+    was_there
+}
+
 /// What a handler does that has a bug.
 pub(crate) fn fails() {
     panic!("this is what the test wants");

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, MODERN, server};
+use crate::kit::{Client, MODERN, removed, server};
 
 fn five_of_all() -> Server {
     server(|server| {
@@ -78,10 +78,10 @@ fn cursors_survive_changes_elsewhere() {
     let mut client = Client::new(&server, MODERN);
     let first = client.result("tools/list", json!({}));
     let cursor = json!({ "cursor": first["nextCursor"] });
-    server.update(|registry| Ok(assert!(registry.remove_tool("tool0")))).unwrap();
+    assert!(removed(&server, "tool0"));
     let second = client.result("tools/list", cursor.clone());
     assert_eq!(second["tools"][0]["name"], "tool2");
-    server.update(|registry| Ok(assert!(registry.remove_tool("tool1")))).unwrap();
+    assert!(removed(&server, "tool1"));
     client.error("tools/list", cursor, -32602);
 }
 

@@ -32,7 +32,7 @@ fn told(client: &mut Client) -> Value {
 fn told_with(client: &mut Client, mut params: Value) -> Value {
     params["name"] = json!("tell");
     let result = client.result("tools/call", params);
-    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+    serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
 }
 
 /// S0.19, S1.6, S1.11, S2.1, S2.2, S2.7, S2.22: a request knows its revision, era and id, and whether it can ask back.

@@ -49,14 +49,14 @@ impl Subscriber for Watcher {
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let mut fields = Fields::from([("span", attributes.metadata().name().to_owned())]);
         attributes.record(&mut Reader(&mut fields));
-        let mut seen = self.0.lock().unwrap();
+        let mut seen = self.0.lock().expect("no panic");
         seen.spans.push(fields);
         Id::from_u64(seen.spans.len() as u64)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
-        let index = usize::try_from(span.into_u64()).unwrap() - 1;
-        values.record(&mut Reader(&mut self.0.lock().unwrap().spans[index]));
+        let index = usize::try_from(span.into_u64()).expect("a small number") - 1;
+        values.record(&mut Reader(&mut self.0.lock().expect("no panic").spans[index]));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
@@ -64,17 +64,17 @@ impl Subscriber for Watcher {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::from([("level", event.metadata().level().to_string())]);
         event.record(&mut Reader(&mut fields));
-        let mut seen = self.0.lock().unwrap();
+        let mut seen = self.0.lock().expect("no panic");
         let inside = seen.entered.last().copied();
         seen.events.push((inside, fields));
     }
 
     fn enter(&self, span: &Id) {
-        self.0.lock().unwrap().entered.push(span.into_u64());
+        self.0.lock().expect("no panic").entered.push(span.into_u64());
     }
 
     fn exit(&self, _: &Id) {
-        self.0.lock().unwrap().entered.pop();
+        self.0.lock().expect("no panic").entered.pop();
     }
 }
 
@@ -82,7 +82,7 @@ impl Watcher {
     /// Runs something and returns the spans that it made.
     fn spans(&self, run: impl FnOnce()) -> Vec<Fields> {
         with_default(self.clone(), run);
-        let mut seen = self.0.lock().unwrap();
+        let mut seen = self.0.lock().expect("no panic");
         assert!(seen.entered.is_empty(), "all spans were left");
         std::mem::take(&mut seen.spans)
     }
@@ -107,7 +107,7 @@ fn span_of(revision: Revision, method: &str, params: Value) -> Fields {
     let mut client = Client::new(&watched(), revision);
     let spans = Watcher::default().spans(|| drop(client.call(method, params)));
     assert_eq!(spans.len(), 1, "{spans:?}");
-    spans.into_iter().next().unwrap()
+    spans.into_iter().next().expect("a span")
 }
 
 /// S4.102, S4.106: the span of a request has the names of the conventions, in every revision.
@@ -179,7 +179,7 @@ fn handlers_run_in_their_spans() {
         client.run();
     });
     assert_eq!((spans[0].get("error.type"), &*spans[1]["error.type"]), (None, "tool_error"));
-    let seen = watcher.0.lock().unwrap();
+    let seen = watcher.0.lock().expect("no panic");
     assert_eq!(seen.events.len(), 4);
     for (span, event) in &seen.events {
         assert_eq!(event["id"], span.expect("a span").to_string());
@@ -199,7 +199,7 @@ fn operators_hear_of_what_goes_wrong() {
         let torn = client.connection.teardown(|| std::future::ready(()));
         futures_util::FutureExt::now_or_never(torn).expect("an end");
     });
-    let seen = watcher.0.lock().unwrap();
+    let seen = watcher.0.lock().expect("no panic");
     let told: Vec<_> = seen.events.iter().map(|(_, event)| (&*event["level"], &*event["message"])).collect();
     let expected = [
         ("ERROR", "a handler panicked"),
