@@ -327,3 +327,20 @@ fn questions_have_an_end() {
     client.next("notifications/cancelled");
     assert_eq!(text(&client.reply_to(id)), "the peer did not answer in time");
 }
+
+/// S1.28: progress of the client keeps a question open.
+#[test]
+fn progress_keeps_a_question_open() {
+    let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.connection().ping().await)));
+    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let id = client.start_tool("ask");
+    let question = client.next("ping");
+    let token = &question["params"]["_meta"]["progressToken"];
+    for progress in 1..5 {
+        client.advance(Duration::from_secs(59));
+        client.notify("notifications/progress", json!({ "progressToken": token, "progress": progress }));
+    }
+    client.silence();
+    client.respond(&question, json!({}));
+    assert_eq!(text(&client.reply_to(id)), "Ok(())");
+}

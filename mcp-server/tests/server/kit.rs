@@ -186,6 +186,10 @@ impl Client {
         self.woken.0.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
     /// Lets time pass.
     pub(crate) fn advance(&mut self, time: Duration) {
         self.now += time;

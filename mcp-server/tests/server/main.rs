@@ -3,6 +3,7 @@
 mod asking;
 mod building;
 mod changes;
+mod driving;
 mod failures;
 mod kit;
 mod layers;

@@ -1,15 +1,16 @@
 //! What operators see: spans and events, with a subscriber of the test's own.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use mcp_server::types::Revision;
-use mcp_server::{NoArguments, RequestContext, Server, prompt, text_resource, tool};
+use mcp_server::{Connection, NoArguments, RequestContext, Server, prompt, text_resource, tool};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::with_default;
+use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::kit::{Client, Gate, LEGACY, MODERN, fails, server};
@@ -17,16 +18,36 @@ use crate::kit::{Client, Gate, LEGACY, MODERN, fails, server};
 /// The fields of a span or an event, as text.
 type Fields = BTreeMap<&'static str, String>;
 
-/// Keeps everything that it is told.
-#[derive(Clone, Default)]
-struct Watcher(Arc<Mutex<Seen>>);
+/// Keeps everything that it is told on a thread that watches.
+///
+/// There is one for all tests: what `tracing` remembers of a span depends on who was asked first.
+struct Watcher;
 
 #[derive(Default)]
 struct Seen {
     spans: Vec<Fields>,
-    /// The span that each event happened in.
+    /// The events, with the span that each happened in.
     events: Vec<(Option<u64>, Fields)>,
     entered: Vec<u64>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
+}
+
+/// Runs something and returns what there was to see.
+fn watch(run: impl FnOnce()) -> Seen {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Watcher).expect("no other subscriber"));
+    SEEN.set(Some(Seen::default()));
+    run();
+    let seen = SEEN.take().expect("nobody else takes it");
+    assert!(seen.entered.is_empty(), "all spans were left");
+    seen
+}
+
+fn with_seen<R: Default>(note: impl FnOnce(&mut Seen) -> R) -> R {
+    SEEN.with_borrow_mut(|seen| seen.as_mut().map(note).unwrap_or_default())
 }
 
 struct Reader<'a>(&'a mut Fields);
@@ -42,21 +63,27 @@ impl Visit for Reader<'_> {
 }
 
 impl Subscriber for Watcher {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "mcp"
+        metadata.target() == "mcp" && SEEN.with_borrow(Option::is_some)
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let mut fields = Fields::from([("span", attributes.metadata().name().to_owned())]);
         attributes.record(&mut Reader(&mut fields));
-        let mut seen = self.0.lock().expect("no panic");
-        seen.spans.push(fields);
-        Id::from_u64(seen.spans.len() as u64)
+        let number = with_seen(|seen| {
+            seen.spans.push(fields);
+            seen.spans.len() as u64
+        });
+        Id::from_u64(number)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
         let index = usize::try_from(span.into_u64()).expect("a small number") - 1;
-        values.record(&mut Reader(&mut self.0.lock().expect("no panic").spans[index]));
+        with_seen(|seen| values.record(&mut Reader(&mut seen.spans[index])));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
@@ -64,27 +91,15 @@ impl Subscriber for Watcher {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::from([("level", event.metadata().level().to_string())]);
         event.record(&mut Reader(&mut fields));
-        let mut seen = self.0.lock().expect("no panic");
-        let inside = seen.entered.last().copied();
-        seen.events.push((inside, fields));
+        with_seen(|seen| seen.events.push((seen.entered.last().copied(), fields)));
     }
 
     fn enter(&self, span: &Id) {
-        self.0.lock().expect("no panic").entered.push(span.into_u64());
+        with_seen(|seen| seen.entered.push(span.into_u64()));
     }
 
     fn exit(&self, _: &Id) {
-        self.0.lock().expect("no panic").entered.pop();
-    }
-}
-
-impl Watcher {
-    /// Runs something and returns the spans that it made.
-    fn spans(&self, run: impl FnOnce()) -> Vec<Fields> {
-        with_default(self.clone(), run);
-        let mut seen = self.0.lock().expect("no panic");
-        assert!(seen.entered.is_empty(), "all spans were left");
-        std::mem::take(&mut seen.spans)
+        with_seen(|seen| seen.entered.pop());
     }
 }
 
@@ -105,7 +120,7 @@ fn watched() -> Server {
 /// The span of one request, which must be the only one.
 fn span_of(revision: Revision, method: &str, params: Value) -> Fields {
     let mut client = Client::new(&watched(), revision);
-    let spans = Watcher::default().spans(|| drop(client.call(method, params)));
+    let spans = watch(|| drop(client.call(method, params))).spans;
     assert_eq!(spans.len(), 1, "{spans:?}");
     spans.into_iter().next().expect("a span")
 }
@@ -171,17 +186,15 @@ fn handlers_run_in_their_spans() {
         }
     });
     let mut client = Client::new(&server(|server| server.tool(wait)), MODERN);
-    let watcher = Watcher::default();
-    let spans = watcher.spans(|| {
+    let Seen { spans, events, .. } = watch(|| {
         client.start_tool("wait");
         client.start_tool("wait");
         gate.open();
         client.run();
     });
     assert_eq!((spans[0].get("error.type"), &*spans[1]["error.type"]), (None, "tool_error"));
-    let seen = watcher.0.lock().expect("no panic");
-    assert_eq!(seen.events.len(), 4);
-    for (span, event) in &seen.events {
+    assert_eq!(events.len(), 4);
+    for (span, event) in events {
         assert_eq!(event["id"], span.expect("a span").to_string());
     }
 }
@@ -189,8 +202,7 @@ fn handlers_run_in_their_spans() {
 /// S1.17, S4.83: what goes wrong is told to the operator, by its weight.
 #[test]
 fn operators_hear_of_what_goes_wrong() {
-    let watcher = Watcher::default();
-    watcher.spans(|| {
+    let seen = watch(|| {
         let mut client = Client::new(&watched(), LEGACY[3]);
         client.error("tools/call", json!({ "name": "panic" }), -32603);
         client.send_text("no message");
@@ -199,7 +211,6 @@ fn operators_hear_of_what_goes_wrong() {
         let torn = client.connection.teardown(|| std::future::ready(()));
         futures_util::FutureExt::now_or_never(torn).expect("an end");
     });
-    let seen = watcher.0.lock().expect("no panic");
     let told: Vec<_> = seen.events.iter().map(|(_, event)| (&*event["level"], &*event["message"])).collect();
     let expected = [
         ("ERROR", "a handler panicked"),
@@ -208,4 +219,18 @@ fn operators_hear_of_what_goes_wrong() {
         ("WARN", "a teardown callback panicked"),
     ];
     assert_eq!(told, expected);
+}
+
+/// S4.86: a request that ends well is nothing to tell of, also where each has a connection of its own.
+#[test]
+fn ordinary_requests_are_quiet() {
+    let server = watched();
+    let seen = watch(|| {
+        for connection in [Connection::for_loop(&server), Connection::from_envelope(&server)] {
+            Client::over(connection, MODERN, json!({})).result("prompts/list", json!({}));
+        }
+        let connection = Connection::from_version(&server, LEGACY[3]);
+        Client::over(connection, LEGACY[3], json!({})).result("prompts/get", json!({ "name": "greet" }));
+    });
+    assert!(seen.events.iter().all(|(_, event)| event["level"] == "TRACE"), "{:?}", seen.events);
 }
