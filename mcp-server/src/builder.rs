@@ -231,7 +231,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Hears what clients tell without asking for anything. The function must not block.
+    /// Hears what clients tell without asking for anything: also, once, that the handshake of a legacy client is
+    /// complete, from when on it can be asked (S1.13). The function must not block.
     pub fn on_notification(mut self, listener: impl Fn(Notification) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(listener));
         self

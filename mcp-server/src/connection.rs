@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{ErrorObject, Revision};
+use mcp_types::{ErrorObject, Method, Revision};
 use tracing::instrument::Instrumented;
 use tracing::{Instrument, Span};
 
@@ -302,14 +302,9 @@ impl Connection {
                     }
                 }
                 Event::Listening { .. } => self.server.hub().join(&self.shared),
-                Event::Notification { method, params } => {
-                    if let Some(listener) = self.server.on_notification() {
-                        let notification = Notification { method, params, connection: self.handle() };
-                        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
-                            tracing::error!(target: "mcp", "a listener for notifications panicked");
-                        }
-                    }
-                }
+                Event::Notification { method, params } => self.hear(method, params),
+                // S1.13: who waits for the handshake hears that it is complete.
+                Event::Initialized => self.hear(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default()),
                 Event::Closed => {
                     self.fresh.clear();
                     self.running.clear();
@@ -324,6 +319,14 @@ impl Connection {
             }
         }
         self.events = events;
+    }
+
+    fn hear(&self, method: Method, params: PayloadBuf) {
+        let Some(listener) = self.server.on_notification() else { return };
+        let notification = Notification { method, params, connection: self.handle() };
+        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
+            tracing::error!(target: "mcp", "a listener for notifications panicked");
+        }
     }
 
     fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder) {
