@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use mcp_server::types::Revision;
-use mcp_server::{ConnectionHandle, NoArguments, RequestContext, tool};
+use mcp_server::types::{Method, RawObject, Revision};
+use mcp_server::{CallOptions, ConnectionHandle, NoArguments, RequestContext, tool};
 use serde_json::{Value, json};
 
 use crate::asking::asking;
@@ -68,6 +68,29 @@ fn a_dropped_question_is_taken_back() {
     // A question that was given up before it was asked never reaches the client.
     client.start_tool("ask");
     assert_eq!(client.methods(), ["answer"]);
+}
+
+/// S1.13: from the end of the handshake on, a client can be asked outside of any request.
+#[test]
+fn a_client_is_asked_when_it_is_ready() {
+    let handles: Arc<Mutex<Vec<ConnectionHandle>>> = Arc::default();
+    let keep = Arc::clone(&handles);
+    let server = server(|server| {
+        server.on_notification(move |notification| {
+            assert_eq!(notification.method, Method::NOTIFICATIONS_INITIALIZED);
+            keep.lock().unwrap().push(notification.connection);
+        })
+    });
+    for revision in LEGACY {
+        let mut client = Client::declaring(&server, revision, roots());
+        let handle = handles.lock().unwrap().pop().unwrap();
+        let params = RawObject::empty();
+        let mut asked = Box::pin(handle.request::<Value>(Method::ROOTS_LIST, &params, CallOptions::default()));
+        assert!((&mut asked).now_or_never().is_none() && client.is_woken());
+        let question = client.next("roots/list");
+        client.respond(&question, json!({ "roots": [] }));
+        assert_eq!(asked.now_or_never().unwrap().unwrap(), json!({ "roots": [] }));
+    }
 }
 
 /// S2.10: so is one whose request is cancelled.
