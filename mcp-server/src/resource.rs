@@ -106,7 +106,8 @@ pub(crate) struct Cache {
 impl Cache {
     fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
         let Outcome::Complete(result) = result else { return };
-        result.ttl_ms = result.ttl_ms.or(self.ttl_ms);
+        // C-2: a reader may say anything, but a client must not be told less than nothing.
+        result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
             result.cache_scope.clone_from(&self.scope);
         }
