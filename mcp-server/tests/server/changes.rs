@@ -4,7 +4,7 @@ use mcp_server::types::Revision;
 use mcp_server::{Change, Connection, NoArguments, Server, Tool, prompt, template, text_resource, tool};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, SUBSCRIPTION, removed, server};
+use crate::kit::{Client, LEGACY, MODERN, SUBSCRIPTION, fails, removed, server};
 
 fn named(name: &str) -> Tool {
     tool(name, async |_, _: NoArguments| ())
@@ -165,6 +165,26 @@ fn changes_take_effect_at_once() {
     });
     replaced.unwrap();
     assert_eq!(client.tool_text("a", json!({})), "new");
+}
+
+/// S0.3: a change that panics halfway changes nothing, and the next one is not held up by it.
+#[test]
+fn a_broken_change_changes_nothing() {
+    let server = everything();
+    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let change = || {
+        server.update(|registry| {
+            registry.remove_tool("a");
+            fails();
+            Ok(())
+        })
+    };
+    let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(change));
+    assert!(broken.is_err());
+    client.tool("a", json!({}));
+    client.silence();
+    assert!(removed(&server, "a"));
+    client.next("notifications/tools/list_changed");
 }
 
 /// S0.3: a handler may change the server that it runs on.

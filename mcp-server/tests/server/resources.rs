@@ -131,7 +131,7 @@ fn caching_is_off_by_default() {
     }
 }
 
-/// C-1, C-15, C-18: hints are said for all, for a list, or for a resource; the nearest one counts, on every page.
+/// C-1, C-2, C-15: hints are said for all, for a list, or for a resource; the nearest one counts, on every page.
 #[test]
 fn caching_is_said_where_it_belongs() {
     let server = server(|server| {
@@ -143,6 +143,9 @@ fn caching_is_said_where_it_belongs() {
             .resource(plain("plain"))
             .resource(plain("own").cache(3, CacheScope::PRIVATE))
             .resource(plain("never").cache(-5, CacheScope::PRIVATE))
+            .resource(resource("a:reader", "reader", async |_| {
+                ReadResourceResult::new(vec![ResourceContents::text("a:reader", "text")]).ttl_ms(-1)
+            }))
     });
     let mut client = Client::new(&server, MODERN);
     let first = client.result("resources/list", json!({}));
@@ -151,7 +154,9 @@ fn caching_is_said_where_it_belongs() {
         assert_eq!(hints(&page), (json!(2), json!("private")));
     }
     assert_eq!(hints(&client.result("resources/templates/list", json!({}))), (json!(1), json!("public")));
-    for (uri, ttl, scope) in [("a:plain", 1, "public"), ("a:own", 3, "private"), ("a:never", 0, "private")] {
+    for (uri, ttl, scope) in
+        [("a:plain", 1, "public"), ("a:own", 3, "private"), ("a:never", 0, "private"), ("a:reader", 0, "public")]
+    {
         let result = client.result("resources/read", json!({ "uri": uri }));
         assert_eq!(hints(&result), (json!(ttl), json!(scope)), "{uri}");
     }

@@ -93,6 +93,24 @@ fn a_client_is_asked_when_it_is_ready() {
     }
 }
 
+/// S1.8: whoever asks after the answer was given hears that the request is over.
+#[test]
+fn a_question_needs_its_request() {
+    let contexts: Arc<Mutex<Vec<RequestContext>>> = Arc::default();
+    let keep = Arc::clone(&contexts);
+    let server = asking(move |ctx: RequestContext| {
+        keep.lock().unwrap().push(ctx);
+        std::future::ready(Ok(String::new()))
+    });
+    let mut client = Client::declaring(&server, ROOTS, roots());
+    client.tool("ask", json!({}));
+    let ctx = contexts.lock().unwrap().pop().unwrap();
+    let mut asked = Box::pin(ctx.list_roots("roots"));
+    assert!((&mut asked).now_or_never().is_none());
+    client.silence();
+    assert_eq!(asked.now_or_never().unwrap().unwrap_err().to_string(), "the request has ended");
+}
+
 /// S2.10: so is one whose request is cancelled.
 #[test]
 fn a_cancelled_request_takes_its_questions_back() {
