@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// A client that subscribes again and again is told once, and costs no more than one that does so once.
+    /// S0.20: a client that subscribes again and again is told once, and costs no more than one that does so once.
     #[test]
     fn a_connection_is_there_once() {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());

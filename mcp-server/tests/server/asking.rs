@@ -119,7 +119,7 @@ fn nested_forms_are_not_asked() {
     assert!(result["content"][0]["text"].as_str().unwrap().contains("stops"), "{result}");
 }
 
-/// S2.30: a form may have a schema of its own.
+/// S2.19, S2.30: a form may have a schema of its own.
 #[test]
 fn a_user_fills_in_any_form() {
     let server = asking(async |ctx: RequestContext| {
@@ -142,7 +142,7 @@ fn visiting(url: &'static str, id: Option<&'static str>) -> Server {
     })
 }
 
-/// S2.33, EL-8: a page is visited with all members that the revision wants.
+/// S2.19, S2.33, EL-8: a page is visited with all members that the revision wants.
 #[test]
 fn a_user_visits_a_page() {
     let page = "https://example.com/login";
@@ -187,7 +187,7 @@ fn roots_are_listed() {
     }
 }
 
-/// S1.9, S1.27, S1.31, S1.34: a client is pinged, and asked what nobody defined.
+/// S1.9, S1.10, S1.27, S1.31, S1.34, S4.48: a client is pinged, and asked what nobody defined.
 #[test]
 fn other_things_are_asked_of_the_connection() {
     let server = asking(async |ctx: RequestContext| {
@@ -232,7 +232,7 @@ fn all_questions() -> Server {
     })
 }
 
-/// S0.11, S1.36, S2.21, EL-2: a client that declared nothing is not asked, in any revision.
+/// S0.11, S1.36, S2.21, S2.28, S2.34, EL-2: a client that declared nothing is not asked, in any revision.
 #[test]
 fn questions_need_capabilities() {
     for revision in LEGACY {
@@ -242,7 +242,7 @@ fn questions_need_capabilities() {
     }
 }
 
-/// S0.11, E-14: a handler that passes the refusal on answers with the error that names what is missing.
+/// S0.11, S2.30, S2.33, E-14: a handler that passes the refusal on answers with the error that names what is missing.
 #[test]
 fn a_missing_capability_is_named() {
     let missing = |server: Server, revision: Revision, declared: Value| {
@@ -258,7 +258,7 @@ fn a_missing_capability_is_named() {
     }
 }
 
-/// S2.28: a model with tools is another capability.
+/// S1.37, S2.28: a model with tools is another capability.
 #[test]
 fn a_model_with_tools_is_another_capability() {
     let server = asking(async |ctx: RequestContext| {
@@ -273,7 +273,8 @@ fn a_model_with_tools_is_another_capability() {
     client.next("sampling/createMessage");
 }
 
-/// S1.8, S1.20, S1.21, S2.22, S2.23: a modern request is not asked back, whatever the client declares.
+/// S1.8, S1.9, S1.20, S1.21, S1.25, S1.29, S2.18, S2.22, S2.23, S2.28: a modern request is not asked back, whatever the
+/// client declares.
 #[test]
 fn modern_clients_are_not_asked() {
     let server = all_questions();
@@ -287,7 +288,7 @@ fn modern_clients_are_not_asked() {
     client.silence();
 }
 
-/// S0.28, S1.8: without a session there is no way to ask, and that is what the handler hears.
+/// S0.8, S0.28, S1.8: without a session there is no way to ask, and that is what the handler hears.
 #[test]
 fn clients_without_session_are_not_asked() {
     let server = all_questions();

@@ -51,7 +51,7 @@ fn names_are_unique_and_sayable() {
     server(|server| server.tool(named("söng/of the day")));
 }
 
-/// TL-3, PR-2: arguments are objects, and a schema is one.
+/// PR-2, TL-3: arguments are objects, and a schema is one.
 #[test]
 fn arguments_are_objects() {
     let numbers = tool("sum", async |_, _: Vec<i64>| ());

@@ -118,7 +118,7 @@ fn single_requests_can_listen() {
     server.publish(&Change::Tools);
 }
 
-/// S0.2, S0.22: publishing reaches every connection that wants to hear of it, and the others not.
+/// S0.2, S0.22, S1.38: publishing reaches every connection that wants to hear of it, and the others not.
 #[test]
 fn publishing_reaches_all_who_subscribed() {
     let server = everything();
@@ -141,7 +141,7 @@ fn publishing_reaches_all_who_subscribed() {
     modern.next("notifications/resources/updated");
 }
 
-/// S1.13: before the handshake is complete nothing is said unasked.
+/// S1.13, S1.22: before the handshake is complete nothing is said unasked.
 #[test]
 fn strangers_hear_nothing() {
     let server = everything();

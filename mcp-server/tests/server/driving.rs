@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Client, LEGACY, LOG_LEVEL, MODERN, Notes, OnDrop, server};
 
-/// S4.48, S4.75: one stream is all that a transport needs; it takes lines, as many as it has room for.
+/// S1.4, S4.48, S4.75: one stream is all that a transport needs; it takes lines, as many as it has room for.
 #[test]
 fn one_stream_is_enough() {
     let server = server(|server| server.tool(tool("a", async |_, _: NoArguments| "a\nb")));
@@ -143,7 +143,7 @@ fn patient(notes: &Notes, contexts: &Arc<Mutex<Vec<RequestContext>>>) -> Server 
     })
 }
 
-/// S4.76, S4.81: handlers of every kind have a token, and end where they wait.
+/// S4.73, S4.76, S4.81: handlers of every kind have a token, and end where they wait.
 #[test]
 fn handlers_of_every_kind_are_cancelled() {
     let requests = [
@@ -210,7 +210,7 @@ fn batches_keep_their_caller() {
     client.silence();
 }
 
-/// S0.14, S0.15, S0.17: a strict server waits for the end of the handshake, and there is one handshake.
+/// S0.14, S0.15, S0.17, S1.22: a strict server waits for the end of the handshake, and there is one handshake.
 #[test]
 fn a_strict_server_waits_for_the_handshake() {
     for revision in LEGACY {

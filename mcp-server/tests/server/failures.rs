@@ -98,7 +98,8 @@ fn endless(
     server(|server| build(server).tool(wait))
 }
 
-/// S2.9, S2.10, S4.76, S4.80, S4.81: a cancelled handler is dropped where it waits, its token is set, nothing is said.
+/// S0.12, S2.9, S2.10, S2.11, S4.73, S4.76, S4.80, S4.81, S4.91: a cancelled handler is dropped where it waits, its
+/// token is set, nothing is said.
 #[test]
 fn a_cancellation_ends_the_handler() {
     for revision in Revision::ALL {
@@ -160,7 +161,7 @@ fn late_answers_are_suppressed() {
     }
 }
 
-/// S4.77, S4.80: the end of the connection cancels what runs, in whatever way it comes.
+/// S4.77, S4.78, S4.80: the end of the connection cancels what runs, in whatever way it comes.
 #[test]
 fn the_end_of_a_connection_cancels() {
     let ends: [fn(Client); 4] = [
@@ -219,7 +220,7 @@ fn a_drain_lets_handlers_finish() {
     assert!(client.connection.is_idle() && !client.connection.is_closed());
 }
 
-/// S0.12, S0.13: no more run at once than the limits allow; the next ones wait, and too many are refused.
+/// S0.12: no more run at once than the limits allow; the next ones wait, and too many are refused.
 #[test]
 fn requests_wait_for_their_turn() {
     for revision in Revision::ALL {
@@ -247,7 +248,7 @@ fn requests_wait_for_their_turn() {
     }
 }
 
-/// S1.2: a connection for one request serves it, and is idle after it.
+/// S0.6, S0.7, S1.2, S1.14, S1.18, S2.11: a connection for one request serves it, and is idle after it.
 #[test]
 fn single_requests_are_served() {
     let gate = Gate::default();

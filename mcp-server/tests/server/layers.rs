@@ -59,7 +59,7 @@ fn guard(
     layer_fn(move |inner| Guard { inner, name, notes: notes.clone(), forbidden })
 }
 
-/// S2.1: layers see what handlers see, the last one first, and the answers on their way back.
+/// S2.1, S4.74: layers see what handlers see, the last one first, and the answers on their way back.
 #[test]
 fn layers_are_put_around_each_other() {
     for revision in Revision::ALL {
@@ -134,7 +134,7 @@ fn layers_may_panic() {
     assert_eq!(client.tool_text("anything", json!({})), "mocked");
 }
 
-/// EX-10, EX-11, E-14: a method of an extension is there for clients that declared the extension.
+/// S1.37, E-14, EX-10, EX-11: a method of an extension is there for clients that declared the extension.
 #[test]
 fn extensions_add_methods() {
     let notes = Notes::default();

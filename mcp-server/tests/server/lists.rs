@@ -172,7 +172,7 @@ fn capabilities(server: &Server, revision: Revision) -> Value {
     }
 }
 
-/// TL-1, PR-1, RS-1, Q-1, Y-1, S0.3: what a server declares follows from what it has.
+/// S0.3, PR-1, Q-1, RS-1, TL-1, Y-1: what a server declares follows from what it has.
 #[test]
 fn capabilities_follow_from_what_is_there() {
     for revision in Revision::ALL {

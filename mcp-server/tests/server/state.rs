@@ -35,7 +35,8 @@ fn told_with(client: &mut Client, mut params: Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
 }
 
-/// S0.19, S1.6, S1.11, S2.1, S2.2, S2.7, S2.22: a request knows its revision, era and id, and whether it can ask back.
+/// S0.19, S1.5, S1.6, S1.11, S2.1, S2.2, S2.7, S2.22: a request knows its revision, era and id, and whether it can ask
+/// back.
 #[test]
 fn a_request_knows_its_revision() {
     let server = telling(|ctx| {
@@ -82,7 +83,7 @@ fn eras_do_not_flip_each_other() {
     assert_eq!(client.reply_to("modern")["result"]["content"][0]["text"], "2026-07-28 2026-07-28 false");
 }
 
-/// S0.10, S1.12, S1.19, S1.36, S1.37, S2.21: what the client is and can do, as the handshake or the request says.
+/// S0.10, S1.3, S1.12, S1.19, S1.36, S1.37, S2.21: what the client is and can do, as the handshake or the request says.
 #[test]
 fn a_request_knows_its_client() {
     let server = telling(|ctx| {
@@ -101,7 +102,8 @@ fn a_request_knows_its_client() {
     assert_eq!(told_with(&mut client, json!({ "_meta": info })), json!(["me", true, false, false]));
 }
 
-/// S0.1, S0.2, S1.3, S1.15: what handlers keep stays with the client, from one request to the next, and nowhere else.
+/// S0.1, S0.2, S0.6, S1.1, S1.2, S1.3, S1.15, S2.5: what handlers keep stays with the client, from one request to the
+/// next, and nowhere else.
 #[test]
 fn state_stays_with_the_connection() {
     let server = telling(|ctx| {
@@ -143,7 +145,7 @@ fn who(ctx: &RequestContext) -> Value {
     json!([ctx.principal().map(|principal| &*principal.subject), address])
 }
 
-/// S2.4, S2.27: who is behind a request is what the transport says of this request, and nobody on stdio.
+/// S2.4, S2.27, S4.74: who is behind a request is what the transport says of this request, and nobody on stdio.
 #[test]
 fn a_request_knows_who_is_behind_it() {
     let server = telling(|ctx| who(&ctx));
@@ -216,7 +218,7 @@ struct Round {
     round: u32,
 }
 
-/// S2.24, S2.25, S2.26, S2.35, S2.36, S2.38, S2.39: what a retry brings along, typed and as it is.
+/// S2.2, S2.24, S2.25, S2.26, S2.35, S2.36, S2.38, S2.39: what a retry brings along, typed and as it is.
 #[test]
 fn a_retry_brings_answers_and_state() {
     let server = telling(|ctx| {
@@ -254,7 +256,8 @@ fn question() -> InputRequiredResult {
     InputRequiredResult::default().input_requests(questions).request_state(r#"{"round":1}"#)
 }
 
-/// S2.23, S2.37, C-4, R-2: tools, prompts and resources may answer with questions, which only modern clients understand.
+/// S2.23, S2.37, C-4, R-2: tools, prompts and resources may answer with questions, which only modern clients
+/// understand.
 #[test]
 fn handlers_may_answer_with_questions() {
     let server = server(|server| {

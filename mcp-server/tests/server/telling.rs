@@ -73,7 +73,8 @@ fn logged(client: &mut Client) -> Vec<Value> {
     logged
 }
 
-/// S2.14, S2.15, S2.16, S2.17, Y-2, Y-3: a modern request sets its own level; without one there is no log at all.
+/// S0.18, S1.35, S2.14, S2.15, S2.16, S2.17, Y-2, Y-3: a modern request sets its own level; without one there is no log
+/// at all.
 #[test]
 fn modern_requests_set_their_level() {
     let mut client = Client::new(&logging(), MODERN);
@@ -92,7 +93,7 @@ fn modern_requests_set_their_level() {
     client.error("tools/call", json!({ "name": "log", "_meta": { LOG_LEVEL: "loud" } }), -32602);
 }
 
-/// S0.18, S1.35, S2.15: a legacy client sets the level of its connection, which starts at `info`.
+/// S0.18, S0.23, S1.35, S2.15: a legacy client sets the level of its connection, which starts at `info`.
 #[test]
 fn legacy_clients_set_the_level_of_the_connection() {
     for revision in LEGACY {
@@ -115,7 +116,7 @@ fn legacy_clients_set_the_level_of_the_connection() {
     }
 }
 
-/// Y-1: a server that does not declare logging does not log.
+/// S2.15, Y-1: a server that does not declare logging does not log.
 #[test]
 fn silent_servers_do_not_log() {
     let log = tool("log", async |ctx: RequestContext, _: NoArguments| ctx.log(LoggingLevel::Emergency, "fire"));
@@ -127,7 +128,8 @@ fn silent_servers_do_not_log() {
     }
 }
 
-/// S1.7, S1.33, S2.3: notifications of an extension go with the request or the connection; without a way they vanish.
+/// S1.1, S1.7, S1.10, S1.21, S1.33, S2.3: notifications of an extension go with the request or the connection; without
+/// a way they vanish.
 #[test]
 fn anything_can_be_told() {
     let notes = Notes::default();

@@ -89,7 +89,7 @@ fn results_need_not_be_objects() {
     }
 }
 
-/// TL-16, AMB-2: wrong arguments are for the model to read, and the member that is wrong has its name in the text.
+/// AMB-2, TL-16: wrong arguments are for the model to read, and the member that is wrong has its name in the text.
 #[test]
 fn wrong_arguments_are_a_result_that_names_the_member() {
     let server = server(|server| server.tool(add()));
@@ -193,7 +193,7 @@ fn raw_tools_get_what_was_sent() {
     }
 }
 
-/// TL-6, J-1: arguments and results of raw tools keep to their schemas, whatever the handler does.
+/// J-1, TL-6: arguments and results of raw tools keep to their schemas, whatever the handler does.
 #[cfg(feature = "validate")]
 #[test]
 fn schemas_are_kept() {

@@ -124,7 +124,7 @@ fn a_cancelled_request_takes_its_questions_back() {
     assert!(client.connection.is_idle());
 }
 
-/// S1.8: whoever asks when the connection is over, or waits when it ends, hears of that, however it ends.
+/// S1.7, S1.8: whoever asks when the connection is over, or waits when it ends, hears of that, however it ends.
 #[test]
 fn questions_end_with_the_connection() {
     let ends: [fn(&mut Option<Client>); 4] = [
