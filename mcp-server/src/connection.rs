@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use futures_util::future::{AbortHandle, Abortable, CatchUnwind, FutureExt};
+use futures_util::future::{AbortHandle, Abortable, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{ErrorObject, Method, Revision};
-use tracing::instrument::Instrumented;
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
@@ -21,8 +20,9 @@ use crate::ask::AskError;
 use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
-use crate::endpoint::{AnswerFuture, Request, Served};
+use crate::endpoint::{Request, Served};
 use crate::extensions::Extensions;
+use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
 use crate::server::Server;
 use crate::shared::{Ask, OpenAsk, Shared};
@@ -65,8 +65,6 @@ struct Fresh {
 
 /// A handler at work, with the right to answer for it.
 type Running = Pin<Box<dyn Future<Output = Option<(Responder, Result<Answer, ErrorObject>)>> + Send>>;
-
-type Guarded = CatchUnwind<AssertUnwindSafe<Instrumented<AnswerFuture>>>;
 
 /// Who sent something, as the transport knows.
 #[derive(Clone, Debug, Default)]
@@ -360,15 +358,15 @@ impl Connection {
             Ok(Served::Later(later)) => later,
             Err(_) => return self.finish(&span, responder, Err(panicked())),
         };
-        let mut later: Guarded = AssertUnwindSafe(later.instrument(span.clone())).catch_unwind();
+        let mut later = Guarded::new(later.instrument(span.clone()));
         if let Poll::Ready(outcome) = later.poll_unpin(cx) {
-            return self.finish(&span, responder, outcome.unwrap_or_else(|_| Err(panicked())));
+            return self.finish(&span, responder, outcome);
         }
         let (abort, registration) = AbortHandle::new_pair();
         self.open.insert(responder.key(), (abort, ctx));
         let later = Abortable::new(later, registration);
         let running = async move {
-            let outcome = later.await.ok()?.unwrap_or_else(|_| Err(panicked()));
+            let outcome = later.await.ok()?;
             telemetry::end(&span, &outcome);
             Some((responder, outcome))
         };
@@ -393,11 +391,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.handle_disconnect();
     }
-}
-
-fn panicked() -> ErrorObject {
-    tracing::error!(target: "mcp", "a handler panicked");
-    ErrorObject::internal_error("the handler failed")
 }
 
 impl std::fmt::Debug for Connection {

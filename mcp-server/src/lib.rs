@@ -16,6 +16,7 @@ mod dispatch;
 mod endpoint;
 mod extensions;
 pub mod form;
+mod guarded;
 mod header_params;
 mod hub;
 mod method;
