@@ -70,6 +70,51 @@ fn panics_are_answered() {
     }
 }
 
+/// Panics when it is dropped.
+struct Fuse;
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        fails();
+    }
+}
+
+/// S4.76: a handler that panics when it is dropped, done or not, takes nobody with it.
+#[test]
+fn handlers_may_panic_at_their_end() {
+    let gate = Gate::default();
+    let waiting = gate.clone();
+    let server = server(|server| {
+        server
+            .tool(tool("wait", |_, _: NoArguments| {
+                let fuse = Fuse;
+                async move {
+                    let _fuse = fuse;
+                    pending::<()>().await;
+                }
+            }))
+            .tool(tool("patient", move |_, _: NoArguments| {
+                let gate = waiting.clone();
+                async move {
+                    gate.wait().await;
+                    "done"
+                }
+            }))
+    });
+    let mut client = Client::new(&server, MODERN);
+    let id = client.start_tool("wait");
+    let patient = client.start_tool("patient");
+    client.cancel(id);
+    gate.open();
+    client.run();
+    assert_eq!(client.reply_to(patient)["result"]["content"][0]["text"], "done");
+    client.start_tool("wait");
+    client.connection.handle_disconnect();
+    assert!(client.connection.is_idle());
+    let mut client = Client::new(&server, MODERN);
+    client.start_tool("wait");
+}
+
 /// S4.76: so does a function that hears of notifications.
 #[test]
 fn listeners_may_panic() {
