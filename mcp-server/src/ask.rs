@@ -5,8 +5,8 @@ use std::sync::Arc;
 use mcp_kernel::{CallError, CallOptions, Misuse, RequestKey};
 use mcp_types::{
     ClientCapabilities, ClientCapability, CreateMessageRequestParams, CreateMessageResult, ElicitAction,
-    ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, ErrorObject, ListRootsResult, Method,
-    OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, restrict_to,
+    ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, Era, ErrorObject, ListRootsResult,
+    Method, OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::RequestContext;
 use crate::form;
+use crate::registry::is_scheme;
 use crate::shared::Shared;
 
 /// What a user filled in, by member.
@@ -29,7 +30,8 @@ pub enum AskError {
     /// There is no way to ask the client during this request.
     #[error("the client cannot be asked: {0}")]
     NoBackChannel(&'static str),
-    /// The question is not one that can be asked: a form that is not flat, an address that is none.
+    /// The question is not one that can be asked: a form that is not flat, an address that is none, something that the
+    /// client's revision cannot express.
     #[error("{0}")]
     InvalidQuestion(String),
     /// The client cannot be asked this now.
@@ -141,9 +143,10 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// Fails if the address is not an absolute one, or if the client cannot be asked.
+    /// Fails if the address is not an absolute one, if the client cannot be asked, or if the question lacks the
+    /// `elicitation_id` that clients of 2025-11-25 need.
     pub async fn elicit_url(&self, key: &str, question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
-        if !question.url.contains("://") {
+        if !is_absolute(&question.url) {
             return Err(AskError::InvalidQuestion(format!("`{}` is not an absolute address", question.url)));
         }
         let result: ElicitResult =
@@ -204,10 +207,17 @@ impl RequestContext {
         method: Method,
         mut question: impl Serialize + Restrict,
     ) -> Result<T, AskError> {
-        self.require(capability)?;
+        if !self.supports(capability) {
+            // Of a legacy client without a session nothing is known; that is what would have to change (S0.28).
+            let is_unknown = self.era() == Era::Legacy && self.is_stateless();
+            let no_session = AskError::NoBackChannel("a session is needed to ask the client something");
+            return Err(if is_unknown { no_session } else { AskError::NotSupported(capability) });
+        }
         let restriction = restrict_to(&mut question, self.revision());
-        if let Some(what) = restriction.refused().iter().chain(restriction.missing()).next() {
-            return Err(Misuse::NotExpressible((*what).into()).into());
+        if !restriction.may_be_sent() {
+            let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+            let (revision, what) = (self.revision(), what.join(", "));
+            return Err(AskError::InvalidQuestion(format!("{revision} cannot express the question: {what}")));
         }
         let invalid = |fault: serde_json::Error| AskError::InvalidQuestion(fault.to_string());
         let question = RawObject::new(&question).map_err(invalid)?;
@@ -215,6 +225,12 @@ impl RequestContext {
         let options = CallOptions::default().with_idle(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await
     }
+}
+
+/// Whether an address says everything that a browser needs.
+fn is_absolute(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    is_scheme(scheme) && !rest.is_empty() && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control())
 }
 
 /// Reads the answer to a form.
@@ -270,6 +286,20 @@ impl Drop for Asked<'_> {
 
 impl From<Misuse> for AskError {
     fn from(misuse: Misuse) -> Self {
-        if let Misuse::NoBackChannel(why) = misuse { Self::NoBackChannel(why) } else { Self::Refused(misuse) }
+        if let Misuse::NoBackChannel(why) = misuse {
+            return Self::NoBackChannel(why);
+        }
+        let missing = ALL.into_iter().find(|capability| misuse == Misuse::MissingCapability(capability.name()));
+        missing.map_or(Self::Refused(misuse), Self::NotSupported)
     }
 }
+
+/// What a client may be asked.
+const ALL: [ClientCapability; 6] = [
+    ClientCapability::ElicitationForm,
+    ClientCapability::ElicitationUrl,
+    ClientCapability::Sampling,
+    ClientCapability::SamplingTools,
+    ClientCapability::SamplingContext,
+    ClientCapability::Roots,
+];

@@ -47,6 +47,7 @@ struct Declared {
     tools: bool,
     prompts: bool,
     resources: bool,
+    completions: bool,
     subscriptions: bool,
     no_logging: bool,
 }
@@ -113,6 +114,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Declares completions although there is none yet: they come with [`Server::update`].
+    pub fn offers_completions(mut self) -> Self {
+        self.declared.completions = true;
+        self
+    }
+
     /// Lets clients subscribe to resources; tell of a change with [`Server::publish`].
     pub fn resource_subscriptions(mut self) -> Self {
         self.declared.resources = true;
@@ -141,6 +148,12 @@ impl ServerBuilder {
     /// The revisions that are served. Default: all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.config.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// Keeps sessions for legacy clients over HTTP. This is the default.
+    pub fn stateful(mut self) -> Self {
+        self.settings.mode = Mode::Stateful;
         self
     }
 
@@ -194,7 +207,11 @@ impl ServerBuilder {
 
     /// Serves an extension; [`method`](Self::method) adds what it can be asked for.
     pub fn extension(mut self, id: impl Into<String>, extension: Extension) -> Self {
-        self.config.extensions.insert(id.into(), extension);
+        let known = self.config.extensions.entry(id.into()).or_default();
+        let added = std::mem::replace(known, extension).methods;
+        for (method, revisions) in added {
+            known.methods.entry(method).or_insert(revisions);
+        }
         self
     }
 
@@ -211,7 +228,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Hears what clients tell without asking for anything. The function must not block.
+    /// Hears what clients tell without asking for anything: also, once, that the handshake of a legacy client is
+    /// complete, from when on it can be asked (S1.13). The function must not block.
     pub fn on_notification(mut self, listener: impl Fn(Notification) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(listener));
         self
@@ -297,9 +315,7 @@ fn capabilities(registry: &Registry, declared: &Declared) -> ServerCapabilities 
         resources.subscribe = declared.subscriptions.then_some(true);
         capabilities.resources = Some(resources);
     }
-    let completes = registry.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
-        || registry.templates.items.iter().any(|template| !template.completers.is_empty());
-    if completes {
+    if declared.completions || registry.completes() {
         capabilities.completions = Some(RawObject::empty());
     }
     if !declared.no_logging {

@@ -10,19 +10,21 @@ use std::time::Instant;
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{ErrorObject, Revision};
+use mcp_types::{ErrorObject, Method, Revision};
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
 use crate::ask::AskError;
+use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
 use crate::endpoint::{Request, Served};
 use crate::extensions::Extensions;
+use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
 use crate::server::Server;
 use crate::shared::{Ask, OpenAsk, Shared};
-use crate::tasks::{Guarded, Task, Tasks, panicked};
+use crate::tasks::{Task, Tasks};
 use crate::telemetry;
 
 /// One client of a server, for a transport to drive.
@@ -45,9 +47,10 @@ pub struct Connection {
     fresh: VecDeque<Fresh>,
     /// Handlers that wait for something.
     running: Tasks,
+    /// Who sent the requests that are open.
+    callers: Callers,
     /// Events on their way from the kernel, kept for its room.
     events: Vec<Event>,
-    is_in_hub: bool,
 }
 
 struct Fresh {
@@ -71,8 +74,8 @@ impl Connection {
     /// A connection that lasts: a stdio process, a socket, or a session.
     #[must_use]
     pub fn for_loop(server: &Server) -> Self {
-        let mut connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
-        connection.join_hub();
+        let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
+        server.hub().join(&connection.shared);
         connection
     }
 
@@ -94,8 +97,8 @@ impl Connection {
             shared: Arc::new(Shared::new(kernel)),
             fresh: VecDeque::new(),
             running: Tasks::default(),
+            callers: Callers::default(),
             events: Vec::new(),
-            is_in_hub: false,
         }
     }
 
@@ -104,8 +107,12 @@ impl Connection {
         let mut state = self.shared.lock();
         let key = state.kernel.handle_bytes(now, bytes, caller.principal.as_ref());
         self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
+        self.callers.retain(|key| state.kernel.is_open(key));
+        if let Some(key) = key.filter(|key| state.kernel.is_open(*key)) {
+            self.callers.note(key, caller.extensions.as_ref());
+        }
         drop(state);
-        self.handle_events(caller);
+        self.handle_events();
         key
     }
 
@@ -229,15 +236,19 @@ impl Connection {
             let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
             let mut bound = std::pin::pin!(bound());
             let outcome = std::future::poll_fn(|cx| {
-                let Ok(running) = &mut teardown else { return Poll::Ready(Err("panicked")) };
+                let Ok(running) = &mut teardown else { return Poll::Ready(Err(Teardown::Panicked)) };
                 match std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
                     Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-                    Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err("took too long and was given up")),
-                    Err(_) => Poll::Ready(Err("panicked")),
+                    Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err(Teardown::TooLong)),
+                    Err(_) => Poll::Ready(Err(Teardown::Panicked)),
                 }
             });
-            if let Err(what) = outcome.await {
-                tracing::warn!(target: "mcp", what, "a teardown callback failed");
+            match outcome.await {
+                Ok(()) => {}
+                Err(Teardown::Panicked) => tracing::warn!(target: "mcp", "a teardown callback panicked"),
+                Err(Teardown::TooLong) => {
+                    tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
+                }
             }
         }
     }
@@ -246,21 +257,18 @@ impl Connection {
         self.shared.teardown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop()
     }
 
-    /// Hears of changes from now on; once is enough.
-    fn join_hub(&mut self) {
-        if !self.is_in_hub {
-            self.server.hub().join(&self.shared);
-            self.is_in_hub = true;
-        }
-    }
-
     fn input<R>(&mut self, input: impl FnOnce(&mut Kernel) -> R) -> R {
         let mut state = self.shared.lock();
         let outcome = input(&mut state.kernel);
         self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
         drop(state);
-        self.handle_events(&Caller::default());
+        self.handle_events();
         outcome
+    }
+
+    fn finish(&mut self, span: &Span, responder: Responder, outcome: Result<Answer, ErrorObject>) {
+        telemetry::end(span, &outcome);
+        self.respond(responder, outcome);
     }
 
     fn respond(&mut self, responder: Responder, outcome: Result<Answer, ErrorObject>) {
@@ -268,12 +276,12 @@ impl Connection {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "most of what the kernel tells is for operators alone")]
-    fn handle_events(&mut self, caller: &Caller) {
+    fn handle_events(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             telemetry::note(&event);
             match event {
-                Event::Request { scope, params, responder } => self.admit(scope, params, responder, caller),
+                Event::Request { scope, params, responder } => self.admit(scope, params, responder),
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
                     let mut state = self.shared.lock();
@@ -284,12 +292,10 @@ impl Connection {
                         open.reply.send(outcome.map_err(AskError::Unanswered));
                     }
                 }
-                Event::Listening { .. } => self.join_hub(),
-                Event::Notification { method, params } => {
-                    if let Some(listener) = self.server.on_notification() {
-                        listener(Notification { method, params, connection: self.handle() });
-                    }
-                }
+                Event::Listening { .. } => self.server.hub().join(&self.shared),
+                Event::Notification { method, params } => self.hear(method, params),
+                // S1.13: who waits for the handshake hears that it is complete.
+                Event::Initialized => self.hear(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default()),
                 Event::Closed => {
                     self.fresh.clear();
                     self.running.cancel_all();
@@ -303,10 +309,19 @@ impl Connection {
         self.events = events;
     }
 
-    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, caller: &Caller) {
+    fn hear(&self, method: Method, params: PayloadBuf) {
+        let Some(listener) = self.server.on_notification() else { return };
+        let notification = Notification { method, params, connection: self.handle() };
+        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
+            tracing::error!(target: "mcp", "a listener for notifications panicked");
+        }
+    }
+
+    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder) {
+        let extensions = self.callers.of(scope.key());
         let span = telemetry::span(&scope, &params, &self.shared);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
-        let ctx = RequestContext::new(scope, shared, server, caller.extensions.clone());
+        let ctx = RequestContext::new(scope, shared, server, extensions);
         self.fresh.push_back(Fresh { ctx, params, responder, span });
     }
 
@@ -326,18 +341,15 @@ impl Connection {
             std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
         };
         let later = match served {
-            Ok(Served::Now(outcome)) => {
-                telemetry::record(&span, &outcome);
-                return self.respond(responder, outcome);
-            }
+            Ok(Served::Now(outcome)) => return self.finish(&span, responder, outcome),
             Ok(Served::Later(later)) => later,
-            Err(_) => return self.respond(responder, Err(panicked())),
+            Err(_) => return self.finish(&span, responder, Err(panicked())),
         };
-        let mut handler = Guarded(later.instrument(span));
+        let mut handler = Guarded::new(later.instrument(span));
         match Pin::new(&mut handler).poll(cx) {
             Poll::Ready(outcome) => {
-                telemetry::record(handler.0.span(), &outcome);
-                self.respond(responder, outcome);
+                let span = handler.span();
+                self.finish(&span, responder, outcome);
             }
             Poll::Pending => self.running.push(Task { handler, responder, ctx }),
         }
@@ -353,6 +365,19 @@ impl Connection {
                 Err(misuse) => reply.send(Err(misuse.into())),
             }
         }
+    }
+}
+
+/// Why a teardown callback came to no good end.
+enum Teardown {
+    Panicked,
+    TooLong,
+}
+
+impl Drop for Connection {
+    /// What still runs elsewhere has to know that nobody waits for it, and that nobody answers any more.
+    fn drop(&mut self) {
+        self.handle_disconnect();
     }
 }
 

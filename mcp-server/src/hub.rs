@@ -1,5 +1,6 @@
 //! All connections of a server, to tell them of changes.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use mcp_kernel::Change;
@@ -11,8 +12,11 @@ use crate::shared::Shared;
 pub(crate) struct Hub(Mutex<Vec<Weak<Shared>>>);
 
 impl Hub {
-    /// Adds a connection; it leaves by being dropped.
+    /// Adds a connection, unless it is there already; it leaves by being dropped.
     pub(crate) fn join(&self, connection: &Arc<Shared>) {
+        if connection.has_joined.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if members.len() == members.capacity() {
             // Those who left make room before the list grows, so what they cost is bounded by those who are there.
@@ -29,5 +33,25 @@ impl Hub {
         for member in members {
             member.tell(|kernel| kernel.publish(change));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_kernel::server::{Connection, ServerConfig};
+    use mcp_types::{Implementation, ServerCapabilities};
+
+    use super::*;
+
+    /// S0.20: a client that subscribes again and again is told once, and costs no more than one that does so once.
+    #[test]
+    fn a_connection_is_there_once() {
+        let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
+        let connection = Arc::new(Shared::new(Connection::for_loop(Arc::new(config))));
+        let hub = Hub::default();
+        for _ in 0..10 {
+            hub.join(&connection);
+        }
+        assert_eq!(hub.0.lock().unwrap().len(), 1);
     }
 }

@@ -6,6 +6,7 @@ mod answer;
 mod ask;
 mod build_error;
 mod builder;
+mod callers;
 mod cancel;
 mod completion;
 mod connection;
@@ -15,6 +16,7 @@ mod dispatch;
 mod endpoint;
 mod extensions;
 pub mod form;
+mod guarded;
 mod header_params;
 mod hub;
 #[cfg(feature = "tower")]

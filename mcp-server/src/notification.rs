@@ -7,7 +7,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 
 use crate::connection_handle::ConnectionHandle;
 
-/// Something that a client tells: that its roots changed, or what an extension defines.
+/// Something that a client tells: that it is ready, that its roots changed, or what an extension defines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Notification {

@@ -155,6 +155,12 @@ impl Registry {
 }
 
 impl Registry {
+    /// Whether anything here suggests values.
+    pub(crate) fn completes(&self) -> bool {
+        self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
+            || self.templates.items.iter().any(|template| !template.completers.is_empty())
+    }
+
     /// What has changed: tools, prompts, resources, templates.
     pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
         [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]
@@ -183,9 +189,12 @@ fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
 /// RFC 3986 wants a scheme in front of everything.
 fn check_scheme(uri: &str) -> Result<(), BuildError> {
     let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
-    let is_valid = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
-    if is_valid { Ok(()) } else { Err(BuildError::InvalidUri { uri: uri.to_owned() }) }
+    if is_scheme(scheme) { Ok(()) } else { Err(BuildError::InvalidUri { uri: uri.to_owned() }) }
+}
+
+pub(crate) fn is_scheme(scheme: &str) -> bool {
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
 }
 
 /// The schema of arguments is one of an object (TL-3); that of results may be any (TL-5).

@@ -38,7 +38,8 @@ type Contents = Result<Outcome<ReadResourceResult>, Option<ErrorObject>>;
 
 impl IntoContents for ReadResourceResult {
     fn into_contents(self, _: &str) -> Contents {
-        Ok(Outcome::Complete(self))
+        // RS-4: nothing is not a content.
+        if self.contents.is_empty() { Err(None) } else { Ok(Outcome::Complete(self)) }
     }
 }
 
@@ -59,8 +60,7 @@ impl<T: IntoContents> IntoContents for Outcome<T> {
 
 impl IntoContents for Vec<ResourceContents> {
     fn into_contents(self, uri: &str) -> Contents {
-        // RS-4: nothing is not a content.
-        if self.is_empty() { Err(None) } else { ReadResourceResult::new(self).into_contents(uri) }
+        ReadResourceResult::new(self).into_contents(uri)
     }
 }
 
@@ -115,7 +115,8 @@ pub(crate) struct Cache {
 impl Cache {
     fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
         let Outcome::Complete(result) = result else { return };
-        result.ttl_ms = result.ttl_ms.or(self.ttl_ms);
+        // C-2: a reader may say anything, but a client must not be told less than nothing.
+        result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
             result.cache_scope.clone_from(&self.scope);
         }

@@ -95,6 +95,9 @@ impl Server {
         if has.resources.is_none() && !(registry.resources.items.is_empty() && registry.templates.items.is_empty()) {
             return missing("resources", "offers_resources");
         }
+        if has.completions.is_none() && registry.completes() {
+            return missing("completions", "offers_completions");
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mcp_kernel::server::Connection as Kernel;
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     /// What handlers keep from one request to the next.
     pub(crate) scratch: Mutex<Extensions>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
+    /// Whether the connection hears of changes.
+    pub(crate) has_joined: AtomicBool,
     asked: AtomicU64,
     token: OnceLock<String>,
 }
@@ -66,6 +68,7 @@ impl Shared {
             driver: DriverWaker::default(),
             scratch: Mutex::default(),
             teardown: Mutex::default(),
+            has_joined: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             token: OnceLock::new(),
         }
@@ -99,7 +102,12 @@ impl Shared {
     ) -> (u64, Receiver<Answered>) {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = reply::channel();
-        self.lock().asks.push_back(Ask { number, related, method, params, options, reply });
+        let mut state = self.lock();
+        if !state.kernel.is_closed() {
+            // Nobody would pass it on otherwise; then the reply is dropped, which is an answer as well.
+            state.asks.push_back(Ask { number, related, method, params, options, reply });
+        }
+        drop(state);
         self.driver.wake();
         (number, answer)
     }

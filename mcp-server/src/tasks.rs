@@ -1,7 +1,6 @@
 //! Handlers that wait for something.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +9,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use mcp_kernel::RequestKey;
 use mcp_kernel::server::Responder;
 use mcp_types::ErrorObject;
-use tracing::instrument::Instrumented;
 
 use crate::answer::Answer;
 use crate::context::RequestContext;
-use crate::endpoint::AnswerFuture;
+use crate::guarded::Guarded;
 use crate::telemetry;
 
 /// The handlers of one connection, by request. Only those that were woken are polled.
@@ -26,7 +24,7 @@ pub(crate) struct Tasks {
 
 /// A handler at work, with the right to answer for it.
 pub(crate) struct Task {
-    pub(crate) handler: Guarded<Instrumented<AnswerFuture>>,
+    pub(crate) handler: Guarded,
     pub(crate) responder: Responder,
     pub(crate) ctx: RequestContext,
 }
@@ -76,7 +74,7 @@ impl Tasks {
             if let Poll::Ready(outcome) = Pin::new(&mut task.handler).poll(&mut Context::from_waker(&waker))
                 && let Some(task) = self.open.remove(&key)
             {
-                telemetry::record(task.handler.0.span(), &outcome);
+                telemetry::end(&task.handler.span(), &outcome);
                 done.push((task.responder, outcome));
             }
         }
@@ -128,21 +126,4 @@ impl DriverWaker {
             driver.wake();
         }
     }
-}
-
-/// A handler whose panic is an outcome like any other: it is its own affair, and everything else goes on.
-pub(crate) struct Guarded<F>(pub(crate) F);
-
-impl<F: Future<Output = Result<Answer, ErrorObject>> + Unpin> Future for Guarded<F> {
-    type Output = Result<Answer, ErrorObject>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let poll = std::panic::catch_unwind(AssertUnwindSafe(|| Pin::new(&mut self.0).poll(cx)));
-        poll.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
-    }
-}
-
-pub(crate) fn panicked() -> ErrorObject {
-    tracing::error!(target: "mcp", "a handler panicked");
-    ErrorObject::internal_error("the handler failed")
 }

@@ -48,8 +48,8 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
     span
 }
 
-/// Notes in the span of a request how it ended.
-pub(crate) fn record(span: &Span, outcome: &Result<Answer, ErrorObject>) {
+/// Notes how a request ended, where that is not well.
+pub(crate) fn end(span: &Span, outcome: &Result<Answer, ErrorObject>) {
     if span.is_disabled() {
         return;
     }
@@ -59,8 +59,9 @@ pub(crate) fn record(span: &Span, outcome: &Result<Answer, ErrorObject>) {
         }
         Ok(_) => {}
         Err(error) => {
-            span.record("rpc.response.status_code", error.code.get());
-            span.record("error.type", field::display(error.code.get()));
+            let code = error.code.to_string();
+            span.record("rpc.response.status_code", code.as_str());
+            span.record("error.type", code.as_str());
         }
     }
 }

@@ -507,6 +507,9 @@ const USUAL_ANSWER: usize = 512;
 
 /// Refuses questions that the client cannot be asked, and says what it would have to declare.
 fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
+    if entry.revision.era() == Era::Legacy {
+        return None;
+    }
     let needed = result.questions()?.iter().flat_map(|(_, question)| ClientCapability::needed_for(question));
     let mut required = None;
     for missing in needed.filter(|needed| !needed.is_declared(&entry.client.capabilities)) {

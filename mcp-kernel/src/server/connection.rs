@@ -170,6 +170,12 @@ impl Connection {
         self.lifecycle.agreed().map(|agreed| agreed.revision)
     }
 
+    /// Whether a request is still to be answered, or any of a batch: it runs, waits for its turn, or listens.
+    #[must_use]
+    pub fn is_open(&self, request: RequestKey) -> bool {
+        self.in_flight.has(request) || self.batches.contains_key(&request)
+    }
+
     /// Whether nothing is open, queued or due: a connection that was used and left must come back to this.
     #[must_use]
     pub fn is_idle(&self) -> bool {

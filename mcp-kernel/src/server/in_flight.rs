@@ -102,6 +102,10 @@ impl InFlight {
         self.listening
     }
 
+    pub(crate) fn has(&self, key: RequestKey) -> bool {
+        self.index(key).is_some()
+    }
+
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry> {
         let index = self.index(key)?;
         self.open.get_mut(index).map(|(_, entry)| entry)

@@ -141,3 +141,17 @@ fn the_limit_counts_what_runs() {
     }
     script.assert_nothing_left();
 }
+
+/// S0.12: a request is open until it is answered or cancelled, also while it waits.
+#[test]
+fn a_request_is_open_until_its_end() {
+    let mut script = Script::with(narrow(1, 1));
+    let first = script.served(call(1));
+    let second = script.connection.handle_bytes(script.now(), call(2).to_string().as_bytes(), None).expect("a handle");
+    let key = first.key();
+    assert!(script.connection.is_open(key) && script.connection.is_open(second));
+    script.done(first.responder);
+    assert!(!script.connection.is_open(key) && script.connection.is_open(second));
+    script.send(cancelled(2));
+    assert!(!script.connection.is_open(second));
+}

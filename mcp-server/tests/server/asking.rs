@@ -1,0 +1,347 @@
+//! Questions to the client while a request runs.
+
+use std::time::Duration;
+
+use mcp_server::types::{
+    CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestUrlParams, Method, OrderedMap, RawObject,
+    RequestedSchema, Revision, SamplingMessage,
+};
+use mcp_server::{AskError, CallOptions, Connection, HandlerError, NoArguments, RequestContext, Server, tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::kit::{Client, LEGACY, MODERN, server};
+
+/// The revisions in which the user can be asked.
+const ELICITING: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
+
+/// A server with a tool `ask`.
+pub(crate) fn asking<F, Fut>(ask: F) -> Server
+where
+    F: Fn(RequestContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, HandlerError>> + Send + 'static,
+{
+    server(|server| server.tool(tool("ask", move |ctx, _: NoArguments| ask(ctx))))
+}
+
+fn everything() -> Value {
+    json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
+}
+
+/// The text of the answer to a call.
+fn text(reply: &Value) -> &str {
+    reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {reply}"))
+}
+
+fn message() -> CreateMessageRequestParams {
+    CreateMessageRequestParams::new(vec![SamplingMessage::user("hi")], 10)
+}
+
+/// S1.30, S2.18, S2.28, S2.29: the client's model is asked, and its answer is typed.
+#[test]
+fn a_model_is_asked() {
+    let server = asking(async |ctx: RequestContext| {
+        let answer = ctx.sample("hi", message()).await?;
+        Ok(format!("{} says {}", answer.model, serde_json::to_string(&answer.content)?))
+    });
+    for revision in LEGACY {
+        let mut client = Client::declaring(&server, revision, everything());
+        let id = client.start_tool("ask");
+        let question = client.next("sampling/createMessage");
+        assert_eq!(question["params"]["maxTokens"], 10);
+        let content = json!({ "type": "text", "text": "hello" });
+        client.respond(&question, json!({ "role": "assistant", "content": content, "model": "m" }));
+        assert_eq!(text(&client.reply_to(id)), r#"m says {"type":"text","text":"hello"}"#);
+        assert!(client.connection.is_idle());
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "shown with `Debug`")]
+struct Booking {
+    name: String,
+    #[serde(default = "one")]
+    seats: u8,
+    window: Option<bool>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+fn booking() -> Server {
+    asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.elicit::<Booking>("book", "Who?").await?)))
+}
+
+/// S1.30, S2.19, S2.31, EL-20, EL-21: the form follows from a type, and so does the answer; to decline is an answer.
+#[test]
+fn a_user_fills_in_a_typed_form() {
+    for revision in ELICITING {
+        let mut client = Client::declaring(&booking(), revision, json!({ "elicitation": {} }));
+        let mut answered = |answer: Value| {
+            let id = client.start_tool("ask");
+            let question = client.next("elicitation/create");
+            let schema = &question["params"]["requestedSchema"];
+            // Defaults of numbers, and the mode, are left out where they are not known.
+            let is_newest = revision == Revision::V2025_11_25;
+            assert_eq!(schema["properties"]["seats"].get("default"), is_newest.then_some(&json!(1)));
+            assert!(is_newest || question["params"].get("mode").is_none());
+            assert_eq!(schema["required"], json!(["name"]));
+            client.respond(&question, answer);
+            text(&client.reply_to(id)).to_owned()
+        };
+        assert_eq!(
+            answered(json!({ "action": "accept", "content": { "name": "Ann" } })),
+            r#"Accepted(Booking { name: "Ann", seats: 1, window: None })"#
+        );
+        assert_eq!(answered(json!({ "action": "decline" })), "Declined");
+        assert_eq!(answered(json!({ "action": "cancel" })), "Cancelled");
+        for content in [json!({ "seats": 2 }), json!({ "name": "Ann", "seats": "two" })] {
+            let text = answered(json!({ "action": "accept", "content": content }));
+            assert!(text.starts_with("the client's answer is not valid: "), "{text}");
+        }
+    }
+}
+
+/// S2.32: what is not flat is not asked at all.
+#[test]
+fn nested_forms_are_not_asked() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Trip {
+        stops: Vec<Booking>,
+    }
+    let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.elicit::<Trip>("trip", "Where?").await?)));
+    let mut client = Client::declaring(&server, Revision::V2025_11_25, everything());
+    let result = client.tool("ask", json!({}));
+    assert_eq!(result["isError"], true);
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("stops"), "{result}");
+}
+
+/// S2.19, S2.30: a form may have a schema of its own.
+#[test]
+fn a_user_fills_in_any_form() {
+    let server = asking(async |ctx: RequestContext| {
+        let form = ElicitRequestFormParams::new("Sure?", RequestedSchema::new(OrderedMap::new()));
+        Ok(format!("{:?}", ctx.elicit_form("sure", form).await?.accepted()))
+    });
+    let mut client = Client::declaring(&server, Revision::V2025_11_25, everything());
+    let id = client.start_tool("ask");
+    let question = client.next("elicitation/create");
+    assert_eq!(question["params"]["requestedSchema"]["type"], "object");
+    client.respond(&question, json!({ "action": "decline" }));
+    assert_eq!(text(&client.reply_to(id)), "Err(Declined)");
+}
+
+fn visiting(url: &'static str, id: Option<&'static str>) -> Server {
+    asking(move |ctx: RequestContext| async move {
+        let mut question = ElicitRequestUrlParams::new("Log in", url);
+        question.elicitation_id = id.map(str::to_owned);
+        Ok(format!("{:?}", ctx.elicit_url("login", question).await?))
+    })
+}
+
+/// S2.19, S2.33, EL-8: a page is visited with all members that the revision wants.
+#[test]
+fn a_user_visits_a_page() {
+    let page = "https://example.com/login";
+    let mut client = Client::declaring(&visiting(page, Some("e1")), Revision::V2025_11_25, everything());
+    let id = client.start_tool("ask");
+    let mut question = client.next("elicitation/create");
+    question["params"].as_object_mut().unwrap().remove("_meta");
+    assert_eq!(question["params"], json!({ "mode": "url", "message": "Log in", "url": page, "elicitationId": "e1" }));
+    client.respond(&question, json!({ "action": "accept" }));
+    assert_eq!(text(&client.reply_to(id)), "Accepted(())");
+}
+
+/// S2.33: without one of them, or with an address that is none, nothing is asked.
+#[test]
+fn a_page_has_an_address() {
+    let refusal = |server: &Server| {
+        let mut client = Client::declaring(server, Revision::V2025_11_25, everything());
+        let result = client.tool("ask", json!({}));
+        assert_eq!(result["isError"], true, "{result}");
+        client.silence();
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    for url in ["example.com", "/login", "://x", "https://", "1a://x", "https://a b", "mailto:ann"] {
+        assert_eq!(refusal(&visiting(url, Some("e1"))), format!("`{url}` is not an absolute address"));
+    }
+    assert_eq!(
+        refusal(&visiting("https://example.com", None)),
+        "2025-11-25 cannot express the question: ElicitRequestUrlParams.elicitationId"
+    );
+}
+
+/// S1.30, S2.20, S2.34: the folders of the client.
+#[test]
+fn roots_are_listed() {
+    let server = asking(async |ctx: RequestContext| Ok(ctx.list_roots("roots").await?[0].uri.clone()));
+    for revision in LEGACY {
+        let mut client = Client::declaring(&server, revision, json!({ "roots": {} }));
+        let id = client.start_tool("ask");
+        let question = client.next("roots/list");
+        client.respond(&question, json!({ "roots": [{ "uri": "file:///home" }] }));
+        assert_eq!(text(&client.reply_to(id)), "file:///home");
+    }
+}
+
+/// S1.9, S1.10, S1.27, S1.31, S1.34, S4.48: a client is pinged, and asked what nobody defined.
+#[test]
+fn other_things_are_asked_of_the_connection() {
+    let server = asking(async |ctx: RequestContext| {
+        ctx.connection().ping().await?;
+        let params = RawObject::new(&json!({ "of": "day" }))?;
+        let weather: Value =
+            ctx.connection().request(Method::from("x/weather"), &params, CallOptions::default()).await?;
+        Ok(weather["sky"].to_string())
+    });
+    for revision in LEGACY {
+        let mut client = Client::new(&server, revision);
+        let id = client.start_tool("ask");
+        let ping = client.next("ping");
+        client.respond(&ping, json!({}));
+        let question = client.next("x/weather");
+        assert_eq!(question["params"]["of"], "day");
+        client.respond(&question, json!({ "sky": "blue" }));
+        assert_eq!(text(&client.reply_to(id)), "\"blue\"");
+    }
+}
+
+/// Asks everything, and tells how each went.
+fn all_questions() -> Server {
+    asking(async |ctx: RequestContext| {
+        let url = ElicitRequestUrlParams::new("Log in", "https://example.com").elicitation_id("e1");
+        let mut errors = vec![
+            ctx.sample("a", message()).await.expect_err("a refusal"),
+            ctx.elicit::<Booking>("b", "Who?").await.expect_err("a refusal"),
+            ctx.elicit_url("c", url).await.expect_err("a refusal"),
+            ctx.list_roots("d").await.expect_err("a refusal"),
+        ];
+        let kind = |error: AskError| {
+            if let AskError::NotSupported(capability) = error {
+                return capability.name();
+            }
+            if let AskError::NoBackChannel(why) = error { why } else { "other" }
+        };
+        if ctx.is_stateless() {
+            errors.push(ctx.connection().ping().await.expect_err("a refusal"));
+        }
+        Ok(errors.into_iter().map(kind).collect::<Vec<_>>().join(","))
+    })
+}
+
+/// S0.11, S1.36, S2.21, S2.28, S2.34, EL-2: a client that declared nothing is not asked, in any revision.
+#[test]
+fn questions_need_capabilities() {
+    for revision in LEGACY {
+        let mut client = Client::new(&all_questions(), revision);
+        assert_eq!(client.tool_text("ask", json!({})), "sampling,elicitation.form,elicitation.url,roots");
+        client.silence();
+    }
+}
+
+/// S0.11, S2.30, S2.33, E-14: a handler that passes the refusal on answers with the error that names what is missing.
+#[test]
+fn a_missing_capability_is_named() {
+    let missing = |server: Server, revision: Revision, declared: Value| {
+        let mut client = Client::declaring(&server, revision, declared);
+        client.error("tools/call", json!({ "name": "ask" }), -32021)["data"]["requiredCapabilities"].take()
+    };
+    for revision in [Revision::V2025_11_25, MODERN] {
+        assert_eq!(missing(booking(), revision, json!({})), json!({ "elicitation": { "form": {} } }));
+        assert_eq!(
+            missing(visiting("https://example.com", Some("e1")), revision, json!({ "elicitation": {} })),
+            json!({ "elicitation": { "url": {} } })
+        );
+    }
+}
+
+/// S1.37, S2.28: a model with tools is another capability.
+#[test]
+fn a_model_with_tools_is_another_capability() {
+    let server = asking(async |ctx: RequestContext| {
+        ctx.sample("a", message().tools(Vec::new())).await?;
+        Ok(String::new())
+    });
+    let mut client = Client::declaring(&server, Revision::V2025_11_25, everything());
+    let error = client.error("tools/call", json!({ "name": "ask" }), -32021);
+    assert_eq!(error["data"]["requiredCapabilities"], json!({ "sampling": { "tools": {} } }));
+    let mut client = Client::declaring(&server, Revision::V2025_11_25, json!({ "sampling": { "tools": {} } }));
+    client.start_tool("ask");
+    client.next("sampling/createMessage");
+}
+
+/// S1.8, S1.9, S1.20, S1.21, S1.25, S1.29, S2.18, S2.22, S2.23, S2.28: a modern request is not asked back, whatever the
+/// client declares.
+#[test]
+fn modern_clients_are_not_asked() {
+    let server = all_questions();
+    let instead = ["a modern request is answered with `input_required` instead"; 4].join(",");
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let answer = client.tool_text("ask", json!({}));
+    assert!(answer.starts_with(&instead), "{answer}");
+    client.silence();
+    let mut client = Client::over(Connection::from_envelope(&server), MODERN, everything());
+    assert!(client.tool_text("ask", json!({})).starts_with(&instead));
+    client.silence();
+}
+
+/// S0.8, S0.28, S1.8: without a session there is no way to ask, and that is what the handler hears.
+#[test]
+fn clients_without_session_are_not_asked() {
+    let server = all_questions();
+    for revision in LEGACY {
+        let mut client = Client::over(Connection::from_version(&server, revision), revision, json!({}));
+        let expected = ["a session is needed to ask the client something"; 5].join(",");
+        assert_eq!(client.tool_text("ask", json!({})), expected);
+        client.silence();
+    }
+}
+
+/// S1.28: time is up when the limit says so, and the client is told to stop.
+#[test]
+fn questions_have_an_end() {
+    let server = asking(async |ctx: RequestContext| {
+        let options = CallOptions::default().with_idle(Some(Duration::from_secs(5)));
+        let asked = ctx.connection().request::<Value>(Method::PING, &RawObject::empty(), options).await;
+        Ok(format!("{:?}", asked.expect_err("silence")))
+    });
+    let mut client = Client::new(&server, Revision::V2025_06_18);
+    let id = client.start_tool("ask");
+    let question = client.next("ping");
+    assert!(client.connection.poll_timeout().is_some());
+    client.advance(Duration::from_secs(4));
+    client.silence();
+    client.advance(Duration::from_secs(1));
+    assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
+    assert_eq!(text(&client.reply_to(id)), "Unanswered(TimedOut)");
+    assert_eq!(client.connection.poll_timeout(), None);
+    // A person may take longer, but not for ever.
+    let mut client = Client::declaring(&booking(), Revision::V2025_06_18, everything());
+    let id = client.start_tool("ask");
+    client.next("elicitation/create");
+    client.advance(Duration::from_secs(599));
+    client.silence();
+    client.advance(Duration::from_secs(1));
+    client.next("notifications/cancelled");
+    assert_eq!(text(&client.reply_to(id)), "the peer did not answer in time");
+}
+
+/// S1.28: progress of the client keeps a question open.
+#[test]
+fn progress_keeps_a_question_open() {
+    let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.connection().ping().await)));
+    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let id = client.start_tool("ask");
+    let question = client.next("ping");
+    let token = &question["params"]["_meta"]["progressToken"];
+    for progress in 1..5 {
+        client.advance(Duration::from_secs(59));
+        client.notify("notifications/progress", json!({ "progressToken": token, "progress": progress }));
+    }
+    client.silence();
+    client.respond(&question, json!({}));
+    assert_eq!(text(&client.reply_to(id)), "Ok(())");
+}

@@ -1,0 +1,221 @@
+//! What a server cannot be: each refusal says what to do about it.
+
+use mcp_server::types::{Implementation, RawObject, Revision};
+use mcp_server::{
+    BuildError, Extension, Mode, NoArguments, RequestContext, Server, Tool, Typed, prompt, raw_tool, template,
+    text_resource, tool,
+};
+use serde_json::{Value, json};
+
+use crate::kit::{Client, MODERN, refused, server};
+
+fn named(name: &str) -> Tool {
+    tool(name, async |_, _: NoArguments| ())
+}
+
+fn raw(schema: Value) -> Tool {
+    raw_tool("raw", RawObject::new(&schema).expect("an object"), async |_, _| ())
+}
+
+async fn nothing(_: RequestContext, _: Typed) -> Vec<String> {
+    Vec::new()
+}
+
+/// S0.28: names are there once, and can be said.
+#[test]
+fn names_are_unique_and_sayable() {
+    let twice = refused(|server| server.tool(named("a")).tool(named("a")));
+    let remedy = "already: give one of the two another name, or remove the old one first";
+    assert_eq!(twice.to_string(), format!("there is a tool `a` {remedy}"));
+    let say = || prompt("a", async |_, _: NoArguments| "");
+    assert_eq!(
+        refused(|server| server.prompt(say()).prompt(say())).to_string(),
+        format!("there is a prompt `a` {remedy}")
+    );
+    let text = || text_resource("a:b", "a", "");
+    assert_eq!(
+        refused(|server| server.resource(text()).resource(text())).to_string(),
+        format!("there is a resource `a:b` {remedy}")
+    );
+    let any = || template("a:{b}", "a", async |_, _| "");
+    assert_eq!(
+        refused(|server| server.template(any()).template(any())).to_string(),
+        format!("there is a template `a:{{b}}` {remedy}")
+    );
+    for (name, shown) in [("", ""), ("a\nb", "a\\nb")] {
+        let expected =
+            format!("`{shown}` cannot be the name of a tool: it must not be empty or have control characters");
+        assert_eq!(refused(|server| server.tool(named(name))).to_string(), expected);
+    }
+    // TL-11: other names than the recommended ones are fine.
+    server(|server| server.tool(named("söng/of the day")));
+}
+
+/// PR-2, TL-3: arguments are objects, and a schema is one.
+#[test]
+fn arguments_are_objects() {
+    let numbers = tool("sum", async |_, _: Vec<i64>| ());
+    assert_eq!(
+        refused(|server| server.tool(numbers)).to_string(),
+        "the tool `sum`: the input schema must have \"type\": \"object\" at its root; make the arguments a struct, or \
+         use `NoArguments` for none"
+    );
+    assert!(matches!(refused(|server| server.tool(raw(json!({})))), BuildError::InvalidTool { .. }));
+    let texts = prompt("talk", async |_, _: Vec<String>| "");
+    assert_eq!(
+        refused(|server| server.prompt(texts)).to_string(),
+        "the prompt `talk`: the arguments of a prompt must be a struct; use `NoArguments` for none"
+    );
+    let header = json!({ "type": "object", "properties": { "a": { "type": "number", "x-mcp-header": "A" } } });
+    assert_eq!(
+        refused(|server| server.tool(raw(header))).to_string(),
+        "the tool `raw`: `x-mcp-header` of `a`: only integers, strings and booleans can be repeated in a header"
+    );
+}
+
+/// J-5, J-9: a schema that cannot be checked by is refused when the server is built.
+#[cfg(feature = "validate")]
+#[test]
+fn schemas_are_valid() {
+    let invalid = refused(|server| server.tool(raw(json!({ "type": "object", "properties": 1 }))));
+    assert!(invalid.to_string().starts_with("the tool `raw`: the input schema is not valid: "), "{invalid}");
+    let foreign = json!({ "type": "object", "properties": { "a": { "$ref": "https://example.com/a" } } });
+    assert!(matches!(refused(|server| server.tool(raw(foreign))), BuildError::InvalidTool { .. }));
+}
+
+/// RS-8, RS-9: addresses have a scheme, templates follow their grammar.
+#[test]
+fn addresses_are_absolute() {
+    assert_eq!(
+        refused(|server| server.resource(text_resource("notes/today", "a", ""))).to_string(),
+        "`notes/today` is not the address of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`"
+    );
+    let open = refused(|server| server.template(template("a:{b", "a", async |_, _| "")));
+    assert!(open.to_string().starts_with("the template `a:{b`: "), "{open}");
+}
+
+/// Q-3: only what is there can be completed.
+#[test]
+fn completers_are_for_arguments() {
+    let talk = prompt("talk", async |_, _: NoArguments| "").complete("tone", nothing);
+    assert_eq!(
+        refused(|server| server.prompt(talk)).to_string(),
+        "the prompt `talk`: there is no argument `tone` to complete"
+    );
+    let notes = template("a:{b}", "a", async |_, _| "").complete("c", nothing);
+    assert_eq!(
+        refused(|server| server.template(notes)).to_string(),
+        "the template `a:{b}`: there is no variable `c` to complete"
+    );
+}
+
+/// S0.3: a server has a name, a version, and a revision to serve; the first fault is the one that is told.
+#[test]
+fn a_server_is_somebody() {
+    for (name, version) in [("", "1"), ("a", "")] {
+        let nobody = Server::builder(name, version).build().expect_err("a refusal");
+        assert_eq!(nobody.to_string(), "a server needs a name and a version");
+    }
+    assert_eq!(refused(|server| server.info(Implementation::new("", "1"))), BuildError::NoName);
+    assert_eq!(
+        refused(|server| server.revisions([])).to_string(),
+        "a server must serve at least one revision: `revisions` must not be empty"
+    );
+    let several = refused(|server| server.tool(named("")).tool(named("a")).tool(named("a")).revisions([]));
+    assert!(matches!(several, BuildError::InvalidName { .. }), "{several}");
+}
+
+/// S0.4, S0.28: the mode is chosen when the server is built, and what it rules out is refused then, with the remedy.
+#[test]
+fn the_mode_is_chosen_once() {
+    assert_eq!(server(|server| server).mode(), Mode::Stateful);
+    assert_eq!(server(|server| server.stateless()).mode(), Mode::Stateless);
+    let needs = refused(|server| server.stateless().resource_subscriptions());
+    assert_eq!(
+        needs.to_string(),
+        "`resource_subscriptions` needs sessions, which a stateless server does not keep: remove it, or call \
+         `stateful()`"
+    );
+    let mended = server(|server| server.stateless().resource_subscriptions().stateful());
+    assert_eq!(mended.mode(), Mode::Stateful);
+}
+
+/// S0.28: a running server cannot get what clients were told it does not have; the remedy is named, nothing changes.
+#[test]
+fn a_running_server_keeps_its_word() {
+    let server = server(|server| server);
+    let told = |what: &str, remedy: &str| {
+        format!(
+            "clients were told that this server has no {what}, so none can be added now: call `{remedy}` when \
+                 building it"
+        )
+    };
+    let refused = server.update(|registry| registry.add_tool(named("a"))).unwrap_err();
+    assert_eq!(refused.to_string(), told("tools", "offers_tools"));
+    let refused = server.update(|registry| registry.add_prompt(prompt("a", async |_, _: NoArguments| ""))).unwrap_err();
+    assert_eq!(refused.to_string(), told("prompts", "offers_prompts"));
+    let refused = server.update(|registry| registry.add_resource(text_resource("a:b", "a", ""))).unwrap_err();
+    assert_eq!(refused.to_string(), told("resources", "offers_resources"));
+    let refused = server.update(|registry| registry.add_template(template("a:{b}", "a", async |_, _| ""))).unwrap_err();
+    assert_eq!(refused.to_string(), told("resources", "offers_resources"));
+}
+
+/// Q-1: suggestions that no client would ask for are refused as well.
+#[test]
+fn a_running_server_cannot_start_to_complete() {
+    let completed = || template("a:{b}", "a", async |_, _| "").complete("b", nothing);
+    let without = server(|server| server.offers_resources());
+    let refused = without.update(|registry| registry.add_template(completed())).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "clients were told that this server has no completions, so none can be added now: call `offers_completions` \
+         when building it"
+    );
+    let with = server(|server| server.offers_resources().offers_completions());
+    with.update(|registry| registry.add_template(completed())).unwrap();
+    let params = json!({ "ref": { "type": "ref/resource", "uri": "a:{b}" }, "argument": { "name": "b", "value": "" } });
+    assert_eq!(Client::new(&with, MODERN).result("completion/complete", params)["completion"]["values"], json!([]));
+}
+
+/// EX-10: an extension and its methods may be described in any order.
+#[test]
+fn extensions_are_described_in_any_order() {
+    let answer = async |_: RequestContext, params: RawObject| Ok(params);
+    let settings = || {
+        let mut extension = Extension::default();
+        extension.settings = Some(RawObject::new(&json!({ "deep": true })).unwrap());
+        extension
+    };
+    let first = server(|server| server.extension("x.y/z", settings()).method("x.y/z", "z/echo", answer));
+    let last = server(|server| server.method("x.y/z", "z/echo", answer).extension("x.y/z", settings()));
+    for server in [first, last] {
+        let declared = json!({ "extensions": { "x.y/z": {} } });
+        let mut client = Client::declaring(&server, MODERN, declared);
+        let discovered = client.result("server/discover", json!({}));
+        assert_eq!(discovered["capabilities"]["extensions"]["x.y/z"], json!({ "deep": true }));
+        assert_eq!(client.result("z/echo", json!({ "a": 1 }))["a"], 1);
+    }
+}
+
+/// S0.3, S0.19: what is served, how it is described, and what it says of itself is the builder's.
+#[test]
+fn a_description_reaches_the_client() {
+    let server = server(|server| {
+        server
+            .info(Implementation::new("other", "2.0").title("Other"))
+            .instructions("Ask nicely.")
+            .revisions([Revision::V2025_06_18, MODERN])
+            .without_server_info()
+            .tool(named("a"))
+    });
+    assert_eq!(server.info().name, "other");
+    let discovered = Client::new(&server, MODERN).result("server/discover", json!({}));
+    assert_eq!(discovered["instructions"], "Ask nicely.");
+    assert_eq!(discovered["supportedVersions"], json!(["2026-07-28"]));
+    let listed = Client::new(&server, MODERN).result("tools/list", json!({}));
+    assert_eq!(listed.get("_meta"), None);
+    let connection = mcp_server::Connection::for_loop(&server);
+    let agreed = Client::over(connection, Revision::V2025_11_25, json!({})).initialize();
+    assert_eq!(agreed["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(agreed["result"]["serverInfo"]["title"], "Other");
+}

@@ -1,0 +1,201 @@
+//! What clients hear of changes.
+
+use mcp_server::types::Revision;
+use mcp_server::{Change, Connection, NoArguments, Server, Tool, prompt, template, text_resource, tool};
+use serde_json::{Value, json};
+
+use crate::kit::{Client, LEGACY, MODERN, SUBSCRIPTION, fails, removed, server};
+
+fn named(name: &str) -> Tool {
+    tool(name, async |_, _: NoArguments| ())
+}
+
+fn everything() -> Server {
+    server(|server| server.tool(named("a")).offers_prompts().resource_subscriptions())
+}
+
+fn listen(client: &mut Client, filter: Value) -> i64 {
+    let id = client.ask("subscriptions/listen", json!({ "notifications": filter }));
+    client.next("notifications/subscriptions/acknowledged");
+    id
+}
+
+fn all() -> Value {
+    json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true })
+}
+
+/// Changes the server in one way and says what clients hear of it.
+fn each_change(server: &Server, mut heard: impl FnMut(&str, &[&str])) {
+    let tools = "notifications/tools/list_changed";
+    let prompts = "notifications/prompts/list_changed";
+    let resources = "notifications/resources/list_changed";
+    server.update(|registry| registry.add_tool(named("b"))).expect("an update");
+    heard("a tool came", &[tools]);
+    assert!(removed(server, "b"));
+    heard("a tool went", &[tools]);
+    server.update(|registry| registry.add_prompt(prompt("b", async |_, _: NoArguments| ""))).expect("an update");
+    heard("a prompt came", &[prompts]);
+    server.update(|registry| registry.add_resource(text_resource("a:b", "b", ""))).expect("an update");
+    heard("a resource came", &[resources]);
+    server.update(|registry| registry.add_template(template("a:{b}", "b", async |_, _| ""))).expect("an update");
+    heard("a template came", &[resources]);
+    let several = server.update(|registry| {
+        assert!(registry.remove_resource("a:b") && registry.remove_template("a:{b}") && registry.remove_prompt("b"));
+        registry.add_tool(named("c"))?;
+        registry.add_tool(named("d"))
+    });
+    several.expect("an update");
+    heard("several came and went", &[tools, prompts, resources]);
+    assert!(!removed(server, "nobody"));
+    heard("nothing changed", &[]);
+    let failed = server.update(|registry| {
+        registry.add_tool(named("e"))?;
+        registry.add_tool(named("e"))
+    });
+    failed.expect_err("a tool that is there twice");
+    heard("the change failed", &[]);
+}
+
+/// S0.20, S1.38: a legacy client hears of each list that changed, once, unasked.
+#[test]
+fn legacy_clients_hear_unasked() {
+    for revision in LEGACY {
+        let server = everything();
+        let mut client = Client::new(&server, revision);
+        each_change(&server, |what, heard| {
+            assert!(heard.is_empty() || client.is_woken(), "{what}");
+            assert_eq!(client.methods(), heard, "{revision}: {what}");
+        });
+    }
+}
+
+/// S0.20, S0.21: a modern client hears of what it asked for, once for each subscription, and of nothing else.
+#[test]
+fn modern_clients_hear_what_they_asked_for() {
+    let server = everything();
+    let mut client = Client::new(&server, MODERN);
+    let mut silent = Client::new(&server, MODERN);
+    let mut picky = Client::new(&server, MODERN);
+    listen(&mut client, all());
+    listen(&mut picky, json!({ "promptsListChanged": true }));
+    each_change(&server, |what, heard| {
+        assert_eq!(client.methods(), heard, "{what}");
+        let prompts: Vec<_> = heard.iter().filter(|method| method.contains("prompts")).collect();
+        assert_eq!(picky.methods(), prompts.into_iter().copied().collect::<Vec<_>>(), "{what}");
+        silent.silence();
+    });
+}
+
+/// S0.20: two subscriptions hear twice, each under its own id; one that ended hears nothing.
+#[test]
+fn each_subscription_hears_for_itself() {
+    let server = everything();
+    let mut client = Client::new(&server, MODERN);
+    let first = listen(&mut client, json!({ "toolsListChanged": true }));
+    let second = listen(&mut client, json!({ "toolsListChanged": true }));
+    server.publish(&Change::Tools);
+    for id in [first, second] {
+        let change = client.next("notifications/tools/list_changed");
+        assert_eq!(change["params"]["_meta"][SUBSCRIPTION], id);
+    }
+    client.silence();
+    client.cancel(first);
+    server.publish(&Change::Tools);
+    assert_eq!(client.next("notifications/tools/list_changed")["params"]["_meta"][SUBSCRIPTION], second);
+    client.silence();
+}
+
+/// S0.21: a subscription on a connection of its own hears as well, as long as the connection is there.
+#[test]
+fn single_requests_can_listen() {
+    let server = everything();
+    let mut client = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+    listen(&mut client, json!({ "toolsListChanged": true }));
+    server.publish(&Change::Tools);
+    client.next("notifications/tools/list_changed");
+    client.silence();
+    drop(client);
+    server.publish(&Change::Tools);
+}
+
+/// S0.2, S0.22, S1.38: publishing reaches every connection that wants to hear of it, and the others not.
+#[test]
+fn publishing_reaches_all_who_subscribed() {
+    let server = everything();
+    let change = Change::Resource("a:b".into());
+    let mut legacy = Client::new(&server, Revision::V2025_06_18);
+    let mut other = Client::new(&server, Revision::V2025_06_18);
+    let mut modern = Client::new(&server, MODERN);
+    legacy.result("resources/subscribe", json!({ "uri": "a:b" }));
+    other.result("resources/subscribe", json!({ "uri": "a:c" }));
+    listen(&mut modern, json!({ "resourceSubscriptions": ["a:b"] }));
+    server.publish(&change);
+    for client in [&mut legacy, &mut modern] {
+        assert_eq!(client.next("notifications/resources/updated")["params"]["uri"], "a:b");
+        client.silence();
+    }
+    other.silence();
+    legacy.result("resources/unsubscribe", json!({ "uri": "a:b" }));
+    server.publish(&change);
+    legacy.silence();
+    modern.next("notifications/resources/updated");
+}
+
+/// S1.13, S1.22: before the handshake is complete nothing is said unasked.
+#[test]
+fn strangers_hear_nothing() {
+    let server = everything();
+    let mut client = Client::over(Connection::for_loop(&server), Revision::V2025_11_25, json!({}));
+    server.publish(&Change::Tools);
+    client.silence();
+    client.initialize();
+    server.publish(&Change::Tools);
+    client.silence();
+}
+
+/// S0.3: a change counts for requests that come later; all of it at once.
+#[test]
+fn changes_take_effect_at_once() {
+    let server = everything();
+    let mut client = Client::new(&server, MODERN);
+    assert_eq!(client.tool("a", json!({}))["content"], json!([]));
+    let replaced = server.update(|registry| {
+        registry.remove_tool("a");
+        registry.add_tool(tool("a", async |_, _: NoArguments| "new"))
+    });
+    replaced.unwrap();
+    assert_eq!(client.tool_text("a", json!({})), "new");
+}
+
+/// S0.3: a change that panics halfway changes nothing, and the next one is not held up by it.
+#[test]
+fn a_broken_change_changes_nothing() {
+    let server = everything();
+    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let change = || {
+        server.update(|registry| {
+            registry.remove_tool("a");
+            fails();
+            Ok(())
+        })
+    };
+    let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(change));
+    assert!(broken.is_err());
+    client.tool("a", json!({}));
+    client.silence();
+    assert!(removed(&server, "a"));
+    client.next("notifications/tools/list_changed");
+}
+
+/// S0.3: a handler may change the server that it runs on.
+#[test]
+fn handlers_may_change_their_server() {
+    let grow = tool("grow", async |ctx: mcp_server::RequestContext, _: NoArguments| {
+        ctx.server().update(|registry| registry.add_tool(named("grown"))).map(|()| "done")
+    });
+    let server = server(|server| server.tool(grow));
+    let mut client = Client::new(&server, Revision::V2025_03_26);
+    assert_eq!(client.tool_text("grow", json!({})), "done");
+    client.next("notifications/tools/list_changed");
+    client.tool("grown", json!({}));
+}

@@ -1,0 +1,232 @@
+//! What a transport relies on when it drives a connection.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+
+use mcp_kernel::Route;
+use mcp_server::types::{RawObject, Revision};
+use mcp_server::{
+    Connection, Extensions, Limits, NoArguments, RequestContext, Server, Typed, prompt, resource, template, tool,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::kit::{Client, LEGACY, LOG_LEVEL, MODERN, Notes, OnDrop, server};
+
+/// S1.4, S4.48, S4.75: one stream is all that a transport needs; it takes lines, as many as it has room for.
+#[test]
+fn one_stream_is_enough() {
+    let server = server(|server| server.tool(tool("a", async |_, _: NoArguments| "a\nb")));
+    let mut client = Client::new(&server, MODERN);
+    for _ in 0..3 {
+        let request = client.request("tools/call", json!({ "name": "a" }));
+        client.send(&request);
+    }
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(client.connection.poll(&mut cx, client.now()).is_ready());
+    let mut lines = Vec::new();
+    client.connection.take_lines(&mut lines, 1);
+    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 1);
+    client.connection.take_lines(&mut lines, usize::MAX);
+    let lines = String::from_utf8(lines).unwrap();
+    let answers: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.iter().map(|answer| answer["id"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(client.connection.poll(&mut cx, client.now()).is_pending() && client.connection.is_idle());
+}
+
+/// S4.75: a client that asks without reading is not read from; a text that is too long is refused.
+#[test]
+fn transports_know_when_to_stop_reading() {
+    let mut limits = Limits::default();
+    limits.outbox_messages = 2;
+    let server = server(|server| server.offers_tools().limits(limits));
+    let mut client = Client::new(&server, MODERN);
+    for _ in 0..2 {
+        assert!(client.connection.wants_input());
+        let ping = client.request("tools/list", json!({}));
+        client.send(&ping);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(client.connection.poll(&mut cx, client.now()).is_ready());
+    }
+    assert!(!client.connection.wants_input());
+    client.run();
+    assert!(client.connection.wants_input());
+    client.connection.handle_oversized(10);
+    client.run();
+    let refused = client.reply_to(Value::Null);
+    assert_eq!(refused["error"]["code"], -32600);
+}
+
+/// S1.4: what belongs to a request goes out on its route, and a slow reader of one does not hold up another.
+#[test]
+fn routes_are_kept_apart() {
+    let log = tool("log", async |ctx: RequestContext, _: NoArguments| {
+        ctx.log(mcp_server::types::LoggingLevel::Error, "first");
+    });
+    let server = server(|server| server.tool(log));
+    let mut client = Client::new(&server, MODERN);
+    let params = json!({ "name": "log", "_meta": { LOG_LEVEL: "debug" } });
+    let slow = client.request("tools/call", params.clone());
+    let key = client.send(&slow).unwrap();
+    client.connection.block(Route::Reply(key));
+    client.ask("tools/call", params);
+    let (route, _) = client.next_routed();
+    assert!(matches!(route, Route::Related(other) if other != key), "{route:?}");
+    assert!(matches!(client.next_routed().0, Route::Reply(other) if other != key));
+    client.silence();
+    client.connection.unblock(Route::Reply(key));
+    assert_eq!(client.next_routed().0, Route::Related(key));
+    assert_eq!(client.next_routed().0, Route::Reply(key));
+    client.silence();
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its shape matters")]
+struct Named {
+    name: String,
+}
+
+/// A server all of whose handlers wait for good.
+fn patient(notes: &Notes, contexts: &Arc<Mutex<Vec<RequestContext>>>) -> Server {
+    let (notes, contexts) = (notes.clone(), Arc::clone(contexts));
+    let wait = move |ctx: RequestContext| {
+        let dropped = OnDrop(notes.clone(), "dropped");
+        contexts.lock().expect("no panic").push(ctx);
+        async move {
+            let _dropped = dropped;
+            pending::<()>().await;
+        }
+    };
+    let waits = [(); 6].map(|()| wait.clone());
+    let [called, got, read, matched, completed, asked] = waits;
+    server(|server| {
+        server
+            .tool(tool("a", move |ctx, _: NoArguments| called(ctx)))
+            .prompt(
+                prompt("a", move |ctx, _: Named| {
+                    let waiting = got(ctx);
+                    async move {
+                        waiting.await;
+                        "never"
+                    }
+                })
+                .complete("name", move |ctx: RequestContext, _: Typed| {
+                    let waiting = completed(ctx);
+                    async move {
+                        waiting.await;
+                        Vec::new()
+                    }
+                }),
+            )
+            .resource(resource("a:b", "a", move |ctx| {
+                let waiting = read(ctx);
+                async move {
+                    waiting.await;
+                    "never"
+                }
+            }))
+            .template(template("b:{c}", "b", move |ctx, _| {
+                let waiting = matched(ctx);
+                async move {
+                    waiting.await;
+                    "never"
+                }
+            }))
+            .method("x.y/z", "z/wait", move |ctx, params: RawObject| {
+                let waiting = asked(ctx);
+                async move {
+                    waiting.await;
+                    Ok(params)
+                }
+            })
+    })
+}
+
+/// S4.73, S4.76, S4.81: handlers of every kind have a token, and end where they wait.
+#[test]
+fn handlers_of_every_kind_are_cancelled() {
+    let requests = [
+        ("tools/call", json!({ "name": "a" })),
+        ("prompts/get", json!({ "name": "a", "arguments": { "name": "b" } })),
+        ("resources/read", json!({ "uri": "a:b" })),
+        ("resources/read", json!({ "uri": "b:c" })),
+        (
+            "completion/complete",
+            json!({ "ref": { "type": "ref/prompt", "name": "a" }, "argument": { "name": "name", "value": "" } }),
+        ),
+        ("z/wait", json!({})),
+    ];
+    for revision in Revision::ALL {
+        let (notes, contexts) = Default::default();
+        let declared = json!({ "extensions": { "x.y/z": {} } });
+        let mut client = Client::declaring(&patient(&notes, &contexts), revision, declared);
+        for (method, params) in requests.clone() {
+            let id = client.ask(method, params);
+            let ctx = contexts.lock().unwrap().pop().unwrap();
+            assert!(client.connection.is_busy() && !ctx.is_cancelled(), "{method}");
+            client.cancel(id);
+            assert!(ctx.is_cancelled() && client.connection.is_idle(), "{method}");
+            assert_eq!(notes.take(), ["dropped"], "{method}");
+        }
+        client.silence();
+    }
+}
+
+/// S2.3: what is said from elsewhere has the connection woken.
+#[test]
+fn the_driver_is_woken_from_elsewhere() {
+    let (notes, contexts) = Default::default();
+    let server = patient(&notes, &contexts);
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        client.ask("tools/call", json!({ "name": "a", "_meta": { "progressToken": 1 } }));
+        let ctx = contexts.lock().unwrap().pop().unwrap();
+        assert!(!client.is_woken());
+        ctx.progress(1);
+        assert!(client.is_woken());
+        client.next("notifications/progress");
+    }
+}
+
+/// S2.4: the requests of a batch keep their caller too, whenever their turn comes, and answer together.
+#[test]
+fn batches_keep_their_caller() {
+    let who =
+        tool("who", async |ctx: RequestContext, _: NoArguments| ctx.extension::<&str>().copied().unwrap_or("nobody"));
+    let mut limits = Limits::default();
+    limits.in_flight = 1;
+    let server = server(|server| server.tool(who).limits(limits));
+    let mut client = Client::new(&server, Revision::V2025_03_26);
+    let mut extensions = Extensions::new();
+    extensions.insert("ann");
+    client.caller.extensions = Some(Arc::new(extensions));
+    let batch: Vec<_> = (0..3).map(|_| client.request("tools/call", json!({ "name": "who" }))).collect();
+    client.send(&json!(batch));
+    client.caller.extensions = None;
+    let (_, answers) = client.next_routed();
+    let answers: Vec<_> = answers.as_array().unwrap().iter().map(|one| &one["result"]["content"][0]["text"]).collect();
+    assert_eq!(answers, ["ann"; 3]);
+    client.silence();
+}
+
+/// S0.14, S0.15, S0.17, S1.22: a strict server waits for the end of the handshake, and there is one handshake.
+#[test]
+fn a_strict_server_waits_for_the_handshake() {
+    for revision in LEGACY {
+        for is_strict in [false, true] {
+            let server = server(|server| {
+                let server = server.offers_tools();
+                if is_strict { server.require_initialized() } else { server }
+            });
+            let mut client = Client::over(Connection::for_loop(&server), revision, json!({}));
+            client.error("tools/list", json!({}), -32600);
+            client.result("ping", json!({}));
+            client.initialize();
+            assert_eq!(client.initialize()["error"]["code"], -32600);
+            assert_eq!(client.call("tools/list", json!({})).get("error").is_some(), is_strict);
+            client.notify("notifications/initialized", json!({}));
+            client.result("tools/list", json!({}));
+        }
+    }
+}

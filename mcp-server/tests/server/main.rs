@@ -1,0 +1,19 @@
+//! A server without I/O: what clients of every revision see of it.
+
+mod asking;
+mod building;
+mod changes;
+mod driving;
+mod failures;
+mod kit;
+#[cfg(feature = "tower")]
+mod layers;
+mod lists;
+mod prompts;
+mod resources;
+mod state;
+mod teardown;
+mod telling;
+mod tools;
+mod unanswered;
+mod watching;

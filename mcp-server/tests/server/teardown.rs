@@ -1,0 +1,111 @@
+//! What runs when a connection ends.
+
+use std::future::{pending, ready};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::FutureExt;
+use mcp_server::types::Revision;
+use mcp_server::{Connection, ConnectionHandle, NoArguments, RequestContext, Server, tool};
+use serde_json::json;
+
+use crate::kit::{Client, Gate, MODERN, Notes, fails, server};
+
+/// A server with a tool that leaves something to be done at the end.
+fn leaving(leave: impl Fn(&ConnectionHandle, u64) + Send + Sync + 'static) -> Server {
+    let leave = tool("leave", move |ctx: RequestContext, _: NoArguments| {
+        leave(ctx.connection(), ctx.id().to_string().parse().unwrap_or_default());
+        ready(())
+    });
+    server(|server| server.tool(leave))
+}
+
+/// S1.3, S1.16: what handlers left to be done is done at the end, the last first, each once.
+#[test]
+fn teardown_is_last_in_first_out() {
+    for revision in Revision::ALL {
+        let notes = Notes::default();
+        let kept = notes.clone();
+        let server = leaving(move |connection, number| {
+            let notes = kept.clone();
+            connection.on_close(move || async move { notes.add(number.to_string()) });
+        });
+        let mut client = Client::new(&server, revision);
+        let mut other = Client::new(&server, revision);
+        for _ in 0..3 {
+            client.tool("leave", json!({}));
+        }
+        other.tool("leave", json!({}));
+        assert_eq!(notes.take(), [""; 0]);
+        client.connection.teardown(pending).now_or_never().expect("an end");
+        assert_eq!(notes.take(), ["3", "2", "1"]);
+        assert!(client.connection.is_closed());
+        client.connection.teardown(pending).now_or_never().expect("an end");
+        assert_eq!(notes.take(), [""; 0]);
+        assert!(!other.connection.is_closed());
+    }
+}
+
+/// S1.17: one that panics, at once or later, does not keep the others from running.
+#[test]
+fn teardown_may_panic() {
+    let notes = Notes::default();
+    let kept = notes.clone();
+    let server = leaving(move |connection, _| {
+        let notes = kept.clone();
+        connection.on_close(move || async move { notes.add("first in") });
+        connection.on_close(async || fails());
+        connection.on_close(|| {
+            fails();
+            ready(())
+        });
+    });
+    let mut client = Client::new(&server, MODERN);
+    client.tool("leave", json!({}));
+    client.connection.teardown(pending).now_or_never().expect("an end");
+    assert_eq!(notes.take(), ["first in"]);
+}
+
+/// S1.16, S1.17: one that takes too long is given up, and the time of the next begins anew.
+#[test]
+fn teardown_is_bounded() {
+    let notes = Notes::default();
+    let kept = notes.clone();
+    let server = leaving(move |connection, _| {
+        let notes = kept.clone();
+        connection.on_close(move || async move { notes.add("first in") });
+        connection.on_close(pending);
+        connection.on_close(pending);
+    });
+    let mut client = Client::new(&server, MODERN);
+    client.tool("leave", json!({}));
+    let gates = [Gate::default(), Gate::default(), Gate::default()];
+    let mut bounds = gates.iter();
+    let mut torn = Box::pin(client.connection.teardown(|| bounds.next().expect("a bound").wait()));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(torn.poll_unpin(&mut cx).is_pending());
+    gates[0].open();
+    assert!(torn.poll_unpin(&mut cx).is_pending());
+    assert_eq!(notes.take(), [""; 0]);
+    gates[1].open();
+    assert_eq!(torn.poll_unpin(&mut cx), Poll::Ready(()));
+    assert_eq!(notes.take(), ["first in"]);
+}
+
+/// S1.16: what is left during the teardown is done as well, and the handlers are gone by then.
+#[test]
+fn teardown_may_leave_more() {
+    let notes = Notes::default();
+    let kept = notes.clone();
+    let server = leaving(move |connection, _| {
+        let (notes, again) = (kept.clone(), connection.clone());
+        connection.on_close(move || async move {
+            let more = notes.clone();
+            again.on_close(move || async move { more.add("second") });
+            notes.add("first");
+        });
+    });
+    let mut single = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+    single.tool("leave", json!({}));
+    single.connection.teardown(pending).now_or_never().expect("an end");
+    assert_eq!(notes.take(), ["first", "second"]);
+}

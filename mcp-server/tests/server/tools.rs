@@ -1,0 +1,227 @@
+//! Tools: what clients see of them, how they are called, and what they may return.
+
+use mcp_server::types::{CallToolResult, ContentBlock, ErrorObject, RawObject, Revision, ToolAnnotations};
+use mcp_server::{ArgumentErrors, HandlerError, Json, NoArguments, Tool, raw_tool, tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::kit::{Client, LEGACY, MODERN, server};
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    /// The first number.
+    a: i64,
+    b: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sum {
+    sum: i64,
+}
+
+fn add() -> Tool {
+    tool("add", async |_, Add { a, b }: Add| Json(Sum { sum: a + b }))
+}
+
+/// TL-1, TL-3, TL-4: schemas follow from types, and a tool without arguments says so.
+#[test]
+fn tools_are_described_by_their_types() {
+    let annotated = tool("nothing", async |_, _: NoArguments| ())
+        .title("Nothing")
+        .description("Does nothing")
+        .annotations(ToolAnnotations::default().read_only_hint(true));
+    let server = server(|server| server.tool(add()).tool(annotated));
+    for revision in Revision::ALL {
+        let listed = Client::new(&server, revision).result("tools/list", json!({}));
+        let [add, nothing] = [&listed["tools"][0], &listed["tools"][1]];
+        assert_eq!(add["name"], "add");
+        assert_eq!(add["inputSchema"]["properties"]["a"]["description"], "The first number.");
+        assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));
+        assert_eq!(nothing["inputSchema"], json!({ "type": "object", "additionalProperties": false }));
+        assert_eq!(nothing["description"], "Does nothing");
+        assert_eq!(nothing.get("title").is_some(), revision >= Revision::V2025_06_18, "{revision}");
+        assert_eq!(nothing.get("annotations").is_some(), revision >= Revision::V2025_03_26, "{revision}");
+        assert_eq!(listed.get("nextCursor"), None);
+    }
+}
+
+/// TL-2: tools are listed in the order in which they came.
+#[test]
+fn tools_keep_their_order() {
+    let names = ["zebra", "ant", "mole", "bee"];
+    let server = server(|server| {
+        names.into_iter().fold(server, |server, name| server.tool(tool(name, async |_, _: NoArguments| ())))
+    });
+    let listed = Client::new(&server, MODERN).result("tools/list", json!({}));
+    let listed: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(listed, names);
+}
+
+/// TL-6, TL-8, TL-9: a typed result is structured content, and the same as text for those who know no other.
+#[test]
+fn typed_results_are_structured_where_the_revision_has_it() {
+    let server = server(|server| server.tool(add()));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let known = revision >= Revision::V2025_06_18;
+        let result = client.tool("add", json!({ "a": 1, "b": 2 }));
+        assert_eq!(result["content"][0]["text"], r#"{"sum":3}"#, "{revision}");
+        assert_eq!(result.get("structuredContent").is_some(), known, "{revision}");
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"][0].get("outputSchema").is_some(), known, "{revision}");
+        client.silence();
+    }
+}
+
+/// TL-5, TL-8: results that are no objects are structured content of the modern era alone.
+#[test]
+fn results_need_not_be_objects() {
+    let server = server(|server| server.tool(tool("list", async |_, _: NoArguments| Json(vec![1, 2]))));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let result = client.tool("list", json!({}));
+        assert_eq!(result["content"][0]["text"], "[1,2]");
+        let expected = (revision == MODERN).then(|| json!([1, 2]));
+        assert_eq!(result.get("structuredContent"), expected.as_ref(), "{revision}");
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"][0].get("outputSchema").is_some(), revision == MODERN, "{revision}");
+    }
+}
+
+/// AMB-2, TL-16: wrong arguments are for the model to read, and the member that is wrong has its name in the text.
+#[test]
+fn wrong_arguments_are_a_result_that_names_the_member() {
+    let server = server(|server| server.tool(add()));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let result = client.tool("add", json!({ "a": 1, "b": "two" }));
+        assert_eq!(result["isError"], true, "{revision}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("invalid arguments: ") && text.contains("`b`"), "{text}");
+        assert!(client.tool_text("add", json!({ "a": 1 })).contains("missing field `b`"));
+    }
+}
+
+/// AMB-2: the other reading of the specification can be chosen.
+#[test]
+fn wrong_arguments_can_be_an_error() {
+    let server = server(|server| server.tool(add()).argument_errors(ArgumentErrors::AsError));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let params = json!({ "name": "add", "arguments": { "a": 1, "b": "two" } });
+        let error = client.error("tools/call", params, -32602);
+        assert!(error["message"].as_str().unwrap().contains("`b`"), "{error}");
+        assert_eq!(client.tool("add", json!({ "a": 1, "b": 2 }))["isError"], Value::Null);
+    }
+}
+
+/// TL-15: an unknown tool, and a request that is not one, are errors of the protocol.
+#[test]
+fn malformed_calls_are_errors() {
+    let server = server(|server| server.tool(add()));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let unknown = client.error("tools/call", json!({ "name": "subtract" }), -32602);
+        assert_eq!(unknown["message"], "Unknown tool: subtract");
+        let nameless = client.error("tools/call", json!({ "arguments": {} }), -32602);
+        assert_eq!(nameless["message"], "missing field `name`");
+        client.error("tools/call", json!({ "name": 1 }), -32602);
+        for arguments in [json!([]), json!("a"), json!(1), json!(false)] {
+            let error = client.error("tools/call", json!({ "name": "add", "arguments": arguments }), -32602);
+            assert_eq!(error["message"], "`arguments`: expected an object");
+        }
+    }
+}
+
+/// G-7, TL-25: arguments that are absent or `null` are none, and what a revision does not know is ignored.
+#[test]
+fn absent_arguments_are_none() {
+    let server = server(|server| server.tool(tool("now", async |_, _: NoArguments| "noon")));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        for params in [
+            json!({ "name": "now" }),
+            json!({ "name": "now", "arguments": null }),
+            json!({ "name": "now", "arguments": {}, "task": { "ttl": 1 } }),
+        ] {
+            assert_eq!(client.result("tools/call", params)["content"][0]["text"], "noon");
+        }
+    }
+    let escaped = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"n\u006fw","_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let mut client = Client::new(&server, MODERN);
+    client.send_text(escaped);
+    client.run();
+    assert_eq!(client.reply_to(9)["result"]["content"][0]["text"], "noon");
+}
+
+/// TL-10, TL-16, TL-22: a tool returns what it likes, and an error is for the model unless it is the protocol's own.
+#[test]
+fn tools_return_what_they_like() {
+    let server = server(|server| {
+        server
+            .tool(tool("unit", async |_, _: NoArguments| ()))
+            .tool(tool("blocks", async |_, _: NoArguments| vec![ContentBlock::text("a"), ContentBlock::text("b")]))
+            .tool(tool("all", async |_, _: NoArguments| CallToolResult::text("all")))
+            .tool(tool("failed", async |_, _: NoArguments| Err::<String, _>(HandlerError::new("no such file"))))
+            .tool(tool("refused", async |_, _: NoArguments| {
+                Err::<String, HandlerError>(ErrorObject::invalid_params("not that one").into())
+            }))
+    });
+    let mut client = Client::new(&server, MODERN);
+    assert_eq!(client.tool("unit", json!({}))["content"], json!([]));
+    assert_eq!(client.tool("blocks", json!({}))["content"][1]["text"], "b");
+    assert_eq!(client.tool_text("all", json!({})), "all");
+    let failed = client.tool("failed", json!({}));
+    assert_eq!((&failed["isError"], &failed["content"][0]["text"]), (&json!(true), &json!("no such file")));
+    let refused = client.error("tools/call", json!({ "name": "refused" }), -32602);
+    assert_eq!(refused["message"], "not that one");
+}
+
+/// TL-3: a tool with a schema of its own gets the arguments as they are, down to the digits.
+#[test]
+fn raw_tools_get_what_was_sent() {
+    let schema = RawObject::new(&json!({ "type": "object", "$comment": "kept" })).unwrap();
+    let raw = raw_tool("raw", schema, async |_, arguments: RawObject| arguments.as_str().to_owned());
+    let server = server(|server| server.tool(raw));
+    for revision in LEGACY {
+        let mut client = Client::new(&server, revision);
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"][0]["inputSchema"], json!({ "type": "object", "$comment": "kept" }));
+        assert_eq!(client.tool_text("raw", json!({ "big": 1.50, "x": [null] })), r#"{"big":1.5,"x":[null]}"#);
+    }
+}
+
+/// J-1, TL-6: arguments and results of raw tools keep to their schemas, whatever the handler does.
+#[cfg(feature = "validate")]
+#[test]
+fn schemas_are_kept() {
+    let object = |value: Value| RawObject::new(&value).unwrap();
+    let input = object(json!({
+        "type": "object", "properties": { "give": { "enum": ["right", "wrong", "text", "failure"] } }, "required": ["give"],
+    }));
+    let output =
+        object(json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] }));
+    let give = raw_tool("give", input, async |_, arguments: RawObject| {
+        let arguments: Value = arguments.decode().unwrap();
+        match arguments["give"].as_str() {
+            Some("right") => CallToolResult::structured(&json!({ "sum": 1 })).unwrap(),
+            Some("wrong") => CallToolResult::structured(&json!({ "sum": "one" })).unwrap(),
+            Some("text") => CallToolResult::text("one"),
+            _ => CallToolResult::error("it failed"),
+        }
+    });
+    let server = server(|server| server.tool(give.output_schema(output)));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let invalid = client.tool("give", json!({ "give": "more" }));
+        assert_eq!(invalid["isError"], true);
+        assert!(invalid["content"][0]["text"].as_str().unwrap().contains("`give`"), "{invalid}");
+        assert_eq!(client.tool_text("give", json!({ "give": "right" })), r#"{"sum":1}"#);
+        for broken in ["wrong", "text"] {
+            client.error("tools/call", json!({ "name": "give", "arguments": { "give": broken } }), -32603);
+        }
+        assert_eq!(client.tool("give", json!({ "give": "failure" }))["isError"], true);
+    }
+}

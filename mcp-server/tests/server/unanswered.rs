@@ -1,0 +1,166 @@
+//! Questions that get no answer, or one that is no use.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use mcp_server::types::{Method, RawObject, Revision};
+use mcp_server::{CallOptions, ConnectionHandle, NoArguments, RequestContext, tool};
+use serde_json::{Value, json};
+
+use crate::asking::asking;
+use crate::kit::{Client, Gate, LEGACY, server};
+
+const ROOTS: Revision = Revision::V2025_11_25;
+
+fn roots() -> Value {
+    json!({ "roots": {} })
+}
+
+/// S1.29, S1.32: a refusal of the client, and an answer of another shape, are told apart.
+#[test]
+fn answers_may_be_no_use() {
+    let server =
+        asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.list_roots("roots").await.expect_err("an error"))));
+    for revision in LEGACY {
+        let mut client = Client::declaring(&server, revision, roots());
+        let mut told = |answer: Value| {
+            let id = client.start_tool("ask");
+            let question = client.next("roots/list");
+            let mut message = answer;
+            (message["jsonrpc"], message["id"]) = (json!("2.0"), question["id"].clone());
+            client.send(&message);
+            client.run();
+            client.reply_to(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+        };
+        let refused = told(json!({ "error": { "code": -1, "message": "go away" } }));
+        assert!(refused.starts_with("Unanswered(Rejected(") && refused.contains("go away"), "{refused}");
+        let other = told(json!({ "result": { "roots": 1 } }));
+        assert!(other.starts_with("InvalidAnswer(") && other.contains("roots"), "{other}");
+        assert_eq!(told(json!({ "result": 1 })), "Unanswered(InvalidAnswer)");
+    }
+}
+
+/// S2.10: a question that the handler gives up is taken back at the client; its answer is no offence.
+#[test]
+fn a_dropped_question_is_taken_back() {
+    let gate = Gate::default();
+    let waiting = gate.clone();
+    let server = asking(move |ctx: RequestContext| {
+        let enough = waiting.wait();
+        async move {
+            let asked = std::pin::pin!(ctx.list_roots("roots"));
+            match select(asked, enough).await {
+                Either::Left(_) => Ok("answered".to_owned()),
+                Either::Right(_) => Ok("given up".to_owned()),
+            }
+        }
+    });
+    let mut client = Client::declaring(&server, ROOTS, roots());
+    let id = client.start_tool("ask");
+    let question = client.next("roots/list");
+    gate.open();
+    assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
+    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "given up");
+    client.respond(&question, json!({ "roots": [] }));
+    client.silence();
+    assert!(client.connection.is_idle());
+    // A question that was given up before it was asked never reaches the client.
+    client.start_tool("ask");
+    assert_eq!(client.methods(), ["answer"]);
+}
+
+/// S1.13: from the end of the handshake on, a client can be asked outside of any request.
+#[test]
+fn a_client_is_asked_when_it_is_ready() {
+    let handles: Arc<Mutex<Vec<ConnectionHandle>>> = Arc::default();
+    let keep = Arc::clone(&handles);
+    let server = server(|server| {
+        server.on_notification(move |notification| {
+            assert_eq!(notification.method, Method::NOTIFICATIONS_INITIALIZED);
+            keep.lock().unwrap().push(notification.connection);
+        })
+    });
+    for revision in LEGACY {
+        let mut client = Client::declaring(&server, revision, roots());
+        let handle = handles.lock().unwrap().pop().unwrap();
+        let params = RawObject::empty();
+        let mut asked = Box::pin(handle.request::<Value>(Method::ROOTS_LIST, &params, CallOptions::default()));
+        assert!((&mut asked).now_or_never().is_none() && client.is_woken());
+        let question = client.next("roots/list");
+        client.respond(&question, json!({ "roots": [] }));
+        assert_eq!(asked.now_or_never().unwrap().unwrap(), json!({ "roots": [] }));
+    }
+}
+
+/// S1.8: whoever asks after the answer was given hears that the request is over.
+#[test]
+fn a_question_needs_its_request() {
+    let contexts: Arc<Mutex<Vec<RequestContext>>> = Arc::default();
+    let keep = Arc::clone(&contexts);
+    let server = asking(move |ctx: RequestContext| {
+        keep.lock().unwrap().push(ctx);
+        std::future::ready(Ok(String::new()))
+    });
+    let mut client = Client::declaring(&server, ROOTS, roots());
+    client.tool("ask", json!({}));
+    let ctx = contexts.lock().unwrap().pop().unwrap();
+    let mut asked = Box::pin(ctx.list_roots("roots"));
+    assert!((&mut asked).now_or_never().is_none());
+    client.silence();
+    assert_eq!(asked.now_or_never().unwrap().unwrap_err().to_string(), "the request has ended");
+}
+
+/// S2.10: so is one whose request is cancelled.
+#[test]
+fn a_cancelled_request_takes_its_questions_back() {
+    let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.list_roots("roots").await)));
+    let mut client = Client::declaring(&server, ROOTS, roots());
+    let id = client.start_tool("ask");
+    let question = client.next("roots/list");
+    client.cancel(id);
+    assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
+    client.silence();
+    assert!(client.connection.is_idle());
+}
+
+/// S1.7, S1.8: whoever asks when the connection is over, or waits when it ends, hears of that, however it ends.
+#[test]
+fn questions_end_with_the_connection() {
+    let ends: [fn(&mut Option<Client>); 4] = [
+        |client| client.as_mut().unwrap().connection.handle_disconnect(),
+        |client| client.as_mut().unwrap().connection.close(),
+        |client| {
+            client.as_mut().unwrap().connection.drain();
+            client.as_mut().unwrap().run();
+        },
+        |client| *client = None,
+    ];
+    for (end, is_closed) in ends.into_iter().zip([true, true, false, true]) {
+        let handles: Arc<Mutex<Vec<ConnectionHandle>>> = Arc::default();
+        let keep = Arc::clone(&handles);
+        let server = server(|server| {
+            server.tool(tool("keep", move |ctx: RequestContext, _: NoArguments| {
+                keep.lock().unwrap().push(ctx.connection().clone());
+                std::future::ready(())
+            }))
+        });
+        let mut client = Client::new(&server, ROOTS);
+        client.tool("keep", json!({}));
+        let handle = handles.lock().unwrap().pop().unwrap();
+        // One that the client has got, and one that it has not.
+        let mut passed_on = Box::pin(handle.ping());
+        assert!((&mut passed_on).now_or_never().is_none());
+        client.next("ping");
+        let mut waiting = Box::pin(handle.ping());
+        assert!((&mut waiting).now_or_never().is_none());
+        let mut client = Some(client);
+        end(&mut client);
+        for asked in [passed_on, waiting] {
+            assert!(asked.now_or_never().expect("an end").is_err());
+        }
+        assert!(!is_closed || handle.ping().now_or_never().expect("an end").is_err());
+        // What is told goes nowhere.
+        handle.notify(&"notifications/news".into(), &json!({}));
+    }
+}

@@ -1,0 +1,239 @@
+//! What operators see: spans and events, with a subscriber of the test's own.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Once;
+
+use mcp_server::types::Revision;
+use mcp_server::{Connection, NoArguments, RequestContext, Server, prompt, text_resource, tool};
+use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::kit::{Client, Gate, LEGACY, MODERN, fails, server};
+
+/// The fields of a span or an event, as text.
+type Fields = BTreeMap<&'static str, String>;
+
+/// Keeps everything that it is told on a thread that watches.
+///
+/// There is one for all tests: what `tracing` remembers of a span depends on who was asked first.
+struct Watcher;
+
+#[derive(Default)]
+struct Seen {
+    spans: Vec<Fields>,
+    /// The events, with the span that each happened in.
+    events: Vec<(Option<u64>, Fields)>,
+    entered: Vec<u64>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
+}
+
+/// Runs something and returns what there was to see.
+fn watch(run: impl FnOnce()) -> Seen {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Watcher).expect("no other subscriber"));
+    SEEN.set(Some(Seen::default()));
+    run();
+    let seen = SEEN.take().expect("nobody else takes it");
+    assert!(seen.entered.is_empty(), "all spans were left");
+    seen
+}
+
+fn with_seen<R: Default>(note: impl FnOnce(&mut Seen) -> R) -> R {
+    SEEN.with_borrow_mut(|seen| seen.as_mut().map(note).unwrap_or_default())
+}
+
+struct Reader<'a>(&'a mut Fields);
+
+impl Visit for Reader<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Watcher {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "mcp" && SEEN.with_borrow(Option::is_some)
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut fields = Fields::from([("span", attributes.metadata().name().to_owned())]);
+        attributes.record(&mut Reader(&mut fields));
+        let number = with_seen(|seen| {
+            seen.spans.push(fields);
+            seen.spans.len() as u64
+        });
+        Id::from_u64(number)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let index = usize::try_from(span.into_u64()).expect("a small number") - 1;
+        with_seen(|seen| values.record(&mut Reader(&mut seen.spans[index])));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::from([("level", event.metadata().level().to_string())]);
+        event.record(&mut Reader(&mut fields));
+        with_seen(|seen| seen.events.push((seen.entered.last().copied(), fields)));
+    }
+
+    fn enter(&self, span: &Id) {
+        with_seen(|seen| seen.entered.push(span.into_u64()));
+    }
+
+    fn exit(&self, _: &Id) {
+        with_seen(|seen| seen.entered.pop());
+    }
+}
+
+fn watched() -> Server {
+    server(|server| {
+        server
+            .tool(tool("add", async |_, _: NoArguments| {
+                tracing::info!(target: "mcp", "at work");
+                "done"
+            }))
+            .tool(tool("fail", async |_, _: NoArguments| Err::<(), _>("no")))
+            .tool(tool("panic", async |_, _: NoArguments| fails()))
+            .prompt(prompt("greet", async |_, _: NoArguments| "hello"))
+            .resource(text_resource("a:b", "text", "text"))
+    })
+}
+
+/// The span of one request, which must be the only one.
+fn span_of(revision: Revision, method: &str, params: Value) -> Fields {
+    let mut client = Client::new(&watched(), revision);
+    let spans = watch(|| drop(client.call(method, params))).spans;
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    spans.into_iter().next().expect("a span")
+}
+
+/// S4.102, S4.103, S4.106: the span of a request has the names of the conventions, in every revision.
+#[test]
+fn requests_have_spans() {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for revision in Revision::ALL {
+        let params = json!({ "name": "add", "_meta": { "traceparent": trace } });
+        let mut span = span_of(revision, "tools/call", params);
+        // It is another one for each connection.
+        let session = span.remove("mcp.session.id");
+        assert!(session.is_some_and(|token| !token.is_empty()));
+        let expected = [
+            ("gen_ai.tool.name", "add"),
+            ("jsonrpc.request.id", "1"),
+            ("mcp.method.name", "tools/call"),
+            ("mcp.protocol.version", revision.as_str()),
+            ("otel.kind", "server"),
+            ("otel.name", "tools/call add"),
+            ("span", "mcp.request"),
+            ("traceparent", trace),
+        ];
+        assert_eq!(span, expected.map(|(name, value)| (name, value.to_owned())).into(), "{revision}");
+    }
+}
+
+/// S4.106: what is asked for has a field of its own.
+#[test]
+fn spans_name_their_subject() {
+    let greet = span_of(MODERN, "prompts/get", json!({ "name": "greet" }));
+    assert_eq!((&*greet["gen_ai.prompt.name"], &*greet["otel.name"]), ("greet", "prompts/get greet"));
+    let read = span_of(MODERN, "resources/read", json!({ "uri": "a:b" }));
+    assert_eq!((&*read["mcp.resource.uri"], &*read["otel.name"]), ("a:b", "resources/read a:b"));
+    let listed = span_of(MODERN, "tools/list", json!({}));
+    assert_eq!(listed["otel.name"], "tools/list");
+}
+
+/// S4.106: a span tells how its request failed.
+#[test]
+fn spans_tell_of_failures() {
+    for revision in [LEGACY[3], MODERN] {
+        let unknown = span_of(revision, "tools/call", json!({ "name": "nobody" }));
+        assert_eq!((&*unknown["error.type"], &*unknown["rpc.response.status_code"]), ("-32602", "-32602"));
+        let panicked = span_of(revision, "tools/call", json!({ "name": "panic" }));
+        assert_eq!(panicked["error.type"], "-32603");
+        let failed = span_of(revision, "tools/call", json!({ "name": "fail" }));
+        assert_eq!(failed["error.type"], "tool_error");
+        assert_eq!(failed.get("rpc.response.status_code"), None);
+    }
+}
+
+/// S4.102: a handler runs inside its span, also after it waited, and next to others.
+#[test]
+fn handlers_run_in_their_spans() {
+    let gate = Gate::default();
+    let waiting = gate.clone();
+    let wait = tool("wait", move |ctx: RequestContext, _: NoArguments| {
+        let gate = waiting.clone();
+        tracing::info!(target: "mcp", id = %ctx.id(), "before");
+        async move {
+            gate.wait().await;
+            tracing::info!(target: "mcp", id = %ctx.id(), "after");
+            if ctx.id().to_string() == "2" { Err("no") } else { Ok("done") }
+        }
+    });
+    let mut client = Client::new(&server(|server| server.tool(wait)), MODERN);
+    let Seen { spans, events, .. } = watch(|| {
+        client.start_tool("wait");
+        client.start_tool("wait");
+        gate.open();
+        client.run();
+    });
+    assert_eq!((spans[0].get("error.type"), &*spans[1]["error.type"]), (None, "tool_error"));
+    assert_eq!(events.len(), 4);
+    for (span, event) in events {
+        assert_eq!(event["id"], span.expect("a span").to_string());
+    }
+}
+
+/// S1.17, S4.83: what goes wrong is told to the operator, by its weight.
+#[test]
+fn operators_hear_of_what_goes_wrong() {
+    let seen = watch(|| {
+        let mut client = Client::new(&watched(), LEGACY[3]);
+        client.error("tools/call", json!({ "name": "panic" }), -32603);
+        client.send_text("no message");
+        client.connection.handle().on_close(async || fails());
+        client.connection.handle().on_close(std::future::pending);
+        let torn = client.connection.teardown(|| std::future::ready(()));
+        futures_util::FutureExt::now_or_never(torn).expect("an end");
+    });
+    let told: Vec<_> = seen.events.iter().map(|(_, event)| (&*event["level"], &*event["message"])).collect();
+    let expected = [
+        ("ERROR", "a handler panicked"),
+        ("DEBUG", "the client broke a rule"),
+        ("WARN", "a teardown callback took too long and was given up"),
+        ("WARN", "a teardown callback panicked"),
+    ];
+    assert_eq!(told, expected);
+}
+
+/// S4.86: a request that ends well is nothing to tell of, also where each has a connection of its own.
+#[test]
+fn ordinary_requests_are_quiet() {
+    let server = watched();
+    let seen = watch(|| {
+        for connection in [Connection::for_loop(&server), Connection::from_envelope(&server)] {
+            Client::over(connection, MODERN, json!({})).result("prompts/list", json!({}));
+        }
+        let connection = Connection::from_version(&server, LEGACY[3]);
+        Client::over(connection, LEGACY[3], json!({})).result("prompts/get", json!({ "name": "greet" }));
+    });
+    assert!(seen.events.iter().all(|(_, event)| event["level"] == "TRACE"), "{:?}", seen.events);
+}
