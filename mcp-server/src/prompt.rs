@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::completion::{Completer, Completers};
 use crate::context::RequestContext;
+use crate::form::field_names;
 use crate::tool_result::{Outcome, protocol_error};
 use crate::{schema, text_values};
 
@@ -111,8 +112,8 @@ where
     Prompt { definition, handler, completers: Completers::default(), fault }
 }
 
-/// The arguments of a prompt are the members of a struct.
-fn arguments_of<A: JsonSchema>() -> Result<Vec<PromptArgument>, String> {
+/// The arguments of a prompt are the members of a struct, in its order: that is how a user interface asks for them.
+fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument>, String> {
     #[derive(Deserialize)]
     struct Shape {
         #[serde(default)]
@@ -139,7 +140,10 @@ fn arguments_of<A: JsonSchema>() -> Result<Vec<PromptArgument>, String> {
         argument.required = Some(shape.required.iter().any(|required| required == name));
         argument
     };
-    Ok(shape.properties.iter().map(argument).collect())
+    let mut arguments: Vec<PromptArgument> = shape.properties.iter().map(argument).collect();
+    let names = field_names::<A>();
+    arguments.sort_by_key(|argument| names.iter().position(|name| *name == argument.name).unwrap_or(usize::MAX));
+    Ok(arguments)
 }
 
 impl Prompt {
@@ -192,5 +196,26 @@ impl Prompt {
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prompt").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_in_the_order_of_the_struct() {
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Arguments {
+            topic: String,
+            length: Option<u32>,
+            #[serde(rename = "as")]
+            style: String,
+        }
+        let prompt = prompt("write", async |_, _: Arguments| "Write.");
+        let arguments = prompt.definition.arguments.unwrap();
+        let arguments: Vec<_> = arguments.iter().map(|it| (it.name.as_str(), it.required)).collect();
+        assert_eq!(arguments, [("topic", Some(true)), ("length", Some(false)), ("as", Some(true))]);
     }
 }
