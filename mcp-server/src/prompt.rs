@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 
 use crate::completion::{Completer, Completers};
 use crate::context::RequestContext;
-use crate::form::field_names;
 use crate::tool_result::{Outcome, protocol_error};
 use crate::{schema, text_values};
 
@@ -128,7 +127,7 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
         title: Option<String>,
         description: Option<String>,
     }
-    let schema = schema::of::<A>().map_err(|error| error.to_string())?;
+    let schema = schema::of_arguments::<A>().map_err(|error| error.to_string())?;
     let shape: Shape = schema.decode().map_err(|error| error.to_string())?;
     if shape.kind.as_deref() != Some("object") {
         return Err("the arguments of a prompt must be a struct; use `NoArguments` for none".to_owned());
@@ -140,10 +139,7 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
         argument.required = Some(shape.required.iter().any(|required| required == name));
         argument
     };
-    let mut arguments: Vec<PromptArgument> = shape.properties.iter().map(argument).collect();
-    let names = field_names::<A>();
-    arguments.sort_by_key(|argument| names.iter().position(|name| *name == argument.name).unwrap_or(usize::MAX));
-    Ok(arguments)
+    Ok(shape.properties.iter().map(argument).collect())
 }
 
 impl Prompt {
