@@ -34,7 +34,7 @@ impl Client {
     /// Starts a server and, in the legacy era, greets it.
     pub(crate) async fn start(program: &str, arguments: &[&str], era: Era) -> Self {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let input = child.stdin.take();

@@ -18,7 +18,7 @@ pub(crate) fn log() -> Tool {
         let level = level.unwrap_or(LoggingLevel::Info);
         // Clients say from which level on they want to hear; the rest is dropped.
         ctx.log_as("demo", level, &message);
-        tracing::info!(level = level.as_str(), message, "asked to log");
+        tracing::info!(level = level.as_str(), text = message, "asked to log");
         format!("logged at level {}", level.as_str())
     };
     tool("log", run).title("Log").description("Sends a log message to the client, to see what becomes of it there")
