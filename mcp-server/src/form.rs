@@ -5,7 +5,7 @@ mod field_names;
 mod flatten;
 
 pub use check::{InvalidAnswer, apply_defaults, decode, validate};
-use field_names::field_names;
+pub(crate) use field_names::field_names;
 pub use flatten::NotFlat;
 use mcp_types::{LegacyTitledEnumSchema, OrderedMap, PrimitiveSchema, RequestedSchema};
 use schemars::JsonSchema;

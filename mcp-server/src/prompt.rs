@@ -124,8 +124,8 @@ where
     Prompt { definition, handler, completers: Completers::default(), fault }
 }
 
-/// The arguments of a prompt are the members of a struct.
-fn arguments_of<A: JsonSchema>() -> Result<Vec<PromptArgument>, String> {
+/// The arguments of a prompt are the members of a struct, in its order: that is how a user interface asks for them.
+fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument>, String> {
     #[derive(Deserialize)]
     struct Shape {
         #[serde(default)]
@@ -140,7 +140,7 @@ fn arguments_of<A: JsonSchema>() -> Result<Vec<PromptArgument>, String> {
         title: Option<String>,
         description: Option<String>,
     }
-    let schema = schema::of::<A>().map_err(|error| error.to_string())?;
+    let schema = schema::of_arguments::<A>().map_err(|error| error.to_string())?;
     let shape: Shape = schema.decode().map_err(|error| error.to_string())?;
     if shape.kind.as_deref() != Some("object") {
         return Err("the arguments of a prompt must be a struct; use `NoArguments` for none".to_owned());
@@ -220,5 +220,21 @@ mod tests {
         let asks = || InputRequiredResult::default().request_state("round 1");
         let asked = Outcome::<String>::from(asks()).into_prompt_result();
         assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+    }
+
+    #[test]
+    fn arguments_are_in_the_order_of_the_struct() {
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Arguments {
+            topic: String,
+            length: Option<u32>,
+            #[serde(rename = "as")]
+            style: String,
+        }
+        let prompt = prompt("write", async |_, _: Arguments| "Write.");
+        let arguments = prompt.definition.arguments.unwrap();
+        let arguments: Vec<_> = arguments.iter().map(|it| (it.name.as_str(), it.required)).collect();
+        assert_eq!(arguments, [("topic", Some(true)), ("length", Some(false)), ("as", Some(true))]);
     }
 }

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
-use mcp_types::RawObject;
+use mcp_types::{OrderedMap, RawJson, RawObject};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+
+use crate::form;
 
 /// The schema of a type, in the default dialect of the protocol (J-1).
 pub(crate) fn of<T: JsonSchema>() -> Result<RawObject, serde_json::Error> {
@@ -17,6 +20,19 @@ pub(crate) fn of<T: JsonSchema>() -> Result<RawObject, serde_json::Error> {
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The name of a Rust type says nothing to a model.
     schema.remove("title");
+    RawObject::new(&schema)
+}
+
+/// The schema of arguments, with the members in the order of the struct: models and people fill them in by that.
+pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<RawObject, serde_json::Error> {
+    let mut schema: OrderedMap<RawJson> = of::<A>()?.decode()?;
+    if let Some(properties) = schema.get_mut("properties") {
+        let named: OrderedMap<RawJson> = properties.decode()?;
+        let mut ordered: Vec<(&str, &RawJson)> = named.iter().collect();
+        let names = form::field_names::<A>();
+        ordered.sort_by_key(|(name, _)| names.iter().position(|known| known == name).unwrap_or(usize::MAX));
+        *properties = RawJson::new(&ordered.into_iter().collect::<OrderedMap<&RawJson>>())?;
+    }
     RawObject::new(&schema)
 }
 
@@ -49,6 +65,22 @@ impl JsonSchema for NoArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_are_in_the_order_of_the_struct() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Convert {
+            value: f64,
+            from: String,
+            to: String,
+        }
+        let schema = of_arguments::<Convert>().unwrap();
+        let position = |name: &str| schema.as_str().find(&format!("\"{name}\":{{")).unwrap();
+        assert!(position("value") < position("from") && position("from") < position("to"), "{schema:?}");
+        let none = of_arguments::<NoArguments>().unwrap();
+        assert_eq!(none.as_str(), of::<NoArguments>().unwrap().as_str());
+    }
 
     #[test]
     fn schemas_are_plain() {

@@ -73,7 +73,7 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult + 'static,
 {
-    let input = schema::of::<A>();
+    let input = schema::of_arguments::<A>();
     let fault = input.as_ref().err().map(ToString::to_string);
     let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
     definition.output_schema = R::output_schema();

@@ -22,8 +22,3 @@ pub use sampler::{Random, Sampler, Scope};
 pub fn codec(name: &str) -> Option<&'static Codec> {
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, codec)| codec)
 }
-
-/// The examples of the README compile and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

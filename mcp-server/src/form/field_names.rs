@@ -9,7 +9,7 @@ use serde::forward_to_deserialize_any;
 ///
 /// A schema does not tell: whether its properties are in order depends on a feature of `serde_json` that any crate of
 /// the build may set. But a struct tells its deserializer which fields it wants.
-pub(super) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
+pub(crate) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
     // It always fails, since there is nothing to read.
     let _ = T::deserialize(Listener(&mut names));

@@ -11,16 +11,17 @@ use super::options::ServeOptions;
 /// Serves the client that started this process, until it closes our standard input or the process is told to stop
 /// (SIGTERM, SIGINT, Ctrl-C).
 ///
-/// Standard output belongs to the protocol from then on: nothing else may print there.
+/// Standard output belongs to the protocol from then on: nothing else may print there. The result is made to be that
+/// of `main`; [`serve_stdio_with`] tells why the server stopped.
 ///
 /// # Errors
 ///
 /// Fails if standard input or output cannot be used.
-pub async fn serve_stdio(server: Server) -> io::Result<Ended> {
-    serve_stdio_with(server, &ServeOptions::default()).await
+pub async fn serve_stdio(server: Server) -> io::Result<()> {
+    serve_stdio_with(server, &ServeOptions::default()).await.map(drop)
 }
 
-/// Does the same, with other settings.
+/// Does the same with other settings, and tells why the server stopped.
 ///
 /// # Errors
 ///

@@ -18,8 +18,7 @@ fn main() -> io::Result<()> {
     let builder = names.fold(Server::builder("ours", "1.0"), |builder, name| {
         builder.tool(tool(name, async |_, Arguments { text }| text).description("Answers with the text that it gets"))
     });
-    let server = builder.build().map_err(io::Error::other)?;
+    let server = builder.build()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(mcp_transport_stdio::serve_stdio(server))?;
-    Ok(())
+    runtime.block_on(mcp_transport_stdio::serve_stdio(server))
 }

@@ -1,0 +1,86 @@
+//! A server that shows what servers can do: typed tools, structured results, progress, cancellation, logging, prompts
+//! with completion, resources that come, go and change.
+//!
+//! | module | shows |
+//! |---|---|
+//! | `text` | a tool with a structured result |
+//! | `units` | arguments that are choices, and errors that the model can read |
+//! | `primes` | a tool that takes long: progress, cancellation, letting others work |
+//! | `journal` | log messages to the client, next to logs for the operator |
+//! | `notes` | state, resources that are registered while the server runs, a template, subscriptions |
+//! | `prompts` | typed arguments, completion |
+//! | `about` | fixed resources |
+
+mod about;
+mod journal;
+mod notes;
+mod primes;
+mod prompts;
+mod text;
+mod units;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use mcp_server::{BuildError, Server};
+use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
+
+const USAGE: &str = r#"A demo server of the Model Context Protocol.
+
+usage: demo --stdio [--verbose]
+
+  --stdio     serve whoever started this process, on standard input and output
+  --verbose   say more on standard error
+
+Ask it something, in one line:
+
+  echo '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"text_statistics","arguments":{"text":"To be, or not to be"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}' | demo --stdio
+
+Or add it to an MCP client as the command `demo` with the argument `--stdio`, and ask for
+a note, a conversion from miles to kilometres, or the number of primes up to ten million.
+"#;
+
+/// One thread is enough: handlers run in the task of their connection anyway.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> io::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_known = |argument: &String| matches!(argument.as_str(), "--stdio" | "--verbose");
+    if let Some(unknown) = arguments.iter().find(|argument| !is_known(argument)) {
+        writeln!(io::stderr(), "unknown argument `{unknown}`\n\n{USAGE}")?;
+        return Ok(ExitCode::from(2));
+    }
+    let has = |flag| arguments.iter().any(|argument| argument == flag);
+    if !has("--stdio") {
+        io::stdout().write_all(USAGE.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Standard output belongs to the protocol, so logs go to standard error: clients show or keep it.
+    let level = if has("--verbose") { tracing::Level::DEBUG } else { tracing::Level::INFO };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).init();
+    let ended = serve_stdio_with(server()?, &ServeOptions::default()).await?;
+    tracing::debug!(?ended, "stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn server() -> Result<Server, BuildError> {
+    Server::builder("demo", env!("CARGO_PKG_VERSION"))
+        .instructions(
+            "Small tools to try a client with. Notes are kept until the server ends; each is also a resource, \
+             note://{id}.",
+        )
+        .state(notes::Notes::default())
+        .resource_subscriptions()
+        .tool(text::statistics())
+        .tool(units::convert())
+        .tool(primes::count())
+        .tool(journal::log())
+        .tool(notes::add())
+        .tool(notes::list())
+        .tool(notes::edit())
+        .tool(notes::delete())
+        .template(notes::template())
+        .prompt(prompts::summarize())
+        .resource(about::readme())
+        .resource(about::logo())
+        .build()
+}

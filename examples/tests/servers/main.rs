@@ -1,0 +1,6 @@
+//! Runs the examples as a client would: as processes, on their standard streams, in both eras.
+
+mod client;
+mod demo;
+mod minimal;
+mod readme;

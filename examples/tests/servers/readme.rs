@@ -1,0 +1,45 @@
+//! What the front page shows is what there is.
+
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+const README: &str = include_str!("../../../README.md");
+
+const MINIMAL: &str = include_str!("../../src/bin/minimal.rs");
+
+/// The first block of a language.
+fn block(language: &str) -> &'static str {
+    let (_, rest) = README.split_once(&format!("```{language}\n")).expect("a block");
+    rest.split_once("```").expect("its end").0
+}
+
+#[test]
+fn the_smallest_server_is_shown_as_it_is() {
+    assert_eq!(block("rust"), MINIMAL);
+}
+
+#[test]
+fn the_smallest_server_has_twelve_lines() {
+    let lines = MINIMAL.lines().filter(|line| !line.trim().is_empty()).count();
+    assert!(lines <= 12, "{lines} lines");
+    assert!(MINIMAL.lines().all(|line| line.len() <= 120), "that is no line any more");
+}
+
+/// The command that newcomers paste gives the answer that they are shown.
+#[tokio::test]
+async fn the_first_command_gives_the_answer_below_it() {
+    let (request, command) = block("sh").trim_start_matches("echo '").split_once('\'').expect("a quoted request");
+    assert_eq!(command, " | cargo run -q --release --bin demo -- --stdio\n");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_demo"))
+        .arg("--stdio")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("{request}\n").as_bytes()).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), block("json"));
+}
