@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use mcp_kernel::{CallError, CallOptions, Misuse, RequestKey};
+#[cfg(feature = "mrtr")]
+use mcp_types::RawJson;
 use mcp_types::{
     ClientCapabilities, ClientCapability, CreateMessageRequestParams, CreateMessageResult, ElicitAction,
-    ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, Era, ErrorObject, ListRootsResult,
-    Method, OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, restrict_to,
+    ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, Era, ErrorObject, InputRequest,
+    ListRootsRequest, ListRootsResult, Method, OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict,
+    Revision, Root, restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +18,8 @@ use serde::de::DeserializeOwned;
 use crate::context::RequestContext;
 use crate::form;
 use crate::registry::is_scheme;
+#[cfg(feature = "mrtr")]
+use crate::rounds;
 use crate::shared::Shared;
 
 /// What a user filled in, by member.
@@ -43,15 +48,38 @@ pub enum AskError {
     /// The client's answer is not what was asked for.
     #[error("the client's answer is not valid: {0}")]
     InvalidAnswer(String),
+    /// What the client sent along as an answer is none: the request is not valid (R-12).
+    #[error("`inputResponses.{key}`: {fault}")]
+    InvalidInput {
+        /// The key of the question.
+        key: String,
+        /// What is wrong with the answer.
+        fault: String,
+    },
+    /// The state that the client brought back was refused.
+    #[cfg(feature = "mrtr")]
+    #[error("{0}")]
+    Rejected(mcp_mrtr::Rejected),
 }
 
 impl AskError {
     /// What the client of the request is told, where the protocol has an error for it (E-14).
     pub(crate) fn to_error_object(&self) -> Option<ErrorObject> {
-        let Self::NotSupported(capability) = self else { return None };
-        let mut required = ClientCapabilities::default();
-        capability.require(&mut required);
-        Some(ErrorObject::missing_required_client_capability(required))
+        match self {
+            Self::NotSupported(capability) => {
+                let mut required = ClientCapabilities::default();
+                capability.require(&mut required);
+                Some(ErrorObject::missing_required_client_capability(required))
+            }
+            Self::InvalidInput { .. } => Some(ErrorObject::invalid_params(self.to_string())),
+            #[cfg(feature = "mrtr")]
+            Self::Rejected(rejected) => Some(rejected.to_error_object()),
+            Self::NoBackChannel(_)
+            | Self::InvalidQuestion(_)
+            | Self::Refused(_)
+            | Self::Unanswered(_)
+            | Self::InvalidAnswer(_) => None,
+        }
     }
 }
 
@@ -94,7 +122,35 @@ pub enum NotAccepted {
     Cancelled,
 }
 
-/// Questions. They work on connections of the legacy era; `key` names the question among those of the request.
+/// Questions, the same in every era; `key` names the question among those of the request.
+///
+/// A legacy client is asked by a real request while the handler waits. A modern one cannot be: the request ends with
+/// all questions that were asked by then, and comes again with the answers. **The handler then runs from its
+/// beginning**, and finds the answers when it asks the same questions. What it did before a question, it does again:
+/// put what must not be repeated into [`once`](RequestContext::once).
+///
+/// ```
+/// # use mcp_server::{HandlerError, RequestContext};
+/// # use schemars::JsonSchema;
+/// # use serde::Deserialize;
+/// # async fn charge() -> Result<u32, std::io::Error> { Ok(1) }
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Address { street: String }
+///
+/// // Wrong: with a modern client the user pays twice, once in each round.
+/// async fn wrong(ctx: RequestContext) -> Result<String, HandlerError> {
+///     let receipt = charge().await?;
+///     let address: Address = ctx.elicit("address", "Where to?").await?.accepted()?;
+///     Ok(format!("{receipt} goes to {}", address.street))
+/// }
+///
+/// // Right: the result of the step travels with the question, and is found again.
+/// async fn right(ctx: RequestContext) -> Result<String, HandlerError> {
+///     let receipt: u32 = ctx.once("charge", || async { charge().await.map_err(HandlerError::from) }).await?;
+///     let address: Address = ctx.elicit("address", "Where to?").await?.accepted()?;
+///     Ok(format!("{receipt} goes to {}", address.street))
+/// }
+/// ```
 impl RequestContext {
     /// Asks the user to fill in a form that has the members of `T`: texts, numbers, booleans and choices (S2.31).
     ///
@@ -177,8 +233,11 @@ impl RequestContext {
     ///
     /// Fails if the client cannot be asked, or if its answer is not valid.
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
-        let result: ListRootsResult =
-            self.ask(key, ClientCapability::Roots, Method::ROOTS_LIST, RequestParams::default()).await?;
+        self.check(ClientCapability::Roots)?;
+        let result: ListRootsResult = match self.era() {
+            Era::Modern => self.ask_in_round(key, ListRootsRequest::default().into()).await?,
+            Era::Legacy => self.ask_now(Method::ROOTS_LIST, RequestParams::default()).await?,
+        };
         Ok(result.roots)
     }
 
@@ -200,19 +259,64 @@ impl RequestContext {
         if self.supports(capability) { Ok(()) } else { Err(AskError::NotSupported(capability)) }
     }
 
+    /// Takes a step that must not be repeated: in later rounds its result is found again. A step that fails is taken
+    /// again, and so is one that asked something itself.
+    ///
+    /// The result travels to the client and back, sealed; keep it small.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the step does, or if its result cannot be kept.
+    pub async fn once<T, E, F, Fut>(&self, key: &str, step: F) -> Result<T, E>
+    where
+        T: Serialize + DeserializeOwned,
+        E: From<AskError>,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        #[cfg(feature = "mrtr")]
+        if self.era() == Era::Modern {
+            if let Some(done) = rounds::step(self, key)? {
+                return done.decode().map_err(|fault| AskError::InvalidQuestion(fault.to_string()).into());
+            }
+            let result = step().await?;
+            let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
+            rounds::complete_step(self, key, kept)?;
+            return Ok(result);
+        }
+        let _ = key;
+        step().await
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
-        _key: &str,
+        key: &str,
         capability: ClientCapability,
+        method: Method,
+        question: impl Serialize + Restrict + Into<InputRequest>,
+    ) -> Result<T, AskError> {
+        self.check(capability)?;
+        match self.era() {
+            Era::Modern => self.ask_in_round(key, question.into()).await,
+            Era::Legacy => self.ask_now(method, question).await,
+        }
+    }
+
+    /// Makes sure that the client can be asked at all.
+    fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
+        // Of a legacy client without a session nothing is known; that is what would have to change (S0.28).
+        if self.era() == Era::Legacy && self.is_stateless() {
+            return Err(AskError::NoBackChannel("a session is needed to ask the client something"));
+        }
+        self.require(capability)
+    }
+
+    /// Asks a legacy client by a request of its own; older revisions get the question as far as they can express it.
+    pub(crate) async fn ask_now<T: DeserializeOwned>(
+        &self,
         method: Method,
         mut question: impl Serialize + Restrict,
     ) -> Result<T, AskError> {
-        if !self.supports(capability) {
-            // Of a legacy client without a session nothing is known; that is what would have to change (S0.28).
-            let is_unknown = self.era() == Era::Legacy && self.is_stateless();
-            let no_session = AskError::NoBackChannel("a session is needed to ask the client something");
-            return Err(if is_unknown { no_session } else { AskError::NotSupported(capability) });
-        }
         let restriction = restrict_to(&mut question, self.revision());
         if !restriction.may_be_sent() {
             let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
@@ -224,6 +328,29 @@ impl RequestContext {
         // A person may take their time, and says nothing meanwhile.
         let options = CallOptions::default().with_idle(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await
+    }
+}
+
+#[cfg(feature = "mrtr")]
+impl RequestContext {
+    /// Finds the answer to a question; without one the round is over, and this never returns.
+    async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, question: InputRequest) -> Result<T, AskError> {
+        match rounds::ask(self, key, &question)? {
+            mcp_mrtr::Asked::Answered(answer) => answer
+                .decode()
+                .map_err(|fault| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() }),
+            mcp_mrtr::Asked::Open => {
+                self.shared().suspend(self.scope().key());
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "mrtr"))]
+impl RequestContext {
+    async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
+        Err(AskError::NoBackChannel("a modern client is asked with the feature `mrtr` of `mcp-server`"))
     }
 }
 

@@ -235,6 +235,28 @@ impl ServerBuilder {
         self
     }
 
+    /// The keys that seal what travels with questions to modern clients and back. Default: a random one, which is good
+    /// for a single instance until it ends; instances that serve the same clients must share theirs.
+    #[cfg(feature = "mrtr")]
+    pub fn key_ring(mut self, ring: mcp_mrtr::KeyRing) -> Self {
+        self.settings.asking.ring = Some(ring);
+        self
+    }
+
+    /// How long a modern client may take to answer questions, in seconds. Default: ten minutes.
+    #[cfg(feature = "mrtr")]
+    pub fn state_lifetime(mut self, seconds: u64) -> Self {
+        self.settings.asking.lifetime = seconds;
+        self
+    }
+
+    /// Makes each round good for one use. Default: a client may send the same answers again until they expire.
+    #[cfg(feature = "mrtr")]
+    pub fn ledger(mut self, ledger: impl mcp_mrtr::Ledger + 'static) -> Self {
+        self.settings.asking.ledger = Some(Arc::new(ledger));
+        self
+    }
+
     /// Gives handlers a value of the application, by its type: [`RequestContext::state`].
     pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);

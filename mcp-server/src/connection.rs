@@ -10,7 +10,7 @@ use std::time::Instant;
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{ErrorObject, Method, Revision};
+use mcp_types::{Era, ErrorObject, Method, Revision};
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
@@ -18,10 +18,11 @@ use crate::ask::AskError;
 use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
-use crate::endpoint::{Request, Served};
+use crate::endpoint::{AnswerFuture, Request, Served};
 use crate::extensions::Extensions;
 use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
+use crate::reentry;
 use crate::server::Server;
 use crate::shared::{Ask, OpenAsk, Shared};
 use crate::tasks::{Task, Tasks};
@@ -55,7 +56,6 @@ pub struct Connection {
 
 struct Fresh {
     ctx: RequestContext,
-    params: PayloadBuf,
     responder: Responder,
     span: Span,
 }
@@ -121,13 +121,15 @@ impl Connection {
     /// The task is woken when a handler can go on, has something to say, or when something is published.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.shared.driver.register(cx.waker());
-        for (responder, outcome) in self.running.poll(cx) {
-            self.respond(responder, outcome);
+        for (task, outcome) in self.running.poll(cx) {
+            self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
         // Answering may have let requests in that waited.
         while let Some(fresh) = self.fresh.pop_front() {
             self.start(fresh, cx);
         }
+        #[cfg(feature = "mrtr")]
+        self.end_rounds();
         self.pass_on_asks(now);
         let state = self.shared.lock();
         if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
@@ -266,9 +268,43 @@ impl Connection {
         outcome
     }
 
-    fn finish(&mut self, span: &Span, responder: Responder, outcome: Result<Answer, ErrorObject>) {
-        telemetry::end(span, &outcome);
-        self.respond(responder, outcome);
+    fn finish(
+        &mut self,
+        span: &Span,
+        ctx: &RequestContext,
+        responder: Responder,
+        outcome: Result<Answer, ErrorObject>,
+    ) {
+        match outcome {
+            // A legacy client is asked by real requests, and the handler goes on when it has answered.
+            Ok(Answer::InputRequired(asks)) if ctx.era() == Era::Legacy => {
+                let again: AnswerFuture = Box::pin(reentry::answer(ctx.clone(), *asks));
+                let handler = Guarded::new(again.instrument(span.clone()));
+                self.running.push(Task { handler, responder, ctx: ctx.clone() });
+            }
+            outcome => {
+                telemetry::end(span, &outcome);
+                self.respond(responder, outcome);
+            }
+        }
+    }
+
+    /// Ends the rounds of requests that asked something: their handlers are dropped, and run again with the answers.
+    #[cfg(feature = "mrtr")]
+    fn end_rounds(&mut self) {
+        loop {
+            let suspended = std::mem::take(&mut self.shared.lock().suspended);
+            if suspended.is_empty() {
+                return;
+            }
+            for key in suspended {
+                if let Some(task) = self.running.take(key) {
+                    let Task { handler, responder, ctx } = task;
+                    let outcome = crate::rounds::finish(&ctx);
+                    self.finish(&handler.span(), &ctx, responder, outcome);
+                }
+            }
+        }
     }
 
     fn respond(&mut self, responder: Responder, outcome: Result<Answer, ErrorObject>) {
@@ -321,8 +357,8 @@ impl Connection {
         let extensions = self.callers.of(scope.key());
         let span = telemetry::span(&scope, &params, &self.shared);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
-        let ctx = RequestContext::new(scope, shared, server, extensions);
-        self.fresh.push_back(Fresh { ctx, params, responder, span });
+        let ctx = RequestContext::new(scope, params, shared, server, extensions);
+        self.fresh.push_back(Fresh { ctx, responder, span });
     }
 
     fn cancel(&mut self, request: RequestKey) {
@@ -333,23 +369,23 @@ impl Connection {
 
     /// Has a handler begin; most are done at once.
     fn start(&mut self, fresh: Fresh, cx: &mut Context<'_>) {
-        let Fresh { ctx, params, responder, span } = fresh;
-        let request = Request { ctx: ctx.clone(), params };
+        let Fresh { ctx, responder, span } = fresh;
+        let request = Request::new(ctx.clone());
         let served = {
             let _entered = span.enter();
             // A panic is the handler's own affair: everything else goes on.
             std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
         };
         let later = match served {
-            Ok(Served::Now(outcome)) => return self.finish(&span, responder, outcome),
+            Ok(Served::Now(outcome)) => return self.finish(&span, &ctx, responder, outcome),
             Ok(Served::Later(later)) => later,
-            Err(_) => return self.finish(&span, responder, Err(panicked())),
+            Err(_) => return self.finish(&span, &ctx, responder, Err(panicked())),
         };
         let mut handler = Guarded::new(later.instrument(span));
         match Pin::new(&mut handler).poll(cx) {
             Poll::Ready(outcome) => {
                 let span = handler.span();
-                self.finish(&span, responder, outcome);
+                self.finish(&span, &ctx, responder, outcome);
             }
             Poll::Pending => self.running.push(Task { handler, responder, ctx }),
         }

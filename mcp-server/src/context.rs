@@ -1,8 +1,11 @@
 //! What a handler knows about its request, and what it can do with it.
 
 use std::sync::Arc;
+#[cfg(feature = "mrtr")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_kernel::server::{Delivery, Principal, RequestScope};
+use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{
     ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, Number,
@@ -27,22 +30,57 @@ use crate::shared::Shared;
 pub struct RequestContext(Arc<Inner>);
 
 struct Inner {
-    scope: Box<RequestScope>,
+    scope: Arc<RequestScope>,
+    params: Arc<PayloadBuf>,
+    /// What came with a round that the server itself went through, instead of what the request says.
+    round_trip: Option<(InputResponses, Option<String>)>,
+    #[cfg(feature = "mrtr")]
+    round: Mutex<Option<mcp_mrtr::Round>>,
     connection: ConnectionHandle,
     server: Server,
     extensions: Option<Arc<Extensions>>,
-    cancel: Cancel,
+    cancel: Arc<Cancel>,
 }
 
 impl RequestContext {
     pub(crate) fn new(
         scope: Box<RequestScope>,
+        params: PayloadBuf,
         shared: Arc<Shared>,
         server: Server,
         extensions: Option<Arc<Extensions>>,
     ) -> Self {
-        let connection = ConnectionHandle(shared);
-        Self(Arc::new(Inner { scope, connection, server, extensions, cancel: Cancel::default() }))
+        Self(Arc::new(Inner {
+            scope: Arc::from(scope),
+            params: Arc::new(params),
+            round_trip: None,
+            #[cfg(feature = "mrtr")]
+            round: Mutex::default(),
+            connection: ConnectionHandle(shared),
+            server,
+            extensions,
+            cancel: Arc::default(),
+        }))
+    }
+
+    /// The same request once more, with answers that the server got by itself.
+    pub(crate) fn again(&self, responses: InputResponses, state: Option<String>) -> Self {
+        Self(Arc::new(Inner {
+            scope: Arc::clone(&self.0.scope),
+            params: Arc::clone(&self.0.params),
+            round_trip: Some((responses, state)),
+            #[cfg(feature = "mrtr")]
+            round: Mutex::default(),
+            connection: self.0.connection.clone(),
+            server: self.0.server.clone(),
+            extensions: self.0.extensions.clone(),
+            cancel: Arc::clone(&self.0.cancel),
+        }))
+    }
+
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn round(&self) -> MutexGuard<'_, Option<mcp_mrtr::Round>> {
+        self.0.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn scope(&self) -> &RequestScope {
@@ -81,6 +119,12 @@ impl RequestContext {
     #[must_use]
     pub fn method(&self) -> &Method {
         self.scope().method()
+    }
+
+    /// The parameters of the request, as they came.
+    #[must_use]
+    pub fn params(&self) -> &PayloadBuf {
+        &self.0.params
     }
 
     /// Whether nobody waits for the answer any more (S2.9).
@@ -183,7 +227,7 @@ impl RequestContext {
     /// The answers to the questions of the round before, as they came (S2.24).
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
-        self.scope().input_responses()
+        self.0.round_trip.as_ref().map_or_else(|| self.scope().input_responses(), |(responses, _)| responses)
     }
 
     /// Whether the round before got an answer to a question (S2.38).
@@ -204,7 +248,7 @@ impl RequestContext {
     /// The state that the client brought back from the round before. Anybody could have written it: check it (S2.26).
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
-        self.scope().request_state()
+        self.0.round_trip.as_ref().map_or_else(|| self.scope().request_state(), |(_, state)| state.as_deref())
     }
 
     /// The state of the round before, if it was JSON (S2.36). Anybody could have written it: check it.

@@ -22,23 +22,25 @@ use crate::settings::List;
 
 /// Serves a request by what is registered at this moment.
 pub(crate) fn dispatch(request: Request) -> Served {
-    let Request { ctx, params } = request;
+    let Request { ctx } = request;
+    let this = ctx.clone();
+    let params = this.params();
     let registry = ctx.server().registry();
     let served = match ctx.method().as_str() {
-        "tools/call" => return call_tool(&registry, ctx, &params).unwrap_or_else(|error| Served::Now(Err(error))),
-        "tools/list" => list_tools(&registry, &ctx, &params),
-        "prompts/list" => list_prompts(&registry, &ctx, &params),
-        "resources/list" => list_resources(&registry, &ctx, &params),
-        "resources/templates/list" => list_templates(&registry, &ctx, &params),
-        "prompts/get" => return get_prompt(&registry, ctx, &params).unwrap_or_else(|error| Served::Now(Err(error))),
+        "tools/call" => return call_tool(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error))),
+        "tools/list" => list_tools(&registry, &ctx, params),
+        "prompts/list" => list_prompts(&registry, &ctx, params),
+        "resources/list" => list_resources(&registry, &ctx, params),
+        "resources/templates/list" => list_templates(&registry, &ctx, params),
+        "prompts/get" => return get_prompt(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error))),
         "resources/read" => {
-            return read_resource(&registry, ctx, &params).unwrap_or_else(|error| Served::Now(Err(error)));
+            return read_resource(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
         }
         "completion/complete" => {
-            return complete(&registry, ctx, &params).unwrap_or_else(|error| Served::Now(Err(error)));
+            return complete(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
         }
         method => match registry.methods.get(ctx.method()) {
-            Some(custom) => return custom_method(custom, ctx, &params),
+            Some(custom) => return custom_method(custom, ctx, params),
             None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),
         },
     };

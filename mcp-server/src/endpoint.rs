@@ -16,8 +16,18 @@ use crate::dispatch::dispatch;
 pub struct Request {
     /// What holds for the request, and the way to its client.
     pub ctx: RequestContext,
+}
+
+impl Request {
+    pub(crate) fn new(ctx: RequestContext) -> Self {
+        Self { ctx }
+    }
+
     /// The parameters, as they came.
-    pub params: PayloadBuf,
+    #[must_use]
+    pub fn params(&self) -> &PayloadBuf {
+        self.ctx.params()
+    }
 }
 
 /// The future of an answer.

@@ -278,9 +278,12 @@ mod method;
 mod notification;
 mod page;
 mod prompt;
+mod reentry;
 mod registry;
 mod reply;
 mod resource;
+#[cfg(feature = "mrtr")]
+mod rounds;
 mod schema;
 mod server;
 mod settings;
@@ -306,6 +309,8 @@ pub use endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
 pub use extensions::Extensions;
 pub use mcp_kernel::server::{Extension, Principal};
 pub use mcp_kernel::{CallOptions, Change, Limits};
+#[cfg(feature = "mrtr")]
+pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
 pub use mcp_types::ClientCapability;
 pub use notification::Notification;

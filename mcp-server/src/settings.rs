@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) page_size: usize,
     pub(crate) argument_errors: ArgumentErrors,
     pub(crate) caches: BTreeMap<List, (i64, CacheScope)>,
+    #[cfg(feature = "mrtr")]
+    pub(crate) asking: crate::rounds::Asking,
 }
 
 impl Default for Settings {
@@ -45,6 +47,8 @@ impl Default for Settings {
             page_size: 1000,
             argument_errors: ArgumentErrors::default(),
             caches: BTreeMap::new(),
+            #[cfg(feature = "mrtr")]
+            asking: crate::rounds::Asking::default(),
         }
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct State {
     pub(crate) asks: VecDeque<Ask>,
     /// Questions that the client has to answer.
     pub(crate) open: Vec<OpenAsk>,
+    /// Requests whose round is over, because they asked something.
+    #[cfg(feature = "mrtr")]
+    pub(crate) suspended: Vec<RequestKey>,
 }
 
 /// What runs when a connection ends.
@@ -64,7 +67,13 @@ pub(crate) struct OpenAsk {
 impl Shared {
     pub(crate) fn new(kernel: Kernel) -> Self {
         Self {
-            state: Mutex::new(State { kernel, asks: VecDeque::new(), open: Vec::new() }),
+            state: Mutex::new(State {
+                kernel,
+                asks: VecDeque::new(),
+                open: Vec::new(),
+                #[cfg(feature = "mrtr")]
+                suspended: Vec::new(),
+            }),
             driver: DriverWaker::default(),
             scratch: Mutex::default(),
             teardown: Mutex::default(),
@@ -110,6 +119,13 @@ impl Shared {
         drop(state);
         self.driver.wake();
         (number, answer)
+    }
+
+    /// Has the driver end the round of a request, with all that was asked by then.
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn suspend(&self, request: RequestKey) {
+        self.lock().suspended.push(request);
+        self.driver.wake();
     }
 
     /// Takes a question back that nobody waits for any more; the client is told.

@@ -13,7 +13,6 @@ use mcp_types::ErrorObject;
 use crate::answer::Answer;
 use crate::context::RequestContext;
 use crate::guarded::Guarded;
-use crate::telemetry;
 
 /// The handlers of one connection, by request. Only those that were woken are polled.
 #[derive(Default)]
@@ -61,7 +60,7 @@ impl Tasks {
     }
 
     /// Polls the handlers that were woken, each once; returns those that are done.
-    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(Responder, Result<Answer, ErrorObject>)> {
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(Task, Result<Answer, ErrorObject>)> {
         self.woken.driver.register(cx.waker());
         let ready = std::mem::take(&mut *self.woken.ready.lock().unwrap_or_else(PoisonError::into_inner));
         let mut done = Vec::new();
@@ -74,11 +73,16 @@ impl Tasks {
             if let Poll::Ready(outcome) = Pin::new(&mut task.handler).poll(&mut Context::from_waker(&waker))
                 && let Some(task) = self.open.remove(&key)
             {
-                telemetry::end(&task.handler.span(), &outcome);
-                done.push((task.responder, outcome));
+                done.push((task, outcome));
             }
         }
         done
+    }
+
+    /// Takes a handler out where it waits.
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn take(&mut self, key: RequestKey) -> Option<Task> {
+        self.open.remove(&key)
     }
 
     /// Drops a handler where it waits; whatever it gave away learns that nobody waits for it.

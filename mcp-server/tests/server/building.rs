@@ -133,8 +133,8 @@ fn the_mode_is_chosen_once() {
     let needs = refused(|server| server.stateless().resource_subscriptions());
     assert_eq!(
         needs.to_string(),
-        "`resource_subscriptions` needs sessions, which a stateless server does not keep: remove it, or call \
-         `stateful()`"
+        "`resource_subscriptions` needs sessions, which a stateless server does not keep: remove it, or do not \
+         call `stateless`"
     );
     let mended = server(|server| server.stateless().resource_subscriptions().stateful());
     assert_eq!(mended.mode(), Mode::Stateful);

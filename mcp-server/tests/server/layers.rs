@@ -35,7 +35,7 @@ where
 
     fn call(&mut self, request: Request) -> AnswerFuture {
         let (name, notes) = (self.name, self.notes.clone());
-        let tool = request.params.get("name").map(|name| name.get().trim_matches('"').to_owned()).unwrap_or_default();
+        let tool = request.params().get("name").map(|name| name.get().trim_matches('"').to_owned()).unwrap_or_default();
         notes.add(format!("{name} sees {} {tool}", request.ctx.method()));
         if self.forbidden == Some(&tool) {
             return async move { Err(ErrorObject::invalid_params(format!("{name} forbids it"))) }.boxed();

@@ -11,6 +11,8 @@ mod layers;
 mod lists;
 mod prompts;
 mod resources;
+#[cfg(feature = "mrtr")]
+mod rounds;
 mod state;
 mod teardown;
 mod telling;

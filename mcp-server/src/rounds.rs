@@ -1,0 +1,126 @@
+//! Questions of the modern era: a request that asks ends, and comes again with the answers.
+
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Round, Sealer};
+use mcp_types::gate;
+use mcp_types::{ErrorObject, InputRequest, InputRequiredResult, RawJson};
+
+use crate::answer::Answer;
+use crate::ask::AskError;
+use crate::context::RequestContext;
+
+/// How states are sealed that travel to clients and back.
+pub(crate) struct Asking {
+    /// The keys that were given; without any, one is made that nobody else has.
+    pub(crate) ring: Option<KeyRing>,
+    sealer: OnceLock<Sealer>,
+    pub(crate) ledger: Option<Arc<dyn Ledger>>,
+    /// How long a state is good, in seconds.
+    pub(crate) lifetime: u64,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self { ring: None, sealer: OnceLock::new(), ledger: None, lifetime: 600 }
+    }
+}
+
+impl Asking {
+    fn sealer(&self) -> Result<&Sealer, AskError> {
+        if let Some(sealer) = self.sealer.get() {
+            return Ok(sealer);
+        }
+        let ring = match &self.ring {
+            Some(ring) => ring.clone(),
+            None => KeyRing::new(Key::new(u32::from_le_bytes(random()?), random()?)),
+        };
+        let made = Sealer::new(ring).with_lifetime(self.lifetime);
+        Ok(self.sealer.get_or_init(|| made))
+    }
+}
+
+/// Finds the answer to a question, or notes that there is none yet.
+pub(crate) fn ask(ctx: &RequestContext, key: &str, question: &InputRequest) -> Result<Asked, AskError> {
+    with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidQuestion(skew.to_string())))?
+}
+
+/// The result of a step that was taken in an earlier round.
+pub(crate) fn step(ctx: &RequestContext, key: &str) -> Result<Option<RawJson>, AskError> {
+    with_round(ctx, |round| round.step(key).cloned())
+}
+
+/// Notes the result of a step.
+pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) -> Result<(), AskError> {
+    with_round(ctx, |round| round.complete_step(key, result))
+}
+
+/// Ends a round: the questions for the client, and the state that it has to bring back.
+pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
+    let finished = ctx.round().take().and_then(Round::finish);
+    let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("nothing was asked"))?;
+    let asking = &ctx.server().settings().asking;
+    let sealed = asking.sealer().and_then(|sealer| {
+        let state = sealer.seal(seconds(), random::<NONCE_BYTES>()?, &binding(ctx), &journal.to_bytes());
+        state.map_err(|fault| AskError::InvalidQuestion(fault.to_string()))
+    });
+    let state = sealed.map_err(|fault| {
+        tracing::error!(target: "mcp", %fault, "a request cannot ask");
+        ErrorObject::internal_error("the server cannot ask for input")
+    })?;
+    let mut result = InputRequiredResult::default();
+    (result.input_requests, result.request_state) = (Some(questions), Some(state));
+    Ok(Answer::InputRequired(Box::new(result)))
+}
+
+/// Opens the round of a request, the first time that it is needed: until then a state may be the application's own.
+fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
+    let mut round = ctx.round();
+    if round.is_none() {
+        *round = Some(open(ctx)?);
+    }
+    round.as_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
+}
+
+fn open(ctx: &RequestContext) -> Result<Round, AskError> {
+    //
+    if !gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision())) {
+        return Err(AskError::NoBackChannel("only tools, prompts and resources may ask"));
+    }
+    let journal = match ctx.request_state() {
+        None => Journal::default(),
+        Some(state) => {
+            let asking = &ctx.server().settings().asking;
+            let (sealer, binding, now) = (asking.sealer()?, binding(ctx), seconds());
+            let opened = match &asking.ledger {
+                None => sealer.open(now, &binding, state),
+                Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
+            };
+            let opened = opened.map_err(|rejected| {
+                tracing::warn!(target: "mcp", %rejected, "a state was rejected");
+                AskError::Rejected(rejected)
+            })?;
+            Journal::from_bytes(&opened.content).map_err(|skew| AskError::InvalidQuestion(skew.to_string()))?
+        }
+    };
+    Ok(Round::new(journal, ctx.input_responses().clone()))
+}
+
+/// What a state of this request is good for.
+fn binding(ctx: &RequestContext) -> Binding {
+    let principal = ctx.principal().map(|principal| (principal.issuer.as_deref(), &*principal.subject));
+    Binding::new(principal, &ctx.server().info().name, ctx.method().as_str(), ctx.params())
+}
+
+fn seconds() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "states expire by the clock that all instances share")]
+    let now = SystemTime::now();
+    now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn random<const N: usize>() -> Result<[u8; N], AskError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| AskError::NoBackChannel("there is no randomness to seal a state with"))?;
+    Ok(bytes)
+}

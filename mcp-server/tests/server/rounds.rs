@@ -1,0 +1,331 @@
+//! Questions in every era, from the same handler (A13, DU-26).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mcp_server::mrtr::{Key, KeyRing, MemoryLedger};
+use mcp_server::types::{
+    CallToolResult, CreateMessageRequestParams, ElicitRequestFormParams, InputRequest, InputRequiredResult,
+    ListRootsRequest, OrderedMap, RequestedSchema, Revision, SamplingContent, SamplingMessage,
+};
+use mcp_server::{
+    Caller, Connection, HandlerError, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder, prompt,
+    resource, tool,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::kit::{Client, MODERN, server};
+
+const ASKABLE: Revision = Revision::V2025_11_25;
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+fn everything() -> Value {
+    json!({ "elicitation": {}, "sampling": {}, "roots": {} })
+}
+
+fn accepts(name: &str) -> Value {
+    json!({ "action": "accept", "content": { "name": name } })
+}
+
+fn ring() -> KeyRing {
+    KeyRing::new(Key::new(1, [7; 32]))
+}
+
+/// A handler with three questions, one after the other, and two steps between them that must not be repeated.
+fn order(steps: &Arc<AtomicU32>) -> impl FnOnce(ServerBuilder) -> ServerBuilder {
+    let steps = Arc::clone(steps);
+    move |server| {
+        let step =
+            move |steps: Arc<AtomicU32>| async move { Ok::<_, HandlerError>(steps.fetch_add(1, Ordering::Relaxed)) };
+        server.key_ring(ring()).tool(tool("order", move |ctx: RequestContext, _: NoArguments| {
+            let steps = Arc::clone(&steps);
+            async move {
+                let first: Name = ctx.elicit("first", "Who?").await?.accepted()?;
+                let one = ctx.once("one", || step(Arc::clone(&steps))).await?;
+                let second: Name = ctx.elicit("second", format!("Who after {}?", first.name)).await?.accepted()?;
+                let two = ctx.once("two", || step(Arc::clone(&steps))).await?;
+                let third: Name = ctx.elicit("third", "And then?").await?.accepted()?;
+                Ok::<_, HandlerError>(format!("{} {one} {} {two} {}", first.name, second.name, third.name))
+            }
+        }))
+    }
+}
+
+/// The parameters of the next round: the answers to all questions, and the state.
+fn retry(mut params: Value, asked: &Value, mut answer: impl FnMut(&str) -> Value) -> Value {
+    let questions = asked["inputRequests"].as_object().expect("questions");
+    let answers: serde_json::Map<_, _> = questions.keys().map(|key| (key.clone(), answer(key))).collect();
+    params["inputResponses"] = answers.into();
+    params["requestState"] = asked["requestState"].clone();
+    params
+}
+
+/// R-11, S2.23, G7: the same handler, the same outcome, each step once, and each round served by another instance that
+/// shares nothing but the keys.
+#[test]
+fn the_same_handler_asks_in_every_era() {
+    let steps = Arc::new(AtomicU32::new(0));
+    let mut client = Client::declaring(&server(order(&steps)), ASKABLE, everything());
+    let id = client.start_tool("order");
+    for name in ["ann", "bob", "cid"] {
+        let question = client.next("elicitation/create");
+        client.respond(&question, accepts(name));
+    }
+    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "ann 0 bob 1 cid");
+
+    steps.store(0, Ordering::Relaxed);
+    let params = json!({ "name": "order" });
+    let mut next = params.clone();
+    for name in ["ann", "bob", "cid"] {
+        let mut instance = Client::declaring(&server(order(&steps)), MODERN, everything());
+        let asked = instance.result("tools/call", next);
+        assert_eq!(asked["resultType"], "input_required");
+        instance.silence();
+        next = retry(params.clone(), &asked, |_| accepts(name));
+    }
+    let mut last = Client::declaring(&server(order(&steps)), MODERN, everything());
+    assert_eq!(last.result("tools/call", next)["content"][0]["text"], "ann 0 bob 1 cid");
+    assert_eq!(steps.load(Ordering::Relaxed), 2, "each step was taken once");
+}
+
+fn pair() -> Server {
+    server(|server| {
+        server.tool(tool("pair", async |ctx: RequestContext, _: NoArguments| {
+            let (name, message) = (ctx.elicit::<Name>("name", "Who?"), ctx.sample("text", hello()));
+            let (name, message) = futures_util::future::join(name, message).await;
+            let message = message?;
+            let text =
+                message.content.as_slice().first().and_then(SamplingContent::as_text).unwrap_or_default().to_owned();
+            let roots = ctx.list_roots("roots").await?;
+            Ok::<_, HandlerError>(format!("{} {text} {}", name?.accepted()?.name, roots.len()))
+        }))
+    })
+}
+
+fn hello() -> CreateMessageRequestParams {
+    CreateMessageRequestParams::new(vec![SamplingMessage::user(SamplingContent::text("hi"))], 5)
+}
+
+fn sampled() -> Value {
+    json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "hello" } })
+}
+
+/// S3.30, R-4: what is asked in the same moment travels together.
+#[test]
+fn questions_of_one_moment_are_one_round() {
+    let mut client = Client::declaring(&pair(), MODERN, everything());
+    let params = json!({ "name": "pair" });
+    let asked = client.result("tools/call", params.clone());
+    let keys: Vec<_> = asked["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["name", "text"]);
+    let next = retry(params.clone(), &asked, |key| if key == "name" { accepts("ann") } else { sampled() });
+    let asked = client.result("tools/call", next);
+    assert_eq!(asked["inputRequests"]["roots"]["method"], "roots/list");
+    let next = retry(params, &asked, |_| json!({ "roots": [{ "uri": "file:///a" }] }));
+    assert_eq!(client.result("tools/call", next)["content"][0]["text"], "ann hello 1");
+    client.silence();
+}
+
+/// what is missing is asked again, what is too much is ignored.
+#[test]
+fn missing_answers_are_asked_again() {
+    let mut client = Client::declaring(&pair(), MODERN, everything());
+    let params = json!({ "name": "pair" });
+    let asked = client.result("tools/call", params.clone());
+    let mut next = retry(params, &asked, |_| accepts("ann"));
+    next["inputResponses"] = json!({ "name": accepts("ann"), "nobody asked": accepts("x") });
+    let asked = client.result("tools/call", next);
+    let keys: Vec<_> = asked["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["text"]);
+}
+
+/// R-12, EL-9, EL-20: an answer that is none is refused; that a user declines is an answer.
+#[test]
+fn answers_are_checked() {
+    let server = server(|server| {
+        server.tool(tool("name", async |ctx: RequestContext, _: NoArguments| {
+            Ok::<_, HandlerError>(format!(
+                "{:?}",
+                ctx.elicit::<Name>("name", "Who?").await?.accepted().map(|it| it.name)
+            ))
+        }))
+    });
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let params = json!({ "name": "name" });
+    let asked = client.result("tools/call", params.clone());
+    for (action, text) in [("decline", "Err(Declined)"), ("cancel", "Err(Cancelled)")] {
+        let next = retry(params.clone(), &asked, |_| json!({ "action": action }));
+        assert_eq!(client.result("tools/call", next)["content"][0]["text"], text);
+    }
+    for wrong in [json!({ "action": "perhaps" }), json!({}), json!(12345)] {
+        let next = retry(params.clone(), &asked, |_| wrong.clone());
+        client.error("tools/call", next, -32602);
+    }
+    let next = retry(params, &asked, |_| json!({ "action": "accept", "content": { "name": 1 } }));
+    assert_eq!(client.result("tools/call", next)["isError"], true);
+}
+
+/// whoever did not declare that it can be asked learns what is missing.
+#[test]
+fn only_what_was_declared_is_asked() {
+    let mut client = Client::declaring(&pair(), MODERN, json!({ "sampling": {} }));
+    let error = client.error("tools/call", json!({ "name": "pair" }), -32021);
+    assert_eq!(error["data"]["requiredCapabilities"], json!({ "elicitation": { "form": {} } }));
+}
+
+/// S2.26, S2.41: a state that was changed, or belongs elsewhere, is refused, always in the same way.
+#[test]
+fn states_are_good_for_their_own_request_alone() {
+    let steps = Arc::new(AtomicU32::new(0));
+    let both = |server: ServerBuilder| {
+        let ask = async |ctx: RequestContext, _: NoArguments| {
+            Ok::<_, HandlerError>(ctx.elicit::<Name>("first", "Who?").await?.accepted()?.name)
+        };
+        order(&steps)(server).tool(tool("other", ask))
+    };
+    let server = server(both);
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let params = json!({ "name": "order" });
+    let asked = client.result("tools/call", params.clone());
+    let good = retry(params, &asked, |_| accepts("ann"));
+    let state = asked["requestState"].as_str().unwrap();
+    let mut wrong = vec![];
+    for changed in [format!("{state}-TAMPERED"), state[1..].to_owned(), state.replace('A', "B"), String::new()] {
+        let mut next = good.clone();
+        next["requestState"] = changed.into();
+        wrong.push(next);
+    }
+    let mut elsewhere = good.clone();
+    elsewhere["name"] = "other".into();
+    wrong.push(elsewhere);
+    let mut arguments = good.clone();
+    arguments["arguments"] = json!({ "more": 1 });
+    wrong.push(arguments);
+    let errors: Vec<_> = wrong.into_iter().map(|params| client.error("tools/call", params, -32602)).collect();
+    assert!(errors.windows(2).all(|pair| pair[0] == pair[1]), "{errors:?}");
+    assert_eq!(client.result("tools/call", good.clone())["resultType"], "input_required");
+
+    let mut mallory = Client::declaring(&server, MODERN, everything());
+    let mut caller = Caller::default();
+    caller.principal = Some(Principal::new(None, "mallory"));
+    let request = mallory.request("tools/call", good);
+    mallory.connection.feed(mallory.now(), request.to_string().as_bytes(), &caller);
+    mallory.run();
+    let reply = mallory.reply_to(request["id"].clone());
+    assert_eq!(reply["error"], errors[0]);
+}
+
+/// with a ledger each round is good once.
+#[test]
+fn a_ledger_refuses_replays() {
+    let steps = Arc::new(AtomicU32::new(0));
+    let server = server(|server| order(&steps)(server).ledger(MemoryLedger::new(10)));
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let params = json!({ "name": "order" });
+    let asked = client.result("tools/call", params.clone());
+    let next = retry(params, &asked, |_| accepts("ann"));
+    assert_eq!(client.result("tools/call", next.clone())["resultType"], "input_required");
+    client.error("tools/call", next, -32602);
+}
+
+fn explicit() -> Server {
+    let question = || {
+        let schema =
+            RequestedSchema::new(OrderedMap::new()).required_field("name", mcp_server::types::StringSchema::default());
+        InputRequest::from(ElicitRequestFormParams::new("Who?", schema))
+    };
+    server(|server| {
+        server
+            .tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
+                let Some(answer) = ctx.input_response_as::<Value>("who")? else {
+                    let asks = InputRequiredResult::default()
+                        .input_requests([("who", question()), ("roots", ListRootsRequest::default().into())])
+                        .request_state("1");
+                    return Ok(asks.into());
+                };
+                let state = ctx.request_state().unwrap_or_default();
+                let text = format!("{} {state} {}", answer["content"]["name"], ctx.has_input_response("roots"));
+                Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(text)))
+            }))
+            .tool(tool("endless", move |_: RequestContext, _: NoArguments| async move {
+                InputRequiredResult::default().input_requests([("who", question())])
+            }))
+            .prompt(prompt("ask", move |ctx: RequestContext, _: NoArguments| async move {
+                if ctx.is_resubmit() {
+                    return Outcome::Complete("thanks");
+                }
+                InputRequiredResult::default().input_requests([("who", question())]).into()
+            }))
+            .resource(resource("a:b", "ask", move |ctx: RequestContext| async move {
+                if ctx.is_resubmit() {
+                    return Outcome::Complete("thanks");
+                }
+                InputRequiredResult::default().input_requests([("who", question())]).into()
+            }))
+    })
+}
+
+/// DU-26: questions that a handler returns are real requests to a legacy client, and the handler runs again.
+#[test]
+fn explicit_questions_reach_legacy_clients() {
+    let server = explicit();
+    let mut client = Client::declaring(&server, ASKABLE, everything());
+    let id = client.start_tool("ask");
+    let question = client.next("elicitation/create");
+    client.respond(&question, accepts("ann"));
+    let question = client.next("roots/list");
+    client.respond(&question, json!({ "roots": [] }));
+    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "\"ann\" 1 true");
+
+    for (method, params, member) in
+        [("prompts/get", json!({ "name": "ask" }), "messages"), ("resources/read", json!({ "uri": "a:b" }), "contents")]
+    {
+        let id = client.ask(method, params);
+        let question = client.next("elicitation/create");
+        client.respond(&question, accepts("ann"));
+        assert!(client.reply_to(id)["result"][member].is_array());
+    }
+    client.silence();
+    assert!(client.connection.is_idle());
+}
+
+/// DU-26, R-23: a handler that asks without end is given up; a client that cannot be asked, or refuses, is told.
+#[test]
+fn explicit_questions_have_an_end() {
+    let server = explicit();
+    let mut client = Client::declaring(&server, ASKABLE, everything());
+    let id = client.start_tool("endless");
+    for _ in 0..10 {
+        let question = client.next("elicitation/create");
+        client.respond(&question, accepts("ann"));
+    }
+    assert_eq!(client.reply_to(id)["error"]["code"], -32603);
+    for revision in [Revision::V2024_11_05, Revision::V2025_03_26, ASKABLE] {
+        let mut unable = Client::new(&server, revision);
+        assert_eq!(unable.tool("ask", json!({}))["isError"], true, "{revision}");
+        unable.error("prompts/get", json!({ "name": "ask" }), -32603);
+    }
+}
+
+/// S1.20, K-5: a cancelled round leaves nothing behind, in either era.
+#[test]
+fn rounds_can_be_cancelled() {
+    let server = explicit();
+    let mut client = Client::declaring(&server, ASKABLE, everything());
+    let id = client.start_tool("ask");
+    client.next("elicitation/create");
+    client.cancel(id);
+    client.next("notifications/cancelled");
+    client.silence();
+    assert!(client.connection.is_idle());
+    let mut alone = Client::over(Connection::from_envelope(&pair()), MODERN, everything());
+    let asked = alone.result("tools/call", json!({ "name": "pair" }));
+    assert_eq!(asked["resultType"], "input_required");
+    assert!(alone.connection.is_idle());
+}
