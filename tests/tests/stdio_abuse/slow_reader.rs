@@ -1,0 +1,98 @@
+//! Clients that ask and do not read.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text};
+
+/// For what is not going to happen.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Waits until the server neither computes nor reads.
+fn stuck(peer: &Peer) {
+    let (mut before, mut same) = (None, 0);
+    for _ in 0..400 {
+        let now = Some(peer.activity());
+        same = if now == before { same + 1 } else { 0 };
+        if same == 4 {
+            return;
+        }
+        before = now;
+        nap(Duration::from_millis(50));
+    }
+    panic!("it does not come to rest");
+}
+
+#[test]
+fn pings_without_reading_the_answers() {
+    const PINGS: u64 = 100_000;
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    let pings: String =
+        (0..PINGS).map(|n| format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"ping\"}}\n")).collect();
+    peer.write(pings);
+    assert!(!peer.is_written_within(SHORT), "the server does not read on");
+    stuck(&peer);
+    let memory = peer.memory();
+    eprintln!("pings: idle {idle:?}, stuck {memory:?}");
+    assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
+    for n in 0..PINGS {
+        let answer = peer.recv();
+        assert!(is_answer(&answer, &json!(n)), "{n}: {answer}");
+    }
+    let memory = peer.settled();
+    assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
+    peer.finish();
+}
+
+/// Refusals are answers, too.
+#[test]
+fn rubbish_without_reading_the_answers() {
+    const LINES: u64 = 20_000;
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    // Each answer repeats what was asked for, so it is as long.
+    let line = |n| request(n, &"m".repeat(2000), json!({})).to_string() + "\n";
+    peer.write((0..LINES).map(line).collect::<String>());
+    assert!(!peer.is_written_within(SHORT));
+    stuck(&peer);
+    let memory = peer.memory();
+    eprintln!("rubbish: idle {idle:?}, stuck {memory:?}");
+    assert!(memory.peak < idle.peak + 8 * MIB, "{idle:?} {memory:?}");
+    for n in 0..LINES {
+        let answer = peer.recv();
+        assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32601);
+    }
+    peer.finish();
+}
+
+/// Others are served as before once the client reads again, and who is cancelled meanwhile is not answered.
+#[test]
+fn a_client_that_reads_again() {
+    let mut peer = Peer::legacy();
+    for round in 0..3 {
+        peer.send(&call(1, "big", json!({"bytes": 1_000_000})));
+        peer.send_all([call(2, "slow", json!({"ms": 10})), modern(call(3, "hang", json!({}))), cancel(3)]);
+        nap(Duration::from_millis(100));
+        assert_eq!(text(&peer.recv()).len(), 1_000_000, "round {round}");
+        assert_eq!(text(&peer.recv()), "slept for 10 ms");
+        peer.assert_alive();
+    }
+    peer.finish();
+}
+
+/// A question has its time even if nobody reads it.
+#[test]
+fn a_question_that_nobody_reads() {
+    let mut peer = Peer::legacy();
+    peer.send(&call(1, "big", json!({"bytes": 1_000_000})));
+    peer.send(&call(2, "ask", json!({"limit": 100, "after": 200})));
+    nap(Duration::from_millis(1500));
+    let waited: u64 = text(&peer.answer(&json!(2))).parse().expect("milliseconds");
+    assert!((50..1000).contains(&waited), "{waited} ms");
+    peer.answer(&json!(1));
+    assert_eq!(peer.recv()["method"], "roots/list");
+    assert_eq!(peer.recv()["method"], "notifications/cancelled");
+    peer.finish();
+}
