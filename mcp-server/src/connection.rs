@@ -135,6 +135,8 @@ impl Connection {
             }
         }
         self.pass_on_asks(now);
+        // What handlers did is news, too, and must not wait until the client says something.
+        self.input(|_| ());
         let state = self.shared.lock();
         if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text};
+use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text, with_progress};
 
 /// For what is not going to happen.
 const SHORT: Duration = Duration::from_millis(300);
@@ -65,6 +65,38 @@ fn rubbish_without_reading_the_answers() {
         assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32601);
     }
     peer.finish();
+}
+
+/// Progress that nobody reads is dropped; the answer is not.
+#[test]
+fn progress_that_nobody_reads() {
+    for (burst, messages) in [(1, 300_000_u64), (100_000, 300_000)] {
+        let mut peer = Peer::legacy();
+        let idle = peer.settled();
+        let flood = call(1, "flood", json!({"messages": messages, "bytes": 50, "burst": burst}));
+        peer.send(&with_progress(flood, 1));
+        peer.send(&request("after", "ping", json!({})));
+        stuck(&peer);
+        let memory = peer.memory();
+        eprintln!("progress, burst {burst}: idle {idle:?}, stuck {memory:?}");
+        assert!(memory.peak < idle.peak + 8 * MIB, "{idle:?} {memory:?}");
+        let mut last = 0;
+        let mut count = 0;
+        let answer = loop {
+            let message = peer.recv();
+            if message["method"] == "notifications/progress" {
+                let progress = message["params"]["progress"].as_u64().expect("a number");
+                assert!(progress > last, "it grows");
+                (last, count) = (progress, count + 1);
+            } else if is_answer(&message, &json!(1)) {
+                break message;
+            }
+        };
+        assert_eq!(text(&answer), format!("reported {messages} times"));
+        assert_eq!(last, messages, "the newest is kept");
+        assert!(count < 10_000, "{count}");
+        peer.finish();
+    }
 }
 
 /// Others are served as before once the client reads again, and who is cancelled meanwhile is not answered.
