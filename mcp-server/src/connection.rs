@@ -122,17 +122,13 @@ impl Connection {
     /// The task is woken when a handler can go on, has something to say, or when something is published.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.shared.driver.register(cx.waker());
-        while let Some(fresh) = self.fresh.pop_front() {
-            self.start(fresh, cx);
-        }
+        self.start_fresh(cx);
         while let Poll::Ready(Some(done)) = self.running.poll_next_unpin(cx) {
             if let Some((responder, outcome)) = done {
                 self.respond(responder, outcome);
             }
             // Answering may have let a request in that waited.
-            while let Some(fresh) = self.fresh.pop_front() {
-                self.start(fresh, cx);
-            }
+            self.start_fresh(cx);
         }
         self.pass_on_asks(now);
         // What handlers did is news, too, and must not wait until the client says something.
@@ -143,7 +139,9 @@ impl Connection {
 
     /// The next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.shared.lock().kernel.poll_transmit()
+        let transmit = self.shared.lock().kernel.poll_transmit();
+        self.wake_for_fresh();
+        transmit
     }
 
     /// Appends what there is to send as lines, up to about `most` bytes; for transports with a single stream.
@@ -155,6 +153,8 @@ impl Connection {
             out.extend_from_slice(&transmit.message);
             out.push(b'\n');
         }
+        drop(state);
+        self.wake_for_fresh();
     }
 
     /// Whether more may be fed: not while too much waits to be sent.
@@ -325,6 +325,22 @@ impl Connection {
             abort.abort();
         } else {
             self.fresh.retain(|fresh| fresh.responder.key() != request);
+        }
+    }
+
+    /// Has the transport poll again if there is room now for requests that had to wait for it.
+    fn wake_for_fresh(&self) {
+        if !self.fresh.is_empty() {
+            self.shared.driver.wake();
+        }
+    }
+
+    /// Has handlers begin, but not while too much waits to be sent: their answers would only add to it.
+    fn start_fresh(&mut self, cx: &mut Context<'_>) {
+        while self.wants_input()
+            && let Some(fresh) = self.fresh.pop_front()
+        {
+            self.start(fresh, cx);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text, with_progress};
 
@@ -64,6 +64,33 @@ fn rubbish_without_reading_the_answers() {
         let answer = peer.recv();
         assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32601);
     }
+    peer.finish();
+}
+
+/// Large results to nobody: the server does not make more of them than it may keep.
+#[test]
+fn large_results_that_nobody_reads() {
+    const BYTES: usize = 1024 * 1024;
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    peer.send_all((0..100).map(|n| call(n, "big", json!({"bytes": BYTES}))));
+    // A small request behind it waits for them, but a server that is read from again answers all of it.
+    peer.send(&request("behind", "ping", json!({})));
+    stuck(&peer);
+    let memory = peer.memory();
+    eprintln!("100 large results: idle {idle:?}, stuck {memory:?}");
+    assert!(memory.peak < idle.peak + 64 * MIB, "{idle:?} {memory:?}");
+    let mut seen: Vec<Value> = Vec::new();
+    for _ in 0..101 {
+        let answer = peer.recv();
+        if answer["id"] != "behind" {
+            assert_eq!(text(&answer).len(), BYTES);
+        }
+        seen.push(answer["id"].clone());
+    }
+    assert!((0..100).all(|n| seen.contains(&json!(n))) && seen.contains(&json!("behind")));
+    let memory = peer.settled();
+    eprintln!("100 large results: read {memory:?}");
     peer.finish();
 }
 
