@@ -82,6 +82,32 @@ fn a_stream_that_nobody_empties_is_cut() {
     script.assert_nothing_left();
 }
 
+/// Many streams that are each within their limit are not, taken together: progress waits until there is room.
+#[test]
+fn all_streams_together_are_cut() {
+    let mut config = config();
+    config.limits.outbox_messages = 3;
+    let mut script = Script::with(config);
+    let ask = |id| modern(id, "tools/call", json!({ "name": "x", "_meta": { "progressToken": id } }));
+    let asked: Vec<_> = (0..5).map(|id| script.served(ask(id))).collect();
+    for asked in &asked {
+        script.connection.progress(asked.key(), 1, None, None);
+    }
+    let mut dropped = 0;
+    while let Some(event) = script.connection.poll_event() {
+        let Event::Dropped { count, .. } = event else { panic!("{event:?}") };
+        dropped += count;
+    }
+    assert_eq!(dropped, 2);
+    for token in 0..3 {
+        assert_eq!(script.next().1["params"]["progressToken"], token);
+    }
+    for asked in asked {
+        script.done(asked.responder);
+    }
+    script.assert_nothing_left();
+}
+
 /// A client that asks without reading is told by way of the driver, and cut off if that does not help.
 #[test]
 fn whoever_does_not_read_is_cut_off() {

@@ -173,10 +173,16 @@ struct Flood {
     bytes: usize,
     /// How many messages follow each other without a pause.
     burst: u32,
+    /// How long to wait before the first.
+    #[serde(default)]
+    after: u64,
 }
 
 /// Reports more progress than anybody wants to hear of.
-async fn flood(ctx: RequestContext, Flood { messages, bytes, burst }: Flood) -> String {
+async fn flood(ctx: RequestContext, Flood { messages, bytes, burst, after }: Flood) -> String {
+    if after > 0 {
+        sleep(Duration::from_millis(after)).await;
+    }
     let text = "x".repeat(bytes);
     for number in 1..=messages {
         ctx.progress(Progress::new(number).message(text.clone()));

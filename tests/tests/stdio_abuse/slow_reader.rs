@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text, with_progress};
+use crate::harness::{LIMIT, MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text, with_progress};
 
 /// For what is not going to happen.
 const SHORT: Duration = Duration::from_millis(300);
@@ -124,6 +124,29 @@ fn progress_that_nobody_reads() {
         assert!(count < 10_000, "{count}");
         peer.finish();
     }
+}
+
+/// All that run report at once, each message as large as a token can make it.
+#[test]
+fn progress_with_huge_tokens_that_nobody_reads() {
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    for n in 0..30 {
+        let flood = call(n, "flood", json!({"messages": 80, "bytes": 1, "burst": 10, "after": 500}));
+        peer.send(&with_progress(flood, format!("{n}{}", "t".repeat(60_000))));
+    }
+    assert!(peer.is_written_within(LIMIT));
+    nap(Duration::from_millis(500));
+    stuck(&peer);
+    let memory = peer.memory();
+    eprintln!("huge tokens: idle {idle:?}, stuck {memory:?}");
+    assert!(memory.peak < idle.peak + 64 * MIB, "{idle:?} {memory:?}");
+    let mut open = 30;
+    while open > 0 {
+        let message = peer.recv();
+        open -= u32::from(message.get("method").is_none());
+    }
+    peer.finish();
 }
 
 /// Others are served as before once the client reads again, and who is cancelled meanwhile is not answered.
