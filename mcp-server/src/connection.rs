@@ -51,6 +51,8 @@ pub struct Connection {
     open: BTreeMap<RequestKey, (AbortHandle, RequestContext)>,
     /// Events on their way from the kernel, kept for its room.
     events: Vec<Event>,
+    /// Whether the server tells it of changes.
+    is_member: bool,
 }
 
 struct Fresh {
@@ -79,8 +81,8 @@ impl Connection {
     /// A connection that lasts: a stdio process, a socket, or a session.
     #[must_use]
     pub fn for_loop(server: &Server) -> Self {
-        let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
-        server.hub().join(&connection.shared);
+        let mut connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
+        connection.join_hub();
         connection
     }
 
@@ -104,6 +106,7 @@ impl Connection {
             running: FuturesUnordered::new(),
             open: BTreeMap::new(),
             events: Vec::new(),
+            is_member: false,
         }
     }
 
@@ -290,7 +293,7 @@ impl Connection {
                         let _ = open.reply.send(outcome.map_err(AskError::Unanswered));
                     }
                 }
-                Event::Listening { .. } => self.server.hub().join(&self.shared),
+                Event::Listening { .. } => self.join_hub(),
                 Event::Notification { method, params } => {
                     if let Some(listener) = self.server.on_notification() {
                         listener(Notification { method, params, connection: self.handle() });
@@ -310,6 +313,13 @@ impl Connection {
             }
         }
         self.events = events;
+    }
+
+    /// Has the server tell of changes, once, however often a client listens.
+    fn join_hub(&mut self) {
+        if !std::mem::replace(&mut self.is_member, true) {
+            self.server.hub().join(&self.shared);
+        }
     }
 
     fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, caller: &Caller) {

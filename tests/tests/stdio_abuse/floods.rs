@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, now, request, text};
+use crate::harness::{LIMIT, MIB, Peer, call, cancel, code, is_answer, modern, now, request, text};
 
 const MANY: usize = 100_000;
 
@@ -177,6 +177,46 @@ fn more_listeners_than_may_be() {
     let memory = peer.settled();
     eprintln!("none: {memory:?}");
     assert!(memory.now < idle.now + 48 * MIB, "{idle:?} {memory:?}");
+    peer.finish();
+}
+
+/// Listeners that come and go leave nothing behind, and a change is told once.
+#[test]
+fn listeners_that_come_and_go() {
+    const ROUNDS: u64 = 30_000;
+    let mut peer = Peer::start();
+    let uris = ["test:text".to_owned()];
+    let rounds = |peer: &mut Peer, count: u64| {
+        let pairs: String = (0..count).map(|n| format!("{}\n{}\n", listen(n, &uris), cancel(n))).collect();
+        peer.write(pairs);
+        peer.assert_alive();
+        // One that was cancelled before its acknowledgement left is not told of it.
+        while let Some(message) = peer.recv_within(Duration::ZERO) {
+            assert_eq!(message["method"], "notifications/subscriptions/acknowledged");
+        }
+    };
+    rounds(&mut peer, 1000);
+    let idle = peer.memory();
+    rounds(&mut peer, ROUNDS);
+    let memory = peer.settled();
+    eprintln!("{ROUNDS} listeners: {idle:?} {memory:?}");
+    peer.send(&listen("all", &uris));
+    assert_eq!(peer.recv()["method"], "notifications/subscriptions/acknowledged");
+    let started = now();
+    for n in 0..100 {
+        peer.send(&modern(call(n, "touch", json!({"uri": "test:text"}))));
+        let told = peer.recv();
+        assert_eq!(
+            (&told["method"], &told["params"]["uri"]),
+            (&json!("notifications/resources/updated"), &json!("test:text"))
+        );
+        assert!(is_answer(&peer.recv(), &json!(n)));
+    }
+    eprintln!("100 changes: {:?}", started.elapsed());
+    assert!(started.elapsed() < LIMIT / 10, "a change costs as much as there are listeners, not as there were");
+    assert!(memory.now < idle.now + MIB, "{idle:?} {memory:?}");
+    peer.close_stdin();
+    assert!(is_answer(&peer.recv(), &json!("all")), "it ends with its result");
     peer.finish();
 }
 
