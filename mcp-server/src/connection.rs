@@ -296,12 +296,15 @@ impl Connection {
                 Event::Listening { .. } => self.join_hub(),
                 Event::Notification { method, params } => {
                     if let Some(listener) = self.server.on_notification() {
-                        listener(Notification { method, params, connection: self.handle() });
+                        let notification = Notification { method, params, connection: self.handle() };
+                        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
+                            let _ = panicked();
+                        }
                     }
                 }
                 Event::Closed => {
                     self.fresh.clear();
-                    self.running.clear();
+                    drop_each(std::mem::take(&mut self.running));
                     for (_, (_, ctx)) in std::mem::take(&mut self.open) {
                         ctx.cancel();
                     }
@@ -379,6 +382,13 @@ impl Connection {
             let outcome = later.await.ok()?;
             Some((responder, outcome.unwrap_or_else(|_| Err(panicked()))))
         };
+        // A handler that was cancelled may panic while it is dropped; nobody waits for it.
+        let running = AssertUnwindSafe(running).catch_unwind().map(|done| {
+            done.unwrap_or_else(|_| {
+                let _ = panicked();
+                None
+            })
+        });
         self.running.push(Box::pin(running));
     }
 
@@ -400,6 +410,16 @@ impl Drop for Connection {
     fn drop(&mut self) {
         for (_, ctx) in self.open.values() {
             ctx.cancel();
+        }
+        drop_each(std::mem::take(&mut self.running));
+    }
+}
+
+/// Drops handlers one by one, so that one that panics does not take the others with it.
+fn drop_each(running: FuturesUnordered<Running>) {
+    for handler in running {
+        if std::panic::catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
+            let _ = panicked();
         }
     }
 }

@@ -52,6 +52,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
         .tool(tool("touch", touch))
         .resource(text_resource("test:text", "text", "a text"))
         .resource_subscriptions()
+        .on_notification(|told| assert_ne!(told.method.as_str(), "notifications/test/panic", "somebody panics"))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -25,6 +25,46 @@ fn a_handler_that_panics() {
     assert_eq!(peer.stderr().matches("panicked at").count(), 4);
 }
 
+/// Even one that panics while it is cleaned away.
+#[test]
+fn a_handler_that_panics_when_it_is_cancelled() {
+    let mut peer = Peer::legacy();
+    peer.send(&call("other", "slow", json!({"ms": 100})));
+    peer.send(&call(1, "panic", json!({"at": "drop"})));
+    peer.assert_alive();
+    peer.send(&cancel(1));
+    assert_eq!(text(&peer.answer(&json!("other"))), "slept for 100 ms");
+    peer.assert_alive();
+    assert_eq!(peer.signal_and_exit("TERM"), Some(0));
+    assert_eq!(peer.stderr().matches("panicked at").count(), 1);
+}
+
+/// And one that does so at the end.
+#[test]
+fn a_handler_that_panics_at_the_end() {
+    let mut peer = Peer::start_with(&["--drain", "50"]);
+    peer.send_all((0..3).map(|n| modern(call(n, "panic", json!({"at": "drop"})))));
+    peer.assert_alive();
+    peer.close_stdin();
+    assert_eq!(peer.exit().code(), Some(0));
+    assert_eq!(peer.stderr().matches("panicked at").count(), 3);
+}
+
+/// And whoever hears of a notification.
+#[test]
+fn a_notification_that_makes_somebody_panic() {
+    let mut peer = Peer::legacy();
+    peer.send_all([
+        call(1, "slow", json!({"ms": 50})),
+        json!({"jsonrpc": "2.0", "method": "notifications/test/panic"}),
+    ]);
+    peer.assert_alive();
+    assert_eq!(text(&peer.answer(&json!(1))), "slept for 50 ms");
+    peer.close_stdin();
+    assert_eq!(peer.exit().code(), Some(0));
+    assert_eq!(peer.stderr().matches("panicked at").count(), 1);
+}
+
 /// A handler that never ends does so when it is cancelled, and is not answered.
 #[test]
 fn handlers_that_hang() {
