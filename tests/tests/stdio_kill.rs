@@ -149,6 +149,71 @@ async fn sigterm_with_handlers_that_hang() {
     }
 }
 
+/// Who asks twice does not want to wait: what is at work is given up.
+#[tokio::test]
+async fn a_second_signal_ends_the_patience() {
+    for [first, second] in [["TERM", "TERM"], ["INT", "INT"], ["INT", "TERM"]] {
+        let mut started = start(&["--drain", "600000"]);
+        started.send(&modern(call(1, "hang", json!({})))).await;
+        started.ping().await;
+        signal(started.id(), first);
+        let waits = tokio::time::timeout(Duration::from_millis(200), started.lines.next()).await;
+        assert!(waits.is_err(), "the handler has time: {waits:?}");
+        signal(started.id(), second);
+        assert_eq!(started.recv().await, None);
+        assert_eq!(started.exit_code().await, well());
+    }
+}
+
+/// The ladder of a client: it closes the input, and asks once more before it kills.
+#[tokio::test]
+async fn sigterm_after_the_end_of_the_input() {
+    let Started { mut server, mut stdin, lines, stderr } = start(&["--drain", "600000"]);
+    stdin.write_all(format!("{}\n", modern(call(1, "hang", json!({})))).as_bytes()).await.expect("it reads");
+    let id = server.id().expect("it runs");
+    let waits = tokio::time::timeout(Duration::from_millis(200), server.wait()).await;
+    assert!(waits.is_err(), "{waits:?}");
+    drop(stdin);
+    let ladder = Ladder::default().with_close(Duration::from_millis(300)).with_terminate(LIMIT);
+    let status = within(server.shutdown(ladder)).await.expect("it ends");
+    assert_eq!(status.code(), Some(0), "it was not killed");
+    assert!(stderr.lock().expect("no panic").is_empty() && !exists(id));
+    drop(lines);
+}
+
+/// A client that does not read cannot keep a server alive that was told to stop.
+///
+/// Without a signal it can: as long as its answers are not read, the server does not read either, and so does not see
+/// the end of its input. When the client is gone, its end of the output is, too.
+#[test]
+fn sigterm_while_nobody_reads() {
+    for closes_first in [false, true] {
+        let mut peer = Peer::start_with(&["--drain", "300"]);
+        peer.handshake(harness::LEGACY);
+        peer.send_all((0..5).map(|n| call(n, "big", json!({"bytes": 1_000_000}))));
+        nap(Duration::from_millis(300));
+        if closes_first {
+            peer.close_stdin();
+        }
+        assert_eq!(peer.signal_and_exit("TERM"), Some(0));
+        assert_eq!(peer.stderr(), "");
+    }
+}
+
+/// The end of the input shows to a server that waits for its last answers to be read, and that has a limit.
+#[test]
+fn the_end_of_the_input_while_nobody_reads() {
+    let mut peer = Peer::start_with(&["--drain", "300"]);
+    peer.handshake(harness::LEGACY);
+    peer.send(&call(1, "slow", json!({"ms": 100})));
+    peer.send(&call(2, "hang", json!({})));
+    // More than fits into the pipe, and less than what makes the server stop reading.
+    peer.send(&call(3, "big", json!({"bytes": 200_000})));
+    peer.close_stdin();
+    assert_eq!(peer.exit().code(), Some(0));
+    assert_eq!(peer.stderr(), "");
+}
+
 /// IO-12: a server without work ends at once.
 #[tokio::test]
 async fn the_end_of_the_input() {
