@@ -323,6 +323,32 @@ fn streams_that_are_no_pipes() {
     assert_eq!((output.status.code(), output.stdout.len(), output.stderr.len()), (Some(0), 0, 0));
 }
 
+/// A terminal cannot be waited for, and nobody types: a signal ends the server all the same.
+#[test]
+fn sigterm_on_a_terminal() {
+    use std::process::{Command, Stdio};
+
+    // Nothing comes from the controlling side of a terminal that nobody has opened.
+    let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx").expect("a terminal");
+    let mut command = Command::new(SERVER);
+    command.stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = command.spawn().expect("it starts");
+    nap(Duration::from_millis(300));
+    assert!(server.try_wait().expect("it is ours").is_none(), "it serves");
+    signal(server.id(), "TERM");
+    let end = now() + LIMIT;
+    let status = loop {
+        if let Some(status) = server.try_wait().expect("it is ours") {
+            break status;
+        }
+        if now() > end {
+            server.kill().expect("it is ours");
+        }
+        nap(Duration::from_millis(2));
+    };
+    assert_eq!(status.code(), Some(0));
+}
+
 /// A signal in the middle of a message, and in the middle of one that is refused.
 #[test]
 fn sigterm_in_the_middle_of_a_line() {

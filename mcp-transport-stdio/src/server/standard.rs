@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::driver::{Ended, serve_until};
 use super::options::ServeOptions;
+use super::threaded::Threaded;
 
 /// Serves the client that started this process, until it closes our standard input or the process is told to stop
 /// (SIGTERM, SIGINT, Ctrl-C).
@@ -54,15 +55,15 @@ pub async fn serve_stdio(server: Server) -> io::Result<Ended> {
 /// Fails if standard input or output cannot be used.
 pub async fn serve_stdio_with(server: Server, options: &ServeOptions) -> io::Result<Ended> {
     let poll_stop = stop_signals()?;
-    serve_until(&server, input(), output(), options, poll_stop).await
+    serve_until(&server, input()?, output(), options, poll_stop).await
 }
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 #[cfg(unix)]
-fn input() -> Reader {
-    unix::input().unwrap_or_else(|| Box::new(tokio::io::stdin()))
+fn input() -> io::Result<Reader> {
+    unix::input().map_or_else(threaded_input, Ok)
 }
 
 #[cfg(unix)]
@@ -71,8 +72,12 @@ fn output() -> Writer {
 }
 
 #[cfg(not(unix))]
-fn input() -> Reader {
-    Box::new(tokio::io::stdin())
+fn input() -> io::Result<Reader> {
+    threaded_input()
+}
+
+fn threaded_input() -> io::Result<Reader> {
+    Ok(Box::new(Threaded::start(io::stdin())?))
 }
 
 #[cfg(not(unix))]
