@@ -112,7 +112,7 @@ fn both_eras_on_one_pipe() {
     peer.handshake(LEGACY);
     let both = |n: u64| {
         let call = call(n, "slow", json!({"ms": n % 7}));
-        if n % 2 == 0 { modern(call) } else { call }
+        if n.is_multiple_of(2) { modern(call) } else { call }
     };
     peer.send_all((0..90).map(both));
     for n in 0..90 {

@@ -49,7 +49,7 @@ fn pings_without_reading_the_answers() {
 /// Refusals are answers, too.
 #[test]
 fn rubbish_without_reading_the_answers() {
-    const LINES: u64 = 20_000;
+    const LINES: u64 = 5000;
     let mut peer = Peer::legacy();
     let idle = peer.settled();
     // Each answer repeats what was asked for, so it is as long.
@@ -97,7 +97,7 @@ fn large_results_that_nobody_reads() {
 /// Progress that nobody reads is dropped; the answer is not.
 #[test]
 fn progress_that_nobody_reads() {
-    for (burst, messages) in [(1, 300_000_u64), (100_000, 300_000)] {
+    for (burst, messages) in [(1, 100_000_u64), (50_000, 100_000)] {
         let mut peer = Peer::legacy();
         let idle = peer.settled();
         let flood = call(1, "flood", json!({"messages": messages, "bytes": 50, "burst": burst}));
@@ -106,7 +106,7 @@ fn progress_that_nobody_reads() {
         stuck(&peer);
         let memory = peer.memory();
         eprintln!("progress, burst {burst}: idle {idle:?}, stuck {memory:?}");
-        assert!(memory.peak < idle.peak + 8 * MIB, "{idle:?} {memory:?}");
+        assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
         let mut last = 0;
         let mut count = 0;
         let answer = loop {
