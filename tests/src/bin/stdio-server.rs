@@ -16,6 +16,7 @@ use mcp_server::{
 use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
 fn main() -> io::Result<()> {
@@ -49,7 +50,9 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
         .tool(tool("ask", ask))
         .tool(tool("count", async |ctx: RequestContext, _: NoArguments| count(&ctx)))
         .tool(tool("flood", flood))
+        .tool(tool("go", async |ctx: RequestContext, _: NoArguments| ctx.state().map_or((), Notify::notify_waiters)))
         .tool(tool("touch", touch))
+        .state(Notify::new())
         .resource(text_resource("test:text", "text", "a text"))
         .resource_subscriptions()
         .on_notification(|told| assert_ne!(told.method.as_str(), "notifications/test/panic", "somebody panics"))
@@ -174,15 +177,15 @@ struct Flood {
     bytes: usize,
     /// How many messages follow each other without a pause.
     burst: u32,
-    /// How long to wait before the first.
+    /// Whether to wait for `go` before the first.
     #[serde(default)]
-    after: u64,
+    wait: bool,
 }
 
 /// Reports more progress than anybody wants to hear of.
-async fn flood(ctx: RequestContext, Flood { messages, bytes, burst, after }: Flood) -> String {
-    if after > 0 {
-        sleep(Duration::from_millis(after)).await;
+async fn flood(ctx: RequestContext, Flood { messages, bytes, burst, wait }: Flood) -> String {
+    if wait && let Some(go) = ctx.state::<Notify>() {
+        go.notified().await;
     }
     let text = "x".repeat(bytes);
     for number in 1..=messages {

@@ -221,7 +221,7 @@ impl Peer {
 
     /// What `/proc` says, in KiB.
     pub fn memory(&self) -> Memory {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let status = self.proc("status");
         let of = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
             line.trim_matches(|c: char| !c.is_ascii_digit()).parse().expect("a number")
@@ -231,13 +231,26 @@ impl Peer {
 
     /// What changes as long as the server does anything: the bytes that it has read, and the time that it has used.
     pub fn activity(&self) -> (u64, Vec<String>) {
-        let of = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.id())).expect("it runs");
-        let io = of("io");
+        let io = self.proc("io");
         let read = io.lines().find_map(|line| line.strip_prefix("rchar:")).expect("a figure");
-        // The times are the 14th and 15th field, counted from behind the name, which may have spaces.
-        let stat = of("stat");
-        let fields = stat.rsplit(')').next().expect("a last one").split_whitespace();
-        (read.trim().parse().expect("a number"), fields.skip(11).take(2).map(str::to_owned).collect())
+        // The times are the 14th and 15th field of all.
+        let times = self.stat().into_iter().skip(11).take(2).collect();
+        (read.trim().parse().expect("a number"), times)
+    }
+
+    /// Whether it waits for something; one that only waits for the processor does not.
+    pub fn is_asleep(&self) -> bool {
+        self.stat().first().is_some_and(|state| state == "S")
+    }
+
+    /// The fields behind the name, which may have spaces.
+    fn stat(&self) -> Vec<String> {
+        let stat = self.proc("stat");
+        stat.rsplit(')').next().expect("a last one").split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn proc(&self, file: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.id())).expect("it runs")
     }
 
     /// Waits until the server rests, and says what it keeps then.
