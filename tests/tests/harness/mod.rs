@@ -367,7 +367,7 @@ pub fn nap(time: Duration) {
 }
 
 pub fn signal(id: u32, name: &str) {
-    let kill = Command::new("kill").args([&format!("-{name}"), &id.to_string()]).status().expect("a command");
+    let kill = Command::new("sh").args(["-c", &format!("kill -{name} {id}")]).status().expect("a shell");
     assert!(kill.success());
 }
 
