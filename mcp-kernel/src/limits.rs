@@ -37,9 +37,11 @@ pub struct Limits {
     pub route_messages: usize,
     /// How many bytes a route may hold; beyond it the same is dropped. Default: 4 MiB.
     pub route_bytes: usize,
-    /// How many messages may be on their way to a peer that reads; beyond it nothing more is taken in. Default: 1,024.
+    /// How many messages may be on their way to a peer that reads; beyond it nothing more is taken in, and progress and
+    /// log messages are dropped. Default: 1,024.
     pub outbox_messages: usize,
-    /// How many bytes may be on their way to a peer that reads; beyond it nothing more is taken in. Default: 16 MiB.
+    /// How many bytes may be on their way to a peer that reads; beyond it nothing more is taken in, and progress and log
+    /// messages are dropped. Default: 16 MiB.
     pub outbox_bytes: usize,
 }
 

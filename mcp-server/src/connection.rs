@@ -125,19 +125,21 @@ impl Connection {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
         // Answering may have let requests in that waited.
-        while let Some(fresh) = self.fresh.pop_front() {
-            self.start(fresh, cx);
-        }
+        self.start_fresh(cx);
         #[cfg(feature = "mrtr")]
         self.end_rounds();
         self.pass_on_asks(now);
+        // What handlers did is news, too, and must not wait until the client says something.
+        self.input(|_| ());
         let state = self.shared.lock();
         if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// The next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.shared.lock().kernel.poll_transmit()
+        let transmit = self.shared.lock().kernel.poll_transmit();
+        self.wake_for_fresh();
+        transmit
     }
 
     /// Appends what there is to send as lines, up to about `most` bytes; for transports with a single stream.
@@ -149,6 +151,8 @@ impl Connection {
             out.extend_from_slice(&transmit.message);
             out.push(b'\n');
         }
+        drop(state);
+        self.wake_for_fresh();
     }
 
     /// Whether more may be fed: not while too much waits to be sent.
@@ -364,6 +368,22 @@ impl Connection {
     fn cancel(&mut self, request: RequestKey) {
         if !self.running.cancel(request) {
             self.fresh.retain(|fresh| fresh.responder.key() != request);
+        }
+    }
+
+    /// Has the transport poll again if there is room now for requests that had to wait for it.
+    fn wake_for_fresh(&self) {
+        if !self.fresh.is_empty() {
+            self.shared.driver.wake();
+        }
+    }
+
+    /// Has handlers begin, but not while too much waits to be sent: their answers would only add to it.
+    fn start_fresh(&mut self, cx: &mut Context<'_>) {
+        while self.wants_input()
+            && let Some(fresh) = self.fresh.pop_front()
+        {
+            self.start(fresh, cx);
         }
     }
 

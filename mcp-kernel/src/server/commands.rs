@@ -26,7 +26,7 @@ use crate::{CallId, Change, RequestKey};
 pub enum Delivery {
     /// It is queued.
     Queued,
-    /// It was left out, because the client did not ask for it or does not wait for it any more.
+    /// It was left out, because the client did not ask for it, does not wait for it any more, or does not read.
     LeftOut,
 }
 
@@ -309,6 +309,11 @@ impl Connection {
     }
 
     fn notify(&mut self, route: Route, method: &Method, params: &impl Serialize, weight: Weight) -> Delivery {
+        if weight <= Weight::Log && self.outbox.is_saturated(&self.config.limits) {
+            // Each route has its own limit, but there may be many of them. It need not even be written.
+            self.note_dropped(route, 1);
+            return Delivery::LeftOut;
+        }
         let mut message = Vec::new();
         if self.closed || write_notification(&mut message, method, Some(params)).is_err() {
             return Delivery::LeftOut;

@@ -192,8 +192,15 @@ impl Connection {
     /// Queues a message, and notes what was dropped for it.
     pub(super) fn send(&mut self, route: Route, message: Vec<u8>, weight: Weight) {
         let count = self.outbox.push(&self.config.limits, Transmit { route, message }, weight);
-        if count > 0 {
-            self.emit(Event::Dropped { route, count });
+        self.note_dropped(route, count);
+    }
+
+    /// Tells how much was dropped. What a flood drops is one piece of news, or else the news would be the next flood.
+    pub(super) fn note_dropped(&mut self, route: Route, count: usize) {
+        match self.events.back_mut() {
+            _ if count == 0 => {}
+            Some(Event::Dropped { route: last, count: before }) if *last == route => *before += count,
+            _ => self.emit(Event::Dropped { route, count }),
         }
     }
 

@@ -402,9 +402,7 @@ impl Connection {
         // A stream that is over has nothing to keep back.
         if is_open || self.outbox.holds(route) {
             let count = self.outbox.block(&self.config.limits, route);
-            if count > 0 {
-                self.emit(Event::Dropped { route, count });
-            }
+            self.note_dropped(route, count);
         }
     }
 

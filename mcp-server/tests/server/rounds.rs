@@ -174,8 +174,8 @@ fn answers_are_checked() {
 /// whoever did not declare that it can be asked learns what is missing.
 #[test]
 fn only_what_was_declared_is_asked() {
-    let mut client = Client::declaring(&pair(), MODERN, json!({ "sampling": {} }));
-    let error = client.error("tools/call", json!({ "name": "pair" }), -32021);
+    let mut client = Client::declaring(&server(order(&Arc::default())), MODERN, json!({ "sampling": {} }));
+    let error = client.error("tools/call", json!({ "name": "order" }), -32021);
     assert_eq!(error["data"]["requiredCapabilities"], json!({ "elicitation": { "form": {} } }));
 }
 
@@ -306,10 +306,13 @@ fn explicit_questions_have_an_end() {
         client.respond(&question, accepts("ann"));
     }
     assert_eq!(client.reply_to(id)["error"]["code"], -32603);
-    for revision in [Revision::V2024_11_05, Revision::V2025_03_26, ASKABLE] {
-        let mut unable = Client::new(&server, revision);
-        assert_eq!(unable.tool("ask", json!({}))["isError"], true, "{revision}");
-        unable.error("prompts/get", json!({ "name": "ask" }), -32603);
+    let mut unable = Client::new(&server, ASKABLE);
+    unable.error("tools/call", json!({ "name": "ask" }), -32021);
+    unable.error("prompts/get", json!({ "name": "ask" }), -32021);
+    for revision in [Revision::V2024_11_05, Revision::V2025_03_26] {
+        let mut old = Client::declaring(&server, revision, everything());
+        assert_eq!(old.tool("ask", json!({}))["isError"], true, "{revision}");
+        old.error("prompts/get", json!({ "name": "ask" }), -32603);
     }
 }
 

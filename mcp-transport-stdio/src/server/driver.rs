@@ -29,8 +29,9 @@ pub enum Ended {
 
 /// Serves one client on a pair of byte streams, until its input ends or `stop` is ready.
 ///
-/// Then handlers that are at work may finish, within [`ServeOptions::drain`]; what they answer is still sent. A writer
-/// that blocks holds up reading: what waits to be sent is bounded, and so is the memory of the connection.
+/// Then handlers that are at work may finish, within [`ServeOptions::drain`]; what they answer is still sent. If `stop`
+/// becomes ready only after the input has ended, they are given up at once. A writer that blocks holds up reading: what
+/// waits to be sent is bounded, and so is the memory of the connection.
 ///
 /// # Errors
 ///
@@ -41,6 +42,35 @@ pub async fn serve_io<R, W>(
     writer: W,
     options: &ServeOptions,
     stop: impl Future<Output = ()>,
+) -> io::Result<Ended>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut stop = pin!(stop);
+    let mut is_told = false;
+    let poll_stop = |cx: &mut Context<'_>| {
+        if is_told {
+            return Poll::Pending;
+        }
+        ready!(stop.as_mut().poll(cx));
+        is_told = true;
+        Poll::Ready(())
+    };
+    serve_until(server, reader, writer, options, poll_stop).await
+}
+
+/// Does the same; `poll_stop` may be ready several times, and each time there is less patience.
+///
+/// ```text
+///   Serving -- end of input, stop --> Draining -- idle, stop, time is over --> Closing -- all sent, stop, time is over --> end
+/// ```
+pub(super) async fn serve_until<R, W>(
+    server: &Server,
+    reader: R,
+    writer: W,
+    options: &ServeOptions,
+    mut poll_stop: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> io::Result<Ended>
 where
     R: AsyncRead + Unpin,
@@ -57,24 +87,26 @@ where
         stage: Stage::Serving,
         line_limit: options.line_limit,
     };
-    let mut stop = pin!(stop);
-    let mut drain: Option<Pin<Box<Sleep>>> = None;
+    let mut patience: Option<Pin<Box<Sleep>>> = None;
     let ended = poll_fn(|cx| {
-        if let Stage::Serving = driver.stage
-            && stop.as_mut().poll(cx).is_ready()
-        {
-            driver.drain(Ended::Stopped);
+        while poll_stop(cx).is_ready() {
+            if let Some(ended) = driver.hurry() {
+                return Poll::Ready(Ok(ended));
+            }
         }
         loop {
             if let Poll::Ready(ended) = driver.poll(cx) {
                 return Poll::Ready(ended);
             }
-            let Stage::Draining(ended) = driver.stage else { return Poll::Pending };
-            let bound = drain.get_or_insert_with(|| Box::pin(sleep(options.drain)));
+            if driver.stage == Stage::Serving {
+                return Poll::Pending;
+            }
+            let bound = patience.get_or_insert_with(|| Box::pin(sleep(options.drain)));
             ready!(bound.as_mut().poll(cx));
-            // What is still at work has had its time.
-            driver.finish(ended);
-            drain = Some(Box::pin(sleep(options.drain)));
+            patience = None;
+            if let Some(ended) = driver.hurry() {
+                return Poll::Ready(Ok(ended));
+            }
         }
     })
     .await;
@@ -207,6 +239,18 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
             self.connection.handle_timeout(now.max(due));
             self.timer = None;
         }
+    }
+
+    /// Goes on to the next stage without waiting for the end of this one; returns how it ended if there is none.
+    fn hurry(&mut self) -> Option<Ended> {
+        match self.stage {
+            Stage::Serving => self.drain(Ended::Stopped),
+            // What is still at work has had its time.
+            Stage::Draining(ended) => self.finish(ended),
+            // Nobody reads what is left.
+            Stage::Closing(ended) => return Some(ended),
+        }
+        None
     }
 
     /// Stops reading; what is at work may finish.

@@ -4,6 +4,7 @@ mod driver;
 mod listen;
 mod options;
 mod standard;
+mod threaded;
 
 pub use driver::{Ended, serve_io};
 pub use listen::serve_tcp;

@@ -10,8 +10,8 @@ use crate::DEFAULT_LINE_LIMIT;
 pub struct ServeOptions {
     /// How many bytes a line may have. A longer one is refused and skipped. Default: 16 MiB.
     pub line_limit: usize,
-    /// How long handlers may go on after the input has ended or the server was told to stop. Then they are cancelled.
-    /// Default: 30 s.
+    /// How long handlers may go on after the input has ended or the server was told to stop. Then they are cancelled,
+    /// and what was answered has as long again to be read by the client. Default: 30 s.
     pub drain: Duration,
     /// How long each callback may take that handlers left for the end of the connection. Default: 5 s.
     pub teardown: Duration,

@@ -1,18 +1,46 @@
 //! Standard input and output.
 
 use std::io;
+use std::task::{Context, Poll};
 
 use mcp_server::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::driver::{Ended, serve_io};
+use super::driver::{Ended, serve_until};
 use super::options::ServeOptions;
+use super::threaded::Threaded;
 
 /// Serves the client that started this process, until it closes our standard input or the process is told to stop
 /// (SIGTERM, SIGINT, Ctrl-C).
 ///
 /// Standard output belongs to the protocol from then on: nothing else may print there. The result is made to be that
 /// of `main`; [`serve_stdio_with`] tells why the server stopped.
+///
+/// # The end
+///
+/// | what happens | what becomes of requests | returns |
+/// |---|---|---|
+/// | standard input ends | those that run or wait are answered, within [`ServeOptions::drain`] | [`Ended::InputClosed`] |
+/// | SIGTERM, SIGINT, Ctrl-C | the same; nothing more is read | [`Ended::Stopped`] |
+/// | one of these signals while requests are answered | they are given up at once | what the first one would have |
+/// | standard output is closed | they are given up with the next message, as the end of a pipe shows only then | [`Ended::OutputClosed`] |
+/// | a stream fails in another way | they are given up | an error |
+///
+/// A client that does not read its answers is not read from either, so the server does not see that such a client has
+/// closed the input; a signal ends it, or the end of the client, which closes the output.
+///
+/// In all cases what handlers left for the end of the connection runs. None of the reasons to end is a failure, so a
+/// `main` that passes errors on exits with 0 for each of them, and with 1 for an error:
+///
+/// ```no_run
+/// # async fn serve(server: mcp_server::Server) -> std::io::Result<()> {
+/// mcp_transport_stdio::serve_stdio(server).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Programs in Rust ignore SIGPIPE, so a client that closes its end does not kill the process. A handler that panics is
+/// answered with an error and does not end anything; what it said is on standard error.
 ///
 /// # Errors
 ///
@@ -27,16 +55,16 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 ///
 /// Fails if standard input or output cannot be used.
 pub async fn serve_stdio_with(server: Server, options: &ServeOptions) -> io::Result<Ended> {
-    let stop = stop_signal()?;
-    serve_io(&server, input(), output(), options, stop).await
+    let poll_stop = stop_signals()?;
+    serve_until(&server, input()?, output(), options, poll_stop).await
 }
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 #[cfg(unix)]
-fn input() -> Reader {
-    unix::input().unwrap_or_else(|| Box::new(tokio::io::stdin()))
+fn input() -> io::Result<Reader> {
+    unix::input().map_or_else(threaded_input, Ok)
 }
 
 #[cfg(unix)]
@@ -45,8 +73,12 @@ fn output() -> Writer {
 }
 
 #[cfg(not(unix))]
-fn input() -> Reader {
-    Box::new(tokio::io::stdin())
+fn input() -> io::Result<Reader> {
+    threaded_input()
+}
+
+fn threaded_input() -> io::Result<Reader> {
+    Ok(Box::new(Threaded::start(io::stdin())?))
 }
 
 #[cfg(not(unix))]
@@ -104,24 +136,26 @@ mod unix {
     }
 }
 
-/// Ready when the process is told to stop.
+/// Ready each time the process is told to stop.
 #[cfg(unix)]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
-    Ok(std::future::poll_fn(move |cx| {
+    Ok(move |cx: &mut Context<'_>| {
         let is_told = signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
-        if is_told { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    }))
+        if is_told { Poll::Ready(()) } else { Poll::Pending }
+    })
 }
 
-#[cfg(not(unix))]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    Ok(async {
-        // Without a way to be told, the server stops when its input ends.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
+#[cfg(windows)]
+fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
+    let mut signal = tokio::signal::windows::ctrl_c()?;
+    Ok(move |cx: &mut Context<'_>| signal.poll_recv(cx).map(drop))
+}
+
+/// Without a way to be told, the server stops when its input ends.
+#[cfg(not(any(unix, windows)))]
+fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
+    Ok(|_: &mut Context<'_>| Poll::Pending)
 }

@@ -1,0 +1,137 @@
+//! Lines that are too long, and inputs that end too early.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::{LIMIT, MIB, Peer, call, code, now, request, text};
+
+const LINE: usize = 16 * 1024 * 1024;
+
+/// A call of `echo` whose line has exactly so many bytes.
+fn echo_of(bytes: usize) -> Vec<u8> {
+    let (head, tail) =
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":""#, r#""}}}"#);
+    let text = "x".repeat(bytes - head.len() - tail.len());
+    let mut line = [head, &text, tail].concat().into_bytes();
+    assert_eq!(line.len(), bytes);
+    line.push(b'\n');
+    line
+}
+
+/// As much as a line may have is served, and does not stay in memory.
+#[test]
+fn a_line_at_the_limit_is_served() {
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    let answers = peer.between(&echo_of(LINE));
+    assert_eq!(answers.len(), 1);
+    assert!(text(&answers[0]).len() > LINE - 200);
+    let memory = peer.settled();
+    eprintln!("line at the limit: idle {idle:?}, after {memory:?}");
+    assert!(memory.peak < 160 * MIB, "{memory:?}");
+    assert!(memory.now < idle.now + 4 * MIB, "{memory:?}");
+    peer.finish();
+}
+
+/// One byte more is refused, once, and nothing of it stays.
+#[test]
+fn a_line_beyond_the_limit_is_refused_once() {
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    for bytes in [LINE + 1, LINE + 64 * 1024, 3 * LINE] {
+        let answers = peer.between(&echo_of(bytes));
+        assert_eq!(answers.len(), 1, "{bytes}");
+        assert_eq!(code(&answers[0]), -32600, "{bytes}: {}", answers[0]);
+        assert_eq!(answers[0]["error"]["message"], format!("a message must not have more than {LINE} bytes"));
+        assert!(answers[0].get("id").is_none_or(serde_json::Value::is_null), "{}", answers[0]);
+    }
+    let memory = peer.settled();
+    eprintln!("line beyond the limit: idle {idle:?}, after {memory:?}");
+    assert!(memory.peak < idle.peak + 40 * MIB, "{memory:?}");
+    assert!(memory.now < idle.now + 4 * MIB, "the buffer is given back: {memory:?}");
+    peer.finish();
+}
+
+/// A line that never ends is refused when it has passed the limit, not when it ends.
+#[test]
+fn a_line_of_a_gigabyte_is_skipped() {
+    let mut peer = Peer::legacy();
+    let idle = peer.settled();
+    let started = now();
+    peer.assert_alive();
+    peer.write(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":""#);
+    peer.write_times(vec![b'x'; 1 << 20], 1024);
+    assert_eq!(code(&peer.recv()), -32600, "it is told at once");
+    assert!(peer.is_written_within(3 * LIMIT), "all of it is read");
+    let during = peer.memory();
+    peer.write("\"}}\n");
+    let memory = peer.settled();
+    eprintln!("a gigabyte: {:?}, idle {idle:?}, during {during:?}, after {memory:?}", started.elapsed());
+    assert!(memory.peak < idle.peak + 40 * MIB, "{memory:?}");
+    assert!(during.now < idle.now + 4 * MIB && memory.now < idle.now + 4 * MIB, "{during:?} {memory:?}");
+    peer.finish();
+}
+
+/// Nothing but spaces is nothing, but not without limit.
+#[test]
+fn a_blank_line_has_a_limit_too() {
+    let mut peer = Peer::legacy();
+    let mut blank = vec![b' '; LINE];
+    blank.push(b'\n');
+    assert!(peer.between(&blank).is_empty());
+    blank.insert(0, b' ');
+    assert_eq!(peer.between(&blank).len(), 1);
+    peer.finish();
+}
+
+/// Bytes may come one by one, and a line may be cut anywhere.
+#[test]
+fn pieces_do_not_matter() {
+    let mut peer = Peer::legacy();
+    let line = format!("{}\r\n", call(1, "echo", json!({"text": "päckchen \u{1f600}"})));
+    for byte in line.bytes() {
+        peer.write([byte]);
+        assert!(peer.is_written_within(LIMIT));
+    }
+    assert_eq!(text(&peer.answer(&json!(1))), "päckchen \u{1f600}");
+    peer.assert_alive();
+    peer.finish();
+}
+
+/// What was asked before the input ended is answered, and so is what the end cut off.
+#[test]
+fn half_a_message_and_the_end() {
+    let mut peer = Peer::legacy();
+    peer.send(&call(1, "slow", json!({"ms": 50})));
+    peer.write(r#"{"jsonrpc":"2.0","id":2,"method":"pi"#);
+    peer.close_stdin();
+    let answers = peer.rest();
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert_eq!(code(&answers[0]), -32700);
+    assert_eq!(text(&answers[1]), "slept for 50 ms");
+    peer.finish();
+}
+
+/// The last line needs no end.
+#[test]
+fn a_whole_message_and_the_end() {
+    let mut peer = Peer::legacy();
+    peer.write(request(1, "ping", json!({})).to_string());
+    peer.close_stdin();
+    let answers = peer.rest();
+    assert_eq!((answers.len(), &answers[0]["id"]), (1, &json!(1)));
+    peer.finish();
+}
+
+/// An end without a beginning, and one in the middle of a line that is too long.
+#[test]
+fn nothing_and_the_end() {
+    Peer::start().finish();
+    let mut peer = Peer::start();
+    peer.assert_alive();
+    peer.write(vec![b'x'; LINE + 1]);
+    assert_eq!(code(&peer.recv()), -32600);
+    assert!(peer.recv_within(Duration::from_millis(50)).is_none());
+    peer.finish();
+}
