@@ -30,16 +30,21 @@ use crate::shared::Shared;
 pub struct RequestContext(Arc<Inner>);
 
 struct Inner {
-    scope: Arc<RequestScope>,
-    params: Arc<PayloadBuf>,
-    /// What came with a round that the server itself went through, instead of what the request says.
-    round_trip: Option<(InputResponses, Option<String>)>,
+    origin: Origin,
     #[cfg(feature = "mrtr")]
     round: Mutex<Option<mcp_mrtr::Round>>,
     connection: ConnectionHandle,
     server: Server,
     extensions: Option<Arc<Extensions>>,
-    cancel: Arc<Cancel>,
+    cancel: Cancel,
+}
+
+/// Where the answers of a round come from.
+enum Origin {
+    /// The request came from the client, with all that belongs to it.
+    Client { scope: Box<RequestScope>, params: PayloadBuf },
+    /// The server asked by itself, and serves the request once more.
+    Round { request: RequestContext, responses: InputResponses, state: Option<String> },
 }
 
 impl RequestContext {
@@ -51,30 +56,26 @@ impl RequestContext {
         extensions: Option<Arc<Extensions>>,
     ) -> Self {
         Self(Arc::new(Inner {
-            scope: Arc::from(scope),
-            params: Arc::new(params),
-            round_trip: None,
+            origin: Origin::Client { scope, params },
             #[cfg(feature = "mrtr")]
             round: Mutex::default(),
             connection: ConnectionHandle(shared),
             server,
             extensions,
-            cancel: Arc::default(),
+            cancel: Cancel::default(),
         }))
     }
 
     /// The same request once more, with answers that the server got by itself.
     pub(crate) fn again(&self, responses: InputResponses, state: Option<String>) -> Self {
         Self(Arc::new(Inner {
-            scope: Arc::clone(&self.0.scope),
-            params: Arc::clone(&self.0.params),
-            round_trip: Some((responses, state)),
+            origin: Origin::Round { request: self.clone(), responses, state },
             #[cfg(feature = "mrtr")]
             round: Mutex::default(),
             connection: self.0.connection.clone(),
             server: self.0.server.clone(),
             extensions: self.0.extensions.clone(),
-            cancel: Arc::clone(&self.0.cancel),
+            cancel: Cancel::default(),
         }))
     }
 
@@ -84,11 +85,22 @@ impl RequestContext {
     }
 
     pub(crate) fn scope(&self) -> &RequestScope {
-        &self.0.scope
+        match &self.0.origin {
+            Origin::Client { scope, .. } => scope,
+            Origin::Round { request, .. } => request.scope(),
+        }
+    }
+
+    /// The request as it came from the client, which is the one that can be cancelled.
+    fn original(&self) -> &Self {
+        match &self.0.origin {
+            Origin::Client { .. } => self,
+            Origin::Round { request, .. } => request.original(),
+        }
     }
 
     pub(crate) fn cancel(&self) {
-        self.0.cancel.set();
+        self.original().0.cancel.set();
     }
 
     /// The revision by whose rules the request is served (S2.7).
@@ -124,18 +136,21 @@ impl RequestContext {
     /// The parameters of the request, as they came.
     #[must_use]
     pub fn params(&self) -> &PayloadBuf {
-        &self.0.params
+        match &self.0.origin {
+            Origin::Client { params, .. } => params,
+            Origin::Round { request, .. } => request.params(),
+        }
     }
 
     /// Whether nobody waits for the answer any more (S2.9).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancel.is_set()
+        self.original().0.cancel.is_set()
     }
 
     /// Waits until nobody waits for the answer any more.
     pub async fn cancelled(&self) {
-        self.0.cancel.wait().await;
+        self.original().0.cancel.wait().await;
     }
 
     /// Reports progress, if the client wants to hear of it (S2.12).
@@ -227,7 +242,10 @@ impl RequestContext {
     /// The answers to the questions of the round before, as they came (S2.24).
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
-        self.0.round_trip.as_ref().map_or_else(|| self.scope().input_responses(), |(responses, _)| responses)
+        match &self.0.origin {
+            Origin::Client { scope, .. } => scope.input_responses(),
+            Origin::Round { responses, .. } => responses,
+        }
     }
 
     /// Whether the round before got an answer to a question (S2.38).
@@ -248,7 +266,10 @@ impl RequestContext {
     /// The state that the client brought back from the round before. Anybody could have written it: check it (S2.26).
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
-        self.0.round_trip.as_ref().map_or_else(|| self.scope().request_state(), |(_, state)| state.as_deref())
+        match &self.0.origin {
+            Origin::Client { scope, .. } => scope.request_state(),
+            Origin::Round { state, .. } => state.as_deref(),
+        }
     }
 
     /// The state of the round before, if it was JSON (S2.36). Anybody could have written it: check it.
@@ -297,7 +318,7 @@ impl RequestContext {
 
 impl std::fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RequestContext").field("scope", &self.0.scope).finish_non_exhaustive()
+        f.debug_struct("RequestContext").field("scope", self.scope()).finish_non_exhaustive()
     }
 }
 
