@@ -341,7 +341,9 @@ impl RequestContext {
                 .map_err(|fault| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() }),
             mcp_mrtr::Asked::Open => {
                 self.shared().suspend(self.scope().key());
-                std::future::pending().await
+                // The handler is dropped here. What it spawned elsewhere hears that there will be no answer.
+                self.cancelled().await;
+                Err(AskError::NoBackChannel("the round has ended with this question"))
             }
         }
     }

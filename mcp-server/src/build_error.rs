@@ -50,6 +50,14 @@ pub enum BuildError {
         /// Why not.
         why: String,
     },
+    /// A method for an extension that is the protocol's own, or is there already.
+    #[error("`{name}` cannot be the method of an extension: {why}")]
+    InvalidMethod {
+        /// The method.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// A server without a name.
     #[error("a server needs a name and a version")]
     NoName,

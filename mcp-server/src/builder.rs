@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use mcp_kernel::Limits;
 use mcp_kernel::server::{Extension, ServerConfig};
-use mcp_types::gate::Revisions;
+use mcp_types::gate::{self, Revisions};
 use mcp_types::{
     CacheScope, ErrorObject, Implementation, Method, PromptsCapability, RawObject, ResourcesCapability, Revision,
     ServerCapabilities, ToolsCapability,
@@ -222,6 +222,16 @@ impl ServerBuilder {
         Fut: Future<Output = Result<RawObject, ErrorObject>> + Send + 'static,
     {
         let name = name.into();
+        let is_own = gate::method(&name).is_some_and(|facts| facts.extension.is_none());
+        let why = if is_own {
+            Some("the protocol has one of that name")
+        } else {
+            self.registry.methods.contains_key(&name).then_some("it is there already")
+        };
+        if let Some(why) = why {
+            self.fault.get_or_insert_with(|| BuildError::InvalidMethod { name: name.to_string(), why });
+            return self;
+        }
         let extension = self.config.extensions.entry(extension.into()).or_default();
         extension.methods.entry(name.clone()).or_insert(Revisions::ALL);
         self.registry.methods.insert(name, method::custom(handler));
@@ -269,7 +279,7 @@ impl ServerBuilder {
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: tower_layer::Layer<Endpoint>,
-        L::Service: tower_service::Service<crate::Request, Response = crate::Answer, Error = ErrorObject>
+        L::Service: tower_service::Service<crate::Request, Response = crate::Answer, Error: Into<ErrorObject>>
             + Clone
             + Send
             + Sync

@@ -289,6 +289,8 @@ impl Connection {
             outcome => {
                 telemetry::end(span, &outcome);
                 self.respond(responder, outcome);
+                // What the handler gave away elsewhere learns that nobody waits for it any more.
+                ctx.cancel();
             }
         }
     }
@@ -340,8 +342,10 @@ impl Connection {
                     self.fresh.clear();
                     self.running.cancel_all();
                     let mut state = self.shared.lock();
-                    state.asks.clear();
-                    state.open.clear();
+                    let left = (std::mem::take(&mut state.asks), std::mem::take(&mut state.open));
+                    drop(state);
+                    // Whoever waits for them is woken, and may look here.
+                    drop(left);
                 }
                 _ => {}
             }
@@ -413,13 +417,19 @@ impl Connection {
 
     /// Asks the client what handlers want to know.
     fn pass_on_asks(&self, now: Instant) {
+        let mut refused = Vec::new();
         let mut state = self.shared.lock();
         while let Some(ask) = state.asks.pop_front() {
             let Ask { number, related, method, params, options, reply } = ask;
             match state.kernel.call(now, related, method, &params, options) {
                 Ok(call) => state.open.push(OpenAsk { number, call, reply }),
-                Err(misuse) => reply.send(Err(misuse.into())),
+                Err(misuse) => refused.push((reply, misuse)),
             }
+        }
+        drop(state);
+        // Whoever waits for them is woken, and may look here.
+        for (reply, misuse) in refused {
+            reply.send(Err(misuse.into()));
         }
     }
 }

@@ -41,7 +41,10 @@ impl ConnectionHandle {
 
     /// Keeps a value for this client; one of the same type is replaced.
     pub fn insert<T: Any + Send + Sync>(&self, value: T) {
-        self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).insert(value);
+        let value = Arc::new(value);
+        let old = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).insert_shared(value);
+        // It may do anything when it goes.
+        drop(old);
     }
 
     /// Has something run when the connection ends: last in, first out, each for at most five seconds (S1.16, S1.17).

@@ -1,8 +1,6 @@
 //! What a handler knows about its request, and what it can do with it.
 
-use std::sync::Arc;
-#[cfg(feature = "mrtr")]
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -35,7 +33,7 @@ struct Inner {
     round: Mutex<Option<mcp_mrtr::Round>>,
     connection: ConnectionHandle,
     server: Server,
-    extensions: Option<Arc<Extensions>>,
+    extensions: Mutex<Option<Arc<Extensions>>>,
     cancel: Cancel,
 }
 
@@ -61,7 +59,7 @@ impl RequestContext {
             round: Mutex::default(),
             connection: ConnectionHandle(shared),
             server,
-            extensions,
+            extensions: Mutex::new(extensions),
             cancel: Cancel::default(),
         }))
     }
@@ -74,7 +72,7 @@ impl RequestContext {
             round: Mutex::default(),
             connection: self.0.connection.clone(),
             server: self.0.server.clone(),
-            extensions: self.0.extensions.clone(),
+            extensions: Mutex::new(self.extensions().clone()),
             cancel: Cancel::default(),
         }))
     }
@@ -305,10 +303,20 @@ impl RequestContext {
         self.server().state()
     }
 
-    /// What the transport knows about the request, by its type.
+    /// What the transport or a layer knows about the request, by its type.
     #[must_use]
-    pub fn extension<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.extensions.as_ref()?.get()
+    pub fn extension<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.extensions().as_ref()?.share()
+    }
+
+    /// Gives the handler a value, by its type: what a layer found out about the request.
+    pub fn insert_extension<T: std::any::Any + Send + Sync>(&self, value: T) {
+        let mut extensions = self.extensions();
+        Arc::make_mut(extensions.get_or_insert_default()).insert(value);
+    }
+
+    fn extensions(&self) -> MutexGuard<'_, Option<Arc<Extensions>>> {
+        self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

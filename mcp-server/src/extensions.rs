@@ -20,8 +20,8 @@ impl Extensions {
         self.0.insert(TypeId::of::<T>(), Arc::new(value));
     }
 
-    pub(crate) fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
-        self.0.insert(TypeId::of::<T>(), value);
+    pub(crate) fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.0.insert(TypeId::of::<T>(), value)
     }
 
     /// The value of a type.

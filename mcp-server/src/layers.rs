@@ -16,15 +16,15 @@ impl Endpoint {
     pub(crate) fn wrap<L>(self, layer: &L) -> Self
     where
         L: Layer<Self>,
-        L::Service: Service<Request, Response = Answer, Error = ErrorObject> + Clone + Send + Sync + 'static,
+        L::Service: Service<Request, Response = Answer, Error: Into<ErrorObject>> + Clone + Send + Sync + 'static,
         <L::Service as Service<Request>>::Future: Send + 'static,
     {
         let service = layer.layer(self);
         let call = move |request| {
             let mut service = service.clone();
             let served: AnswerFuture = Box::pin(async move {
-                poll_fn(|cx| service.poll_ready(cx)).await?;
-                service.call(request).await
+                poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+                service.call(request).await.map_err(Into::into)
             });
             served
         };

@@ -144,7 +144,7 @@
 //! - Handlers of a connection share its task, so one that computes for long should yield now and then, or use a thread.
 //! - [`ConnectionHandle`] keeps values for a client from one request to the next, and runs something at the end.
 //!
-//! Clients of the legacy era can be asked something while a request runs, if they declared that they can be:
+//! The user can be asked while a request runs, in every revision that knows how, if the client declared that:
 //!
 //! ```
 //! use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
@@ -163,46 +163,7 @@
 //! let clear = tool("clear", clear);
 //! ```
 //!
-//! # Middleware
-//!
-//! Layers of [tower](https://docs.rs/tower) see every request that is for the application, with its context:
-//!
-//! ```
-//! use std::future::ready;
-//! use std::task::{Context, Poll};
-//!
-//! use mcp_server::types::ErrorObject;
-//! use mcp_server::{Answer, AnswerFuture, Endpoint, Request, Server};
-//! use tower_layer::layer_fn;
-//! use tower_service::Service;
-//!
-//! /// Lets clients look, but not touch.
-//! #[derive(Clone)]
-//! struct ReadOnly(Endpoint);
-//!
-//! impl Service<Request> for ReadOnly {
-//!     type Response = Answer;
-//!     type Error = ErrorObject;
-//!     type Future = AnswerFuture;
-//!
-//!     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
-//!         self.0.poll_ready(cx)
-//!     }
-//!
-//!     fn call(&mut self, request: Request) -> AnswerFuture {
-//!         if request.ctx.method().as_str() == "tools/call" {
-//!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only today"))));
-//!         }
-//!         self.0.call(request)
-//!     }
-//! }
-//!
-//! let server = Server::builder("museum", "1.0").layer(layer_fn(ReadOnly)).build()?;
-//! # Ok::<(), mcp_server::BuildError>(())
-//! ```
-//!
-//! Without layers there is nothing to pay for them. Requests also come with `tracing` spans, named by the conventions
-//! of OpenTelemetry.
+#![cfg_attr(feature = "tower", doc = include_str!("middleware.md"))]
 //!
 //! # Changing what is offered
 //!
@@ -251,7 +212,11 @@
 //!
 //! # Features
 //!
-//! `validate` checks the arguments of raw tools, and results for which a schema was given, by their JSON Schemas.
+//! | feature | adds |
+//! |---|---|
+//! | `mrtr` (by default) | questions to modern clients, with sealed state; without it they are answered with an error |
+//! | `tower` | layers of tower around requests |
+//! | `validate` | checks of raw arguments, and of results for which a schema was given, by their JSON Schemas |
 
 #![forbid(unsafe_code)]
 

@@ -58,7 +58,8 @@ impl Server {
 
     /// Changes what the server offers, and tells clients whose lists changed by that.
     ///
-    /// All changes take effect at once, for requests that come from then on. If the closure fails, nothing changes.
+    /// All changes take effect at once, for requests that come from then on. If the closure fails, nothing changes. The
+    /// closure must not call this again: one change waits for the other.
     ///
     /// # Errors
     ///

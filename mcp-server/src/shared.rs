@@ -131,12 +131,18 @@ impl Shared {
     /// Takes a question back that nobody waits for any more; the client is told.
     pub(crate) fn take_back(&self, number: u64) {
         let mut state = self.lock();
-        state.asks.retain(|ask| ask.number != number);
+        let waiting = state.asks.iter().position(|ask| ask.number == number);
+        let waiting = waiting.and_then(|index| state.asks.remove(index));
         let open = state.open.iter().position(|open| open.number == number);
-        if let Some(open) = open.map(|index| state.open.swap_remove(index)) {
+        let open = open.map(|index| state.open.swap_remove(index));
+        if let Some(open) = &open {
             let _ = state.kernel.cancel(open.call);
-            drop(state);
+        }
+        drop(state);
+        if open.is_some() {
             self.driver.wake();
         }
+        // Dropped without the lock, as that wakes whoever waits for them.
+        drop((waiting, open));
     }
 }

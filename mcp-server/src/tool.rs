@@ -65,7 +65,17 @@ impl ArgumentErrors {
 /// struct Sum { sum: f64 }
 ///
 /// let add = tool("add", async |_ctx, Add { a, b }: Add| Json(Sum { sum: a + b })).description("Adds two numbers");
+///
+/// // A function that brings something along is a closure around an async block, which takes its own copy.
+/// let factor = std::sync::Arc::new(2.0);
+/// let scale = tool("scale", move |_ctx, Add { a, b }: Add| {
+///     let factor = factor.clone();
+///     async move { ((a + b) * *factor).to_string() }
+/// });
 /// ```
+///
+/// Arguments are checked by their type: what `serde` reads is what the handler gets. What a schema says beyond that, such
+/// as `#[schemars(range(max = 8))]`, tells the model what to do, and is the handler's to check.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + 'static,

@@ -32,7 +32,7 @@ impl<R> From<InputRequiredResult> for Outcome<R> {
 ///
 /// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for everything at once, `()` for nothing,
 /// an [`Outcome`] of these where the tool may ask first, and a `Result` of any of these. An error becomes a result with `isError`, which the model gets to read; an
-/// [`ErrorObject`] is answered as the protocol error that it is.
+/// [`ErrorObject`] is answered as the protocol error that it is, also where it is the cause of a [`HandlerError`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     note = "return text, `Json<T>`, a content block, a `CallToolResult`, or a `Result` of one of these"
@@ -164,9 +164,18 @@ pub(crate) fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
     object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object))
 }
 
+/// Looks at an error and at what caused it.
 fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
-    let object = error.downcast_ref::<ErrorObject>().cloned();
-    object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object))
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let object = error.downcast_ref::<ErrorObject>().cloned();
+        let object = object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object));
+        if object.is_some() {
+            return object;
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// Any error, for handlers that use `?` on several kinds.
@@ -230,11 +239,16 @@ mod tests {
 
     #[test]
     fn protocol_errors_stay_what_they_are() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("it failed")]
+        struct Failed(#[source] ErrorObject);
+
         let object = || ErrorObject::invalid_params("no");
         let plain = Err::<String, _>(object()).into_tool_result();
         let boxed = Err::<String, Box<dyn Error + Send + Sync>>(object().into()).into_tool_result();
         let wrapped = Err::<String, HandlerError>(object().into()).into_tool_result();
-        for refused in [plain, boxed, wrapped] {
+        let caused = Err::<String, HandlerError>(Failed(object()).into()).into_tool_result();
+        for refused in [plain, boxed, wrapped, caused] {
             assert_eq!(refused.unwrap_err().code, ErrorCode::INVALID_PARAMS);
         }
     }

@@ -216,8 +216,8 @@ impl Connection {
 
     /// Tells the client something that no other command says, such as what an extension defines.
     ///
-    /// It goes with a request or a subscription, or with the connection as a whole; without a way there it is left out
-    /// (S1.7).
+    /// It goes with a request or a subscription, or with the connection as a whole; without a way there it is left out,
+    /// and so it is if the client does not read (S1.7).
     ///
     /// # Errors
     ///
@@ -239,6 +239,9 @@ impl Connection {
             }
         };
         let Some(revision) = revision else { return Ok(Delivery::LeftOut) };
+        if self.outbox.is_full(&self.config.limits, route) {
+            return Ok(Delivery::LeftOut);
+        }
         if let Some(facts) = gate::method(method)
             && !facts.may_travel(Direction::ServerToClient, revision)
         {

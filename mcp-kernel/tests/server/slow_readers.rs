@@ -1,8 +1,8 @@
 //! Streams whose reader does not read (acceptance 14, and the limits of routes).
 
-use mcp_kernel::server::{Event, ServerConfig};
+use mcp_kernel::server::{Delivery, Event, ServerConfig};
 use mcp_kernel::{Change, Route};
-use mcp_types::{CallToolResult, LoggingLevel, RawJson};
+use mcp_types::{CallToolResult, LoggingLevel, Method, RawJson, RawObject};
 use serde_json::{Value, json};
 
 use crate::kit::{Script, cancelled, config, legacy, modern};
@@ -185,5 +185,23 @@ fn bytes_are_bounded() {
         kept += 1;
     }
     assert_eq!((dropped, kept), (98, 2));
+    script.assert_nothing_left();
+}
+
+/// S1.7: what is told to a client that does not read is left out, before it grows without end.
+#[test]
+fn telling_has_an_end() {
+    let mut config = config();
+    config.limits.route_messages = 3;
+    let mut script = Script::with(config);
+    let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+    let method = Method::from("com.example/x");
+    let told: Vec<_> =
+        (0..5).map(|_| script.connection.tell(Some(asked.key()), &method, &RawObject::empty()).unwrap()).collect();
+    assert_eq!(told.iter().filter(|told| **told == Delivery::Queued).count(), 3);
+    for _ in 0..3 {
+        script.next();
+    }
+    script.done(asked.responder);
     script.assert_nothing_left();
 }

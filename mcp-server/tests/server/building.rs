@@ -219,3 +219,13 @@ fn a_description_reaches_the_client() {
     assert_eq!(agreed["result"]["protocolVersion"], "2025-06-18");
     assert_eq!(agreed["result"]["serverInfo"]["title"], "Other");
 }
+
+/// EX-10: an extension adds methods; it does not take the protocol's own, and it adds each once.
+#[test]
+fn methods_of_extensions_are_their_own() {
+    let answer = async |_: RequestContext, _: RawObject| Ok(RawObject::empty());
+    let own = refused(|server| server.method("com.example/x", "tools/call", answer));
+    assert_eq!(own.to_string(), "`tools/call` cannot be the method of an extension: the protocol has one of that name");
+    let twice = refused(|server| server.method("com.example/x", "x/y", answer).method("com.example/x", "x/y", answer));
+    assert_eq!(twice.to_string(), "`x/y` cannot be the method of an extension: it is there already");
+}

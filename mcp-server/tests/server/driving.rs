@@ -193,7 +193,7 @@ fn the_driver_is_woken_from_elsewhere() {
 #[test]
 fn batches_keep_their_caller() {
     let who =
-        tool("who", async |ctx: RequestContext, _: NoArguments| ctx.extension::<&str>().copied().unwrap_or("nobody"));
+        tool("who", async |ctx: RequestContext, _: NoArguments| ctx.extension::<&str>().map_or("nobody", |who| *who));
     let mut limits = Limits::default();
     limits.in_flight = 1;
     let server = server(|server| server.tool(who).limits(limits));

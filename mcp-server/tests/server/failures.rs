@@ -309,3 +309,21 @@ fn single_requests_are_served() {
         assert!(legacy.connection.is_idle());
     }
 }
+
+/// S2.9: what a handler gave away learns that nobody waits for it, however the request ended.
+#[test]
+fn whoever_outlives_a_request_hears_of_its_end() {
+    let contexts: Arc<Mutex<Vec<RequestContext>>> = Arc::default();
+    let keep = Arc::clone(&contexts);
+    let server = server(|server| {
+        server.tool(tool("keep", move |ctx: RequestContext, _: NoArguments| {
+            keep.lock().unwrap().push(ctx);
+            std::future::ready("done")
+        }))
+    });
+    for revision in [MODERN, Revision::V2025_11_25] {
+        Client::new(&server, revision).tool("keep", json!({}));
+        let ctx = contexts.lock().unwrap().pop().expect("a context");
+        assert!(ctx.is_cancelled());
+    }
+}

@@ -203,3 +203,31 @@ fn notifications_are_heard() {
     Client::new(&server, MODERN).notify("notifications/tools/list_changed", json!({}));
     assert_eq!(notes.take(), [""; 0]);
 }
+
+/// S4.74: what a layer finds out about a request reaches its handler.
+#[test]
+fn layers_tell_handlers_what_they_found_out() {
+    #[derive(Clone)]
+    struct Knows(Endpoint);
+
+    impl Service<Request> for Knows {
+        type Response = Answer;
+        type Error = ErrorObject;
+        type Future = AnswerFuture;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
+            self.0.poll_ready(cx)
+        }
+
+        fn call(&mut self, request: Request) -> AnswerFuture {
+            request.ctx.insert_extension(String::from("ann"));
+            self.0.call(request)
+        }
+    }
+
+    let who = tool("who", async |ctx: RequestContext, _: NoArguments| {
+        ctx.extension::<String>().map_or_else(String::new, |who| who.to_string())
+    });
+    let server = server(|server| server.tool(who).layer(layer_fn(Knows)));
+    assert_eq!(Client::new(&server, MODERN).tool_text("who", json!({})), "ann");
+}
