@@ -165,9 +165,11 @@
 //!
 //! # Middleware
 //!
-//! Layers of [tower](https://docs.rs/tower) see every request that is for the application, with its context:
+//! With the feature `tower`, layers of [tower](https://docs.rs/tower) see every request that is for the application,
+//! with its context:
 //!
-//! ```
+#![cfg_attr(feature = "tower", doc = "```")]
+#![cfg_attr(not(feature = "tower"), doc = "```ignore")]
 //! use std::future::ready;
 //! use std::task::{Context, Poll};
 //!
