@@ -25,7 +25,7 @@
 //! | offer something | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
 //! | return something | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
 //! | know about a request | [`RequestContext`], [`ConnectionHandle`] |
-//! | ask the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots); [`form`] |
+//! | ask the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | change what is offered | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
 //! | see all requests | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Answer`] |
 //! | carry messages | [`Connection`], [`Caller`] |
@@ -144,7 +144,8 @@
 //! - Handlers of a connection share its task, so one that computes for long should yield now and then, or use a thread.
 //! - [`ConnectionHandle`] keeps values for a client from one request to the next, and runs something at the end.
 //!
-//! Clients of the legacy era can be asked something while a request runs, if they declared that they can be:
+//! Clients can be asked something while a request runs, if they declared that they can be. **With modern clients the
+//! handler runs from its beginning once the answer is there**: [`RequestContext::once`] is for what must not be repeated.
 //!
 //! ```
 //! use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
@@ -253,6 +254,7 @@
 //!
 //! # Features
 //!
+//! `mrtr`, on by default, asks modern clients; without it, legacy ones alone can be asked. `tower` is for layers.
 //! `validate` checks the arguments of raw tools, and results for which a schema was given, by their JSON Schemas.
 
 #![forbid(unsafe_code)]
@@ -298,6 +300,11 @@ mod tool_result;
 mod uri_template;
 #[cfg(feature = "validate")]
 mod validate;
+
+/// The guide, whose examples have to compile.
+#[cfg(all(doctest, feature = "mrtr"))]
+#[doc = include_str!("../../docs/asking-the-user.md")]
+mod asking_the_user {}
 
 pub use answer::Answer;
 pub use ask::{AskError, ElicitContent, Elicited, NotAccepted};
