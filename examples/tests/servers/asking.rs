@@ -18,8 +18,8 @@ fn accepts(content: Value) -> impl Fn(&Value) -> Value {
 
 async fn titles(client: &mut Client) -> Vec<String> {
     let listed = client.call("list_notes", json!({})).await;
-    let notes = listed["structuredContent"]["notes"].as_array().unwrap();
-    notes.iter().map(|note| note["title"].as_str().unwrap().to_owned()).collect()
+    let notes = listed["structuredContent"]["notes"].as_array().expect("notes");
+    notes.iter().map(|note| note["title"].as_str().expect("a title").to_owned()).collect()
 }
 
 /// A note is deleted when the user says so, and at no other time.
