@@ -9,8 +9,8 @@ use mcp_server::types::{
     ListRootsRequest, OrderedMap, RequestedSchema, Revision, SamplingContent, SamplingMessage,
 };
 use mcp_server::{
-    Caller, Connection, HandlerError, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder, prompt,
-    resource, tool,
+    Caller, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder,
+    prompt, resource, tool,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -232,6 +232,42 @@ fn a_ledger_refuses_replays() {
     let next = retry(params, &asked, |_| accepts("ann"));
     assert_eq!(client.result("tools/call", next.clone())["resultType"], "input_required");
     client.error("tools/call", next, -32602);
+}
+
+/// a state that is given out is taken back, whatever the limit; one that would not be ends the request instead.
+#[test]
+fn no_state_is_too_large_to_come_back() {
+    const LIMIT: usize = 1024;
+    let mut limits = Limits::default();
+    limits.request_state_bytes = LIMIT;
+    let server = server(|server| {
+        server.limits(limits).tool(tool("long", async |ctx: RequestContext, Long { bytes }: Long| {
+            let step = || async { Ok::<_, HandlerError>("x".repeat(bytes)) };
+            let kept: String = ctx.once("step", step).await?;
+            let answer: Name = ctx.elicit("name", "Who?").await?.accepted()?;
+            Ok::<_, HandlerError>(format!("{} {}", answer.name, kept.len()))
+        }))
+    });
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let (mut longest, mut refused) = (0, 0);
+    for bytes in LIMIT / 2..LIMIT {
+        let params = json!({ "name": "long", "arguments": { "bytes": bytes } });
+        let reply = client.call("tools/call", params.clone());
+        if reply["error"]["code"] == -32603 {
+            refused += 1;
+            continue;
+        }
+        let asked = &reply["result"];
+        longest = longest.max(asked["requestState"].as_str().unwrap().len());
+        let done = client.result("tools/call", retry(params, asked, |_| accepts("ann")));
+        assert_eq!(done["content"][0]["text"], format!("ann {bytes}"));
+    }
+    assert!(refused > 0 && longest + 8 > LIMIT, "{longest} of {LIMIT}, {refused} refused");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Long {
+    bytes: usize,
 }
 
 fn explicit() -> Server {
