@@ -48,6 +48,21 @@ impl Asking {
     }
 }
 
+/// Refuses questions that a handler returns after it has asked, or taken a step: neither would be known in the next
+/// round, and both would be repeated.
+pub(crate) fn in_one_style(ctx: &RequestContext, outcome: Result<Answer, ErrorObject>) -> Result<Answer, ErrorObject> {
+    if matches!(outcome, Ok(Answer::InputRequired(_))) && ctx.round().is_some() {
+        tracing::error!(target: "mcp", "a handler asks, or uses `once`, and returns questions: it has to do one of both");
+        return Err(ErrorObject::internal_error("the server cannot ask for input"));
+    }
+    outcome
+}
+
+/// Notes that a handler asks a legacy client, or takes a step for one; nothing of it has to be kept.
+pub(crate) fn begin(ctx: &RequestContext) {
+    ctx.round().get_or_insert_default();
+}
+
 /// Finds the answer to a question, or notes that there is none yet.
 pub(crate) fn ask(ctx: &RequestContext, key: &str, question: &InputRequest) -> Result<Asked, AskError> {
     with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidQuestion(skew.to_string())))?

@@ -352,6 +352,60 @@ fn explicit_questions_have_an_end() {
     }
 }
 
+/// G7: what a handler asked or did before it returns questions would be asked and done again, so it is refused, in
+/// every round and in either era.
+#[test]
+fn a_handler_asks_in_one_style() {
+    let steps = Arc::new(AtomicU32::new(0));
+    let question = || ListRootsRequest::default();
+    let server = server(|server| {
+        let (first, later) = (Arc::clone(&steps), Arc::clone(&steps));
+        server
+            .tool(tool("at once", move |ctx: RequestContext, _: NoArguments| {
+                let steps = Arc::clone(&first);
+                async move {
+                    ctx.once("step", || async { Ok::<_, HandlerError>(steps.fetch_add(1, Ordering::Relaxed)) }).await?;
+                    Ok::<_, HandlerError>(InputRequiredResult::default().input_requests([("roots", question())]))
+                }
+            }))
+            .tool(tool("later", move |ctx: RequestContext, _: NoArguments| {
+                let steps = Arc::clone(&later);
+                async move {
+                    if ctx.is_resubmit() {
+                        let step = || async { Ok::<_, HandlerError>(steps.fetch_add(1, Ordering::Relaxed)) };
+                        ctx.once("step", step).await?;
+                    }
+                    Ok::<_, HandlerError>(InputRequiredResult::default().input_requests([("roots", question())]))
+                }
+            }))
+            .tool(tool("asks", move |ctx: RequestContext, _: NoArguments| async move {
+                ctx.elicit::<Name>("name", "Who?").await?.accepted()?;
+                Ok::<_, HandlerError>(InputRequiredResult::default().input_requests([("roots", question())]))
+            }))
+    });
+    let roots = || json!({ "roots": [] });
+    let mut modern = Client::declaring(&server, MODERN, everything());
+    modern.error("tools/call", json!({ "name": "at once" }), -32603);
+    let later = json!({ "name": "later" });
+    let asked = modern.result("tools/call", later.clone());
+    modern.error("tools/call", retry(later, &asked, |_| roots()), -32603);
+    let asks = json!({ "name": "asks" });
+    let asked = modern.result("tools/call", asks.clone());
+    modern.error("tools/call", retry(asks, &asked, |_| accepts("ann")), -32603);
+
+    let mut legacy = Client::declaring(&server, ASKABLE, everything());
+    legacy.error("tools/call", json!({ "name": "at once" }), -32603);
+    let id = legacy.start_tool("later");
+    let asked = legacy.next("roots/list");
+    legacy.respond(&asked, roots());
+    assert_eq!(legacy.reply_to(id)["error"]["code"], -32603);
+    let id = legacy.start_tool("asks");
+    let asked = legacy.next("elicitation/create");
+    legacy.respond(&asked, accepts("ann"));
+    assert_eq!(legacy.reply_to(id)["error"]["code"], -32603);
+    assert_eq!(steps.load(Ordering::Relaxed), 4, "no step was repeated");
+}
+
 /// S1.20, K-5: a cancelled round leaves nothing behind, in either era.
 #[test]
 fn rounds_can_be_cancelled() {
