@@ -236,7 +236,10 @@ impl RequestContext {
         self.check(ClientCapability::Roots)?;
         let result: ListRootsResult = match self.era() {
             Era::Modern => self.ask_in_round(key, ListRootsRequest::default().into()).await?,
-            Era::Legacy => self.ask_now(Method::ROOTS_LIST, RequestParams::default()).await?,
+            Era::Legacy => {
+                self.begin();
+                self.ask_now(Method::ROOTS_LIST, RequestParams::default()).await?
+            }
         };
         Ok(result.roots)
     }
@@ -285,6 +288,7 @@ impl RequestContext {
             return Ok(result);
         }
         let _ = key;
+        self.begin();
         step().await
     }
 
@@ -298,7 +302,10 @@ impl RequestContext {
         self.check(capability)?;
         match self.era() {
             Era::Modern => self.ask_in_round(key, question.into()).await,
-            Era::Legacy => self.ask_now(method, question).await,
+            Era::Legacy => {
+                self.begin();
+                self.ask_now(method, question).await
+            }
         }
     }
 
@@ -333,6 +340,11 @@ impl RequestContext {
 
 #[cfg(feature = "mrtr")]
 impl RequestContext {
+    /// Notes that the handler does not return its questions.
+    fn begin(&self) {
+        rounds::begin(self);
+    }
+
     /// Finds the answer to a question; without one the round is over, and this never returns.
     async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, question: InputRequest) -> Result<T, AskError> {
         match rounds::ask(self, key, &question)? {
@@ -351,6 +363,9 @@ impl RequestContext {
 
 #[cfg(not(feature = "mrtr"))]
 impl RequestContext {
+    #[expect(clippy::unused_self, reason = "there is nothing to note it in")]
+    fn begin(&self) {}
+
     async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
         Err(AskError::NoBackChannel("a modern client is asked with the feature `mrtr` of `mcp-server`"))
     }

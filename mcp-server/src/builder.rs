@@ -320,9 +320,13 @@ impl ServerBuilder {
             config.limits = given.limits;
             config
         };
+        #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only questions depend on limits"))]
+        let mut settings = self.settings;
+        #[cfg(feature = "mrtr")]
+        settings.asking.limit_to(config.limits.request_state_bytes);
         Ok(Server::new(Inner {
             config: Arc::new(config),
-            settings: self.settings,
+            settings,
             endpoint: self.endpoint,
             state: self.state,
             on_notification: self.on_notification,

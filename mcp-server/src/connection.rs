@@ -279,6 +279,8 @@ impl Connection {
         responder: Responder,
         outcome: Result<Answer, ErrorObject>,
     ) {
+        #[cfg(feature = "mrtr")]
+        let outcome = crate::rounds::in_one_style(ctx, outcome);
         match outcome {
             // A legacy client is asked by real requests, and the handler goes on when it has answered.
             Ok(Answer::InputRequired(asks)) if ctx.era() == Era::Legacy => {

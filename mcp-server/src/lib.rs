@@ -25,7 +25,7 @@
 //! | offer something | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
 //! | return something | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
 //! | know about a request | [`RequestContext`], [`ConnectionHandle`] |
-//! | ask the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots); [`form`] |
+//! | ask the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | change what is offered | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
 //! | see all requests | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Answer`] |
 //! | carry messages | [`Connection`], [`Caller`] |
@@ -144,7 +144,8 @@
 //! - Handlers of a connection share its task, so one that computes for long should yield now and then, or use a thread.
 //! - [`ConnectionHandle`] keeps values for a client from one request to the next, and runs something at the end.
 //!
-//! The user can be asked while a request runs, in every revision that knows how, if the client declared that:
+//! Clients can be asked something while a request runs, if they declared that they can be. **With modern clients the
+//! handler runs from its beginning once the answer is there**: [`RequestContext::once`] is for what must not be repeated.
 //!
 //! ```
 //! use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
@@ -163,7 +164,52 @@
 //! let clear = tool("clear", clear);
 //! ```
 //!
-#![cfg_attr(feature = "tower", doc = include_str!("middleware.md"))]
+//! # Middleware
+//!
+//! With the feature `tower`, layers of [tower](https://docs.rs/tower) see every request that is for the application,
+//! with its context:
+//!
+#![cfg_attr(feature = "tower", doc = "```")]
+#![cfg_attr(not(feature = "tower"), doc = "```ignore")]
+//! use std::future::ready;
+//! use std::task::{Context, Poll};
+//!
+//! use mcp_server::types::ErrorObject;
+//! use mcp_server::{Answer, AnswerFuture, Endpoint, Request, Server};
+//! use tower_layer::layer_fn;
+//! use tower_service::Service;
+//!
+//! /// Lets clients look, but not touch.
+//! #[derive(Clone)]
+//! struct ReadOnly(Endpoint);
+//!
+//! impl Service<Request> for ReadOnly {
+//!     type Response = Answer;
+//!     type Error = ErrorObject;
+//!     type Future = AnswerFuture;
+//!
+//!     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
+//!         self.0.poll_ready(cx)
+//!     }
+//!
+//!     fn call(&mut self, request: Request) -> AnswerFuture {
+//!         if request.ctx.method().as_str() == "tools/call" {
+//!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only today"))));
+//!         }
+//!         self.0.call(request)
+//!     }
+//! }
+//!
+//! let server = Server::builder("museum", "1.0").layer(layer_fn(ReadOnly)).build()?;
+//! # Ok::<(), mcp_server::BuildError>(())
+//! ```
+//!
+//! What the protocol layer answers by itself does not reach the application, nor its layers: the handshake, `ping`,
+//! `server/discover`, `logging/setLevel`, and subscriptions. Whether a client may read a resource is for its reader to
+//! decide; that it changed is no secret to those who know its address.
+//!
+//! Without layers there is nothing to pay for them. Requests also come with `tracing` spans, named by the conventions
+//! of OpenTelemetry.
 //!
 //! # Changing what is offered
 //!
@@ -261,6 +307,11 @@ mod tool_result;
 mod uri_template;
 #[cfg(feature = "validate")]
 mod validate;
+
+/// The guide, whose examples have to compile.
+#[cfg(all(doctest, feature = "mrtr"))]
+#[doc = include_str!("../../docs/asking-the-user.md")]
+mod asking_the_user {}
 
 pub use answer::Answer;
 pub use ask::{AskError, ElicitContent, Elicited, NotAccepted};

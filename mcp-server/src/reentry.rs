@@ -22,10 +22,12 @@ pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> R
             Err(error) => return failed(&ctx, &error),
         };
         let again = ctx.again(responses, asks.request_state.take());
-        let served = match ctx.server().endpoint().serve(Request::new(again)) {
+        let served = match ctx.server().endpoint().serve(Request::new(again.clone())) {
             Served::Now(outcome) => outcome,
             Served::Later(later) => later.await,
         };
+        #[cfg(feature = "mrtr")]
+        let served = crate::rounds::in_one_style(&again, served);
         match served {
             Ok(Answer::InputRequired(next)) => asks = *next,
             done => return done,

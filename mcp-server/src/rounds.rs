@@ -19,15 +19,22 @@ pub(crate) struct Asking {
     pub(crate) ledger: Option<Arc<dyn Ledger>>,
     /// How long a state is good, in seconds.
     pub(crate) lifetime: u64,
+    /// How many bytes a state may have: as many as are taken back.
+    limit: usize,
 }
 
 impl Default for Asking {
     fn default() -> Self {
-        Self { ring: None, sealer: OnceLock::new(), ledger: None, lifetime: 600 }
+        Self { ring: None, sealer: OnceLock::new(), ledger: None, lifetime: 600, limit: usize::MAX }
     }
 }
 
 impl Asking {
+    /// Gives out no state that would be refused when it comes back: requests count it with its quotes.
+    pub(crate) fn limit_to(&mut self, request_state_bytes: usize) {
+        self.limit = request_state_bytes.saturating_sub(2);
+    }
+
     fn sealer(&self) -> Result<&Sealer, AskError> {
         if let Some(sealer) = self.sealer.get() {
             return Ok(sealer);
@@ -36,9 +43,24 @@ impl Asking {
             Some(ring) => ring.clone(),
             None => KeyRing::new(Key::new(u32::from_le_bytes(random()?), random()?)),
         };
-        let made = Sealer::new(ring).with_lifetime(self.lifetime);
+        let made = Sealer::new(ring).with_lifetime(self.lifetime).with_limit(self.limit);
         Ok(self.sealer.get_or_init(|| made))
     }
+}
+
+/// Refuses questions that a handler returns after it has asked, or taken a step: neither would be known in the next
+/// round, and both would be repeated.
+pub(crate) fn in_one_style(ctx: &RequestContext, outcome: Result<Answer, ErrorObject>) -> Result<Answer, ErrorObject> {
+    if matches!(outcome, Ok(Answer::InputRequired(_))) && ctx.round().is_some() {
+        tracing::error!(target: "mcp", "a handler asks, or uses `once`, and returns questions: it has to do one of both");
+        return Err(ErrorObject::internal_error("the server cannot ask for input"));
+    }
+    outcome
+}
+
+/// Notes that a handler asks a legacy client, or takes a step for one; nothing of it has to be kept.
+pub(crate) fn begin(ctx: &RequestContext) {
+    ctx.round().get_or_insert_default();
 }
 
 /// Finds the answer to a question, or notes that there is none yet.

@@ -1,12 +1,14 @@
 //! What keeps the workspace honest.
 //!
 //! Test support lives here, tests in `tests/`: [`registry`](REGISTRY) reaches every generated type by
-//! its name, [`Sampler`] makes up values of any type in any revision from the model of facts, and
-//! [`fuzz`] holds the bodies of the fuzz targets.
+//! its name, [`Sampler`] makes up values of any type in any revision from the model of facts, [`fuzz`]
+//! holds the bodies of the fuzz targets, and `fixture` is a server with everything.
 
 #![forbid(unsafe_code)]
 
 mod codec;
+#[cfg(feature = "fixture")]
+pub mod fixture;
 pub mod fuzz;
 mod model;
 mod registry;

@@ -25,6 +25,7 @@ pub(crate) struct Client {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     era: Era,
+    capabilities: Value,
     last_id: u64,
     /// What came that nobody waited for.
     pub(crate) notifications: Vec<Value>,
@@ -33,15 +34,21 @@ pub(crate) struct Client {
 impl Client {
     /// Starts a server and, in the legacy era, greets it.
     pub(crate) async fn start(program: &str, arguments: &[&str], era: Era) -> Self {
+        Self::declaring(program, arguments, era, json!({})).await
+    }
+
+    /// Starts a server as a client that can be asked something.
+    pub(crate) async fn declaring(program: &str, arguments: &[&str], era: Era, capabilities: Value) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let input = child.stdin.take();
-        let mut client = Self { child, input, output, era, last_id: 0, notifications: Vec::new() };
+        let mut client = Self { child, input, output, era, capabilities, last_id: 0, notifications: Vec::new() };
         if let Era::Legacy(revision) = era {
             let info = json!({ "name": "test", "version": "1" });
-            let params = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": info });
+            let capabilities = client.capabilities.clone();
+            let params = json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info });
             let result = client.ask("initialize", params).await;
             assert_eq!(result["protocolVersion"], revision);
             client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
@@ -61,7 +68,7 @@ impl Client {
         self.last_id += 1;
         if self.era == Era::Modern {
             params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
         }
         self.send(json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params })).await;
         self.last_id
@@ -103,6 +110,42 @@ impl Client {
     /// Calls a tool.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Calls a tool that asks. Returns its result and, for each round of questions, their methods by key; a legacy
+    /// server asks by requests, which have no keys and come one by one.
+    pub(crate) async fn converse(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+        answer: impl Fn(&Value) -> Value,
+    ) -> (Value, Vec<Value>) {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let (mut id, mut rounds) = (self.request("tools/call", params.clone()).await, Vec::new());
+        loop {
+            let mut message = self.next().await.expect("an answer before the end");
+            if message["id"] == id && message.get("method").is_none() {
+                let result = message["result"].take();
+                if result["resultType"] != "input_required" {
+                    assert!(message.get("error").is_none(), "{tool}: {message}");
+                    return (result, rounds);
+                }
+                let (mut retry, mut round) = (params.clone(), json!({}));
+                for (key, question) in result["inputRequests"].as_object().expect("questions") {
+                    retry["inputResponses"][key] = answer(question);
+                    round[key] = question["method"].clone();
+                }
+                retry["requestState"] = result["requestState"].clone();
+                rounds.push(round);
+                id = self.request("tools/call", retry).await;
+            } else if message.get("id").is_some() {
+                rounds.push(message["method"].clone());
+                let result = answer(&message);
+                self.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })).await;
+            } else {
+                self.notifications.push(message);
+            }
+        }
     }
 
     /// Waits for a notification.

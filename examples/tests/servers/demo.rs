@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, Era};
 
-const DEMO: &str = env!("CARGO_BIN_EXE_demo");
+pub(crate) const DEMO: &str = env!("CARGO_BIN_EXE_demo");
 
-const LEGACY: Era = Era::Legacy("2025-11-25");
-const ERAS: [Era; 2] = [LEGACY, Era::Modern];
+pub(crate) const LEGACY: Era = Era::Legacy("2025-11-25");
+pub(crate) const ERAS: [Era; 2] = [LEGACY, Era::Modern];
 
 async fn start(era: Era) -> Client {
-    Client::start(DEMO, &["--stdio"], era).await
+    Client::declaring(DEMO, &["--stdio"], era, json!({ "elicitation": {} })).await
 }
 
 #[tokio::test]
@@ -105,7 +105,8 @@ async fn notes_are_resources() {
         assert_eq!(read["contents"][0]["text"], "Buy oat milk");
 
         assert_eq!(client.call("list_notes", json!({})).await["structuredContent"]["notes"][0]["title"], "Milk");
-        client.call("delete_note", json!({ "id": 1 })).await;
+        let agrees = |_: &Value| json!({ "action": "accept", "content": { "delete": true } });
+        client.converse("delete_note", json!({ "id": 1 }), agrees).await;
         client.notification("notifications/resources/list_changed").await;
         assert_eq!(client.call("delete_note", json!({ "id": 1 })).await["isError"], true);
         let code = if era == LEGACY { -32002 } else { -32602 };

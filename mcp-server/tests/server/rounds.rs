@@ -9,8 +9,8 @@ use mcp_server::types::{
     ListRootsRequest, OrderedMap, RequestedSchema, Revision, SamplingContent, SamplingMessage,
 };
 use mcp_server::{
-    Caller, Connection, HandlerError, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder, prompt,
-    resource, tool,
+    Caller, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder,
+    prompt, resource, tool,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -234,6 +234,42 @@ fn a_ledger_refuses_replays() {
     client.error("tools/call", next, -32602);
 }
 
+/// a state that is given out is taken back, whatever the limit; one that would not be ends the request instead.
+#[test]
+fn no_state_is_too_large_to_come_back() {
+    const LIMIT: usize = 1024;
+    let mut limits = Limits::default();
+    limits.request_state_bytes = LIMIT;
+    let server = server(|server| {
+        server.limits(limits).tool(tool("long", async |ctx: RequestContext, Long { bytes }: Long| {
+            let step = || async { Ok::<_, HandlerError>("x".repeat(bytes)) };
+            let kept: String = ctx.once("step", step).await?;
+            let answer: Name = ctx.elicit("name", "Who?").await?.accepted()?;
+            Ok::<_, HandlerError>(format!("{} {}", answer.name, kept.len()))
+        }))
+    });
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let (mut longest, mut refused) = (0, 0);
+    for bytes in LIMIT / 2..LIMIT {
+        let params = json!({ "name": "long", "arguments": { "bytes": bytes } });
+        let reply = client.call("tools/call", params.clone());
+        if reply["error"]["code"] == -32603 {
+            refused += 1;
+            continue;
+        }
+        let asked = &reply["result"];
+        longest = longest.max(asked["requestState"].as_str().unwrap().len());
+        let done = client.result("tools/call", retry(params, asked, |_| accepts("ann")));
+        assert_eq!(done["content"][0]["text"], format!("ann {bytes}"));
+    }
+    assert!(refused > 0 && longest + 8 > LIMIT, "{longest} of {LIMIT}, {refused} refused");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Long {
+    bytes: usize,
+}
+
 fn explicit() -> Server {
     let question = || {
         let schema =
@@ -314,6 +350,60 @@ fn explicit_questions_have_an_end() {
         assert_eq!(old.tool("ask", json!({}))["isError"], true, "{revision}");
         old.error("prompts/get", json!({ "name": "ask" }), -32603);
     }
+}
+
+/// G7: what a handler asked or did before it returns questions would be asked and done again, so it is refused, in
+/// every round and in either era.
+#[test]
+fn a_handler_asks_in_one_style() {
+    let steps = Arc::new(AtomicU32::new(0));
+    let question = || ListRootsRequest::default();
+    let server = server(|server| {
+        let (first, later) = (Arc::clone(&steps), Arc::clone(&steps));
+        server
+            .tool(tool("at once", move |ctx: RequestContext, _: NoArguments| {
+                let steps = Arc::clone(&first);
+                async move {
+                    ctx.once("step", || async { Ok::<_, HandlerError>(steps.fetch_add(1, Ordering::Relaxed)) }).await?;
+                    Ok::<_, HandlerError>(InputRequiredResult::default().input_requests([("roots", question())]))
+                }
+            }))
+            .tool(tool("later", move |ctx: RequestContext, _: NoArguments| {
+                let steps = Arc::clone(&later);
+                async move {
+                    if ctx.is_resubmit() {
+                        let step = || async { Ok::<_, HandlerError>(steps.fetch_add(1, Ordering::Relaxed)) };
+                        ctx.once("step", step).await?;
+                    }
+                    Ok::<_, HandlerError>(InputRequiredResult::default().input_requests([("roots", question())]))
+                }
+            }))
+            .tool(tool("asks", move |ctx: RequestContext, _: NoArguments| async move {
+                ctx.elicit::<Name>("name", "Who?").await?.accepted()?;
+                Ok::<_, HandlerError>(InputRequiredResult::default().input_requests([("roots", question())]))
+            }))
+    });
+    let roots = || json!({ "roots": [] });
+    let mut modern = Client::declaring(&server, MODERN, everything());
+    modern.error("tools/call", json!({ "name": "at once" }), -32603);
+    let later = json!({ "name": "later" });
+    let asked = modern.result("tools/call", later.clone());
+    modern.error("tools/call", retry(later, &asked, |_| roots()), -32603);
+    let asks = json!({ "name": "asks" });
+    let asked = modern.result("tools/call", asks.clone());
+    modern.error("tools/call", retry(asks, &asked, |_| accepts("ann")), -32603);
+
+    let mut legacy = Client::declaring(&server, ASKABLE, everything());
+    legacy.error("tools/call", json!({ "name": "at once" }), -32603);
+    let id = legacy.start_tool("later");
+    let asked = legacy.next("roots/list");
+    legacy.respond(&asked, roots());
+    assert_eq!(legacy.reply_to(id)["error"]["code"], -32603);
+    let id = legacy.start_tool("asks");
+    let asked = legacy.next("elicitation/create");
+    legacy.respond(&asked, accepts("ann"));
+    assert_eq!(legacy.reply_to(id)["error"]["code"], -32603);
+    assert_eq!(steps.load(Ordering::Relaxed), 4, "no step was repeated");
 }
 
 /// S1.20, K-5: a cancelled round leaves nothing behind, in either era.

@@ -21,6 +21,7 @@ from session import (
     WATCHED,
     Session,
     answered,
+    check_asking,
     check_cancellation,
     check_complaints,
     check_completion,
@@ -84,6 +85,8 @@ async def drive(report: Report, command: Sequence[str], revision: str) -> None:
             await check_sampling(session)
             await check_elicitation(session)
             await check_roots(session)
+            if revision >= "2025-06-18":
+                await check_asking(session)
             await check_list_changed(session)
             await check_subscriptions(session)
             await check_complaints(session)

@@ -19,6 +19,7 @@ from session import (
     QUIET,
     WATCHED,
     Session,
+    check_asking,
     check_cancellation,
     check_complaints,
     check_completion,
@@ -73,6 +74,7 @@ async def drive(report: Report, command: Sequence[str]) -> None:
             await check_progress(session)
             await check_logging(session)
             await check_input(session)
+            await check_asking(session)
             await check_listen(session)
             await check_removed_methods(session)
             async with session.check("no-requests-of-the-server"):

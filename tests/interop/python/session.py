@@ -14,7 +14,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from host import Host
+from host import SAMPLED, Host
 from report import WAIT, Report, equal, expect, until
 from wire import Wire
 
@@ -196,6 +196,49 @@ async def check_tools(session: Session) -> None:
             for _ in range(5):
                 tasks.start_soon(quick)
         equal(done, ["quick"] * 5 + ["slow"], "order of the answers")
+
+
+async def check_asking(session: Session) -> None:
+    """Tools that ask in every era from one source: what comes of it is the same, only the way of the questions differs."""
+    host, wire = session.host, session.wire
+    elicit, sample = "elicitation/create", "sampling/createMessage"
+
+    async def ask(tool: str, rounds: list[dict[str, str]], arguments: dict[str, Any] | None = None) -> Any:
+        """`rounds` has the questions by key, as the modern era groups them."""
+        host.elicited.clear()
+        host.sampled.clear()
+        sent, received = len(wire.sent), len(wire.received)
+        result = await session.client.call_tool(tool, arguments)
+        asked = [m["method"] for m in wire.received[received:] if "method" in m and "id" in m]
+        interim = [m["result"] for m in wire.received[received:] if "inputRequests" in m.get("result", {})]
+        calls = [m for m in wire.sent[sent:] if m.get("method") == "tools/call"]
+        if session.era == "legacy":
+            equal(sorted(asked), sorted(method for one in rounds for method in one.values()), "requests of the server")
+            equal((len(calls), interim), (1, []), "calls and interim results")
+        else:
+            shown = [{key: question["method"] for key, question in one["inputRequests"].items()} for one in interim]
+            equal((shown, asked), (rounds, []), "questions and requests of the server")
+            states = [call["params"].get("requestState") for call in calls]
+            equal(states, [None, *(one["requestState"] for one in interim)], "states that were sent back")
+        return result
+
+    async with session.check("ask/one-by-one"):
+        result = await ask("test_ask_both_eras", [{"name": elicit}, {"colour": elicit}], {"call": "one-by-one"})
+        equal(text_of(result), "interop-name likes interop-colour; steps taken: 1", "text")
+        messages = ["What is your name?", "What is your favourite colour, interop-name?"]
+        equal([form.message for form in host.elicited], messages, "forms that the client got")
+    async with session.check("ask/two-at-once"):
+        result = await ask("test_ask_two_at_once", [{"name": elicit, "greeting": sample}])
+        equal(text_of(result), f"interop-name: {SAMPLED}", "text")
+        equal((len(host.elicited), len(host.sampled)), (1, 1), "questions that the client got")
+    for action, why in {"decline": "the user declined", "cancel": "the user cancelled"}.items():
+        async with session.check(f"ask/{action}"):
+            host.action = action
+            try:
+                result = await ask("test_ask_both_eras", [{"name": elicit}], {"call": action})
+            finally:
+                host.action = "accept"
+            equal((result.is_error, text_of(result)), (True, why), "result")
 
 
 async def check_prompts(session: Session) -> None:

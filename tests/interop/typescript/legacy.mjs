@@ -7,6 +7,7 @@ import {
   CONNECT_WAIT,
   QUIET,
   WATCHED,
+  checkAsking,
   checkCancellation,
   checkComplaints,
   checkCompletion,
@@ -42,6 +43,7 @@ export async function drive(report, command, revision) {
       await checkSampling(session);
       await checkElicitation(session);
       await checkRoots(session);
+      if (revision >= '2025-06-18') await checkAsking(session);
       await checkListChanged(session);
       await checkSubscriptions(session);
       await checkComplaints(session);

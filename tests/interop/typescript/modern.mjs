@@ -8,6 +8,7 @@ import {
   EVERYTHING,
   QUIET,
   WATCHED,
+  checkAsking,
   checkCancellation,
   checkComplaints,
   checkCompletion,
@@ -50,6 +51,7 @@ export async function drive(report, command) {
       await checkProgress(session);
       await checkLogging(session);
       await checkInput(session);
+      await checkAsking(session);
       await checkListen(session);
       await checkRemovedMethods(session);
       await session.check('no-requests-of-the-server', () => {

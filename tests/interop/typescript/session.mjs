@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { Client, ProtocolError } from '@modelcontextprotocol/client';
-import { Host } from './host.mjs';
+import { Host, SAMPLED } from './host.mjs';
 import { WAIT, equal, expect, sleep, until } from './report.mjs';
 import { Wire } from './wire.mjs';
 
@@ -196,6 +196,54 @@ export async function checkTools(session) {
     await Promise.all([slow, ...quick]);
     equal(done, ['quick', 'quick', 'quick', 'quick', 'quick', 'slow'], 'order of the answers');
   });
+}
+
+/** Tools that ask in every era from one source: what comes of it is the same, only the way of the questions differs. */
+export async function checkAsking(session) {
+  const { client, host, wire } = session;
+  const [elicit, sample] = ['elicitation/create', 'sampling/createMessage'];
+  /** `rounds` has the questions by key, as the modern era groups them. */
+  const ask = async (params, rounds) => {
+    host.elicited.length = 0;
+    host.sampled.length = 0;
+    const [sent, received] = [wire.sent.length, wire.received.length];
+    const result = await client.callTool(params);
+    const news = wire.received.slice(received);
+    const asked = news.filter((m) => 'method' in m && 'id' in m).map((m) => m.method);
+    const interim = news.filter((m) => m.result?.inputRequests).map((m) => m.result);
+    const calls = wire.sent.slice(sent).filter((m) => m.method === 'tools/call');
+    if (session.era === 'legacy') {
+      equal(asked.sort(), rounds.flatMap((one) => Object.values(one)).sort(), 'requests of the server');
+      equal([calls.length, interim], [1, []], 'calls and interim results');
+    } else {
+      const methods = (one) => Object.entries(one).map(([key, question]) => [key, question.method]);
+      const shown = interim.map((one) => Object.fromEntries(methods(one.inputRequests)));
+      equal([shown, asked], [rounds, []], 'questions and requests of the server');
+      const states = calls.map((call) => call.params.requestState);
+      equal(states, [undefined, ...interim.map((one) => one.requestState)], 'states that were sent back');
+    }
+    return result;
+  };
+  await session.check('ask/one-by-one', async () => {
+    const params = { name: 'test_ask_both_eras', arguments: { call: 'one-by-one' } };
+    const result = await ask(params, [{ name: elicit }, { colour: elicit }]);
+    equal(textOf(result), 'interop-name likes interop-colour; steps taken: 1', 'text');
+    const messages = ['What is your name?', 'What is your favourite colour, interop-name?'];
+    equal(host.elicited.map((form) => form.message), messages, 'forms that the client got');
+  });
+  await session.check('ask/two-at-once', async () => {
+    const result = await ask({ name: 'test_ask_two_at_once' }, [{ name: elicit, greeting: sample }]);
+    equal(textOf(result), `interop-name: ${SAMPLED}`, 'text');
+    equal([host.elicited.length, host.sampled.length], [1, 1], 'questions that the client got');
+  });
+  for (const [action, why] of Object.entries({ decline: 'the user declined', cancel: 'the user cancelled' })) {
+    await session.check(`ask/${action}`, async () => {
+      host.action = action;
+      const params = { name: 'test_ask_both_eras', arguments: { call: action } };
+      const result = await ask(params, [{ name: elicit }]).finally(() => (host.action = 'accept'));
+      equal([result.isError, textOf(result)], [true, why], 'result');
+    });
+  }
 }
 
 export async function checkPrompts(session) {

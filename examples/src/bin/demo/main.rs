@@ -1,5 +1,5 @@
 //! A server that shows what servers can do: typed tools, structured results, progress, cancellation, logging, prompts
-//! with completion, resources that come, go and change.
+//! with completion, resources that come, go and change, questions to the user.
 //!
 //! | module | shows |
 //! |---|---|
@@ -7,11 +7,13 @@
 //! | `units` | arguments that are choices, and errors that the model can read |
 //! | `primes` | a tool that takes long: progress, cancellation, letting others work |
 //! | `journal` | log messages to the client, next to logs for the operator |
-//! | `notes` | state, resources that are registered while the server runs, a template, subscriptions |
+//! | `notes` | state, resources that are registered while the server runs, a template, subscriptions; asks before it deletes |
+//! | `asking` | two questions at once, and a step that must not be repeated before a question |
 //! | `prompts` | typed arguments, completion |
 //! | `about` | fixed resources |
 
 mod about;
+mod asking;
 mod journal;
 mod notes;
 mod primes;
@@ -22,6 +24,7 @@ mod units;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use mcp_server::mrtr::MemoryLedger;
 use mcp_server::{BuildError, Server};
 use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
 
@@ -69,6 +72,9 @@ fn server() -> Result<Server, BuildError> {
              note://{id}.",
         )
         .state(notes::Notes::default())
+        .state(asking::Till::default())
+        // Answers count once, so that nothing is paid or deleted twice because somebody sent them again.
+        .ledger(MemoryLedger::new(10_000))
         .resource_subscriptions()
         .tool(text::statistics())
         .tool(units::convert())
@@ -78,6 +84,8 @@ fn server() -> Result<Server, BuildError> {
         .tool(notes::list())
         .tool(notes::edit())
         .tool(notes::delete())
+        .tool(asking::draft())
+        .tool(asking::post())
         .template(notes::template())
         .prompt(prompts::summarize())
         .resource(about::readme())

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use mcp_server::types::ToolAnnotations;
 use mcp_server::{
-    Change, HandlerError, Json, NoArguments, RequestContext, Resource, Template, Tool, Typed, UriVariables, resource,
-    tool,
+    Change, Elicited, HandlerError, Json, NoArguments, RequestContext, Resource, Template, Tool, Typed, UriVariables,
+    resource, tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Notes {
     }
 }
 
-fn unknown(id: u32) -> HandlerError {
+pub(crate) fn unknown(id: u32) -> HandlerError {
     HandlerError::new(format!("there is no note {id}; list_notes says which there are"))
 }
 
@@ -71,24 +71,27 @@ struct Add {
     text: String,
 }
 
-/// Adds a note, and with it a resource: clients are told that the list of resources has changed.
+/// Keeps a note, and makes it a resource: clients are told that the list of resources has changed.
+pub(crate) fn keep(ctx: &RequestContext, title: String, text: String) -> Result<Note, HandlerError> {
+    check(&title)?;
+    check(&text)?;
+    let note = Notes::of(ctx).with(|kept| {
+        if kept.notes.len() >= MOST_NOTES {
+            return Err(HandlerError::new("there are too many notes: delete one with delete_note first"));
+        }
+        kept.last += 1;
+        let id = kept.last;
+        let note = Note { id, uri: format!("note://{id}"), title, text };
+        kept.notes.insert(id, note.clone());
+        Ok(note)
+    })?;
+    ctx.server().update(|registry| registry.add_resource(as_resource(&note)))?;
+    Ok(note)
+}
+
+/// Adds a note.
 pub(crate) fn add() -> Tool {
-    let run = async |ctx: RequestContext, Add { title, text }| -> Result<Json<Note>, HandlerError> {
-        check(&title)?;
-        check(&text)?;
-        let note = Notes::of(&ctx).with(|kept| {
-            if kept.notes.len() >= MOST_NOTES {
-                return Err(HandlerError::new("there are too many notes: delete one with delete_note first"));
-            }
-            kept.last += 1;
-            let id = kept.last;
-            let note = Note { id, uri: format!("note://{id}"), title, text };
-            kept.notes.insert(id, note.clone());
-            Ok(note)
-        })?;
-        ctx.server().update(|registry| registry.add_resource(as_resource(&note)))?;
-        Ok(Json(note))
-    };
+    let run = async |ctx: RequestContext, Add { title, text }| keep(&ctx, title, text).map(Json);
     tool("add_note", run)
         .title("Add a note")
         .description("Keeps a note until the server ends")
@@ -144,9 +147,24 @@ struct Delete {
     id: u32,
 }
 
-/// Deletes a note, and its resource.
+#[derive(Deserialize, JsonSchema)]
+struct Confirmation {
+    /// Whether the note goes for good
+    delete: bool,
+}
+
+/// Deletes a note, and its resource, if the user agrees. Where nobody can be asked, nothing is deleted.
+///
+/// Nothing happens before the question, so it does not matter that the handler begins anew when the answer is there.
 pub(crate) fn delete() -> Tool {
     let run = async |ctx: RequestContext, Delete { id }| -> Result<String, HandlerError> {
+        let note = Notes::of(&ctx).get(id).ok_or_else(|| unknown(id))?;
+        let question = format!("Delete the note \"{}\"?", note.title);
+        let answer = ctx.elicit("delete", question).await?;
+        if !matches!(answer, Elicited::Accepted(Confirmation { delete: true })) {
+            return Ok(format!("kept \"{}\": the user does not want to delete it", note.title));
+        }
+        // People take their time, so somebody else may have been faster.
         let note = Notes::of(&ctx).with(|kept| kept.notes.remove(&id)).ok_or_else(|| unknown(id))?;
         ctx.server().update(|registry| {
             registry.remove_resource(&note.uri);
@@ -156,7 +174,7 @@ pub(crate) fn delete() -> Tool {
     };
     tool("delete_note", run)
         .title("Delete a note")
-        .description("Deletes a note for good")
+        .description("Deletes a note for good, once the user has confirmed it")
         .annotations(ToolAnnotations::default().open_world_hint(false))
 }
 

@@ -1,21 +1,11 @@
-//! The fixture that clients and the conformance suite are pointed at: every feature once, with results that they know.
+//! Serves the fixture that clients and the conformance suite are pointed at.
 
 #![forbid(unsafe_code)]
-
-mod asking;
-mod changes;
-mod content;
-mod input_required;
-mod media;
-mod prompts;
-mod resources;
-mod seal;
-mod tools;
 
 use std::io;
 use std::process::ExitCode;
 
-use mcp_server::{BuildError, Server, ServerBuilder};
+use mcp_tests::fixture;
 
 const USAGE: &str = "\
 usage: conformance-server --stdio
@@ -43,18 +33,8 @@ fn complain(error: &io::Error) {
 }
 
 fn serve_stdio() -> io::Result<()> {
-    let server = server().map_err(io::Error::other)?;
+    let server = fixture::server().map_err(io::Error::other)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(mcp_transport_stdio::serve_stdio(server))?;
     Ok(())
-}
-
-/// The suite calls the first tool without arguments and capabilities, so the plain ones come first.
-fn server() -> Result<Server, BuildError> {
-    let add: [fn(ServerBuilder) -> ServerBuilder; 7] =
-        [content::add, tools::add, changes::add, asking::add, input_required::add, prompts::add, resources::add];
-    let described = Server::builder("conformance-server", env!("CARGO_PKG_VERSION"))
-        .instructions("Every feature of the protocol once, for tests.")
-        .state(seal::Seal::default());
-    add.into_iter().fold(described, |builder, add| add(builder)).build()
 }
