@@ -34,8 +34,9 @@ struct Inner {
     params: Arc<PayloadBuf>,
     /// What came with a round that the server itself went through, instead of what the request says.
     round_trip: Option<(InputResponses, Option<String>)>,
+    /// What was asked and answered so far; most requests ask nothing, and have no room for it.
     #[cfg(feature = "mrtr")]
-    round: Mutex<Option<mcp_mrtr::Round>>,
+    round: Mutex<Option<Box<mcp_mrtr::Round>>>,
     connection: ConnectionHandle,
     server: Server,
     extensions: Option<Arc<Extensions>>,
@@ -79,7 +80,7 @@ impl RequestContext {
     }
 
     #[cfg(feature = "mrtr")]
-    pub(crate) fn round(&self) -> MutexGuard<'_, Option<mcp_mrtr::Round>> {
+    pub(crate) fn round(&self) -> MutexGuard<'_, Option<Box<mcp_mrtr::Round>>> {
         self.0.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
