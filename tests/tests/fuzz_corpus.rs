@@ -37,7 +37,7 @@ fn rounds() {
 #[test]
 fn rounds_at_random() {
     let files: Vec<_> = corpus("rounds").iter().map(|file| fs::read(file).expect("a file")).collect();
-    for seed in 0..4000 {
+    for seed in 0..3000 {
         let mut random = Random::new(seed);
         let data = if random.chance(70) { lines(&mut random) } else { changed(&mut random, &files) };
         let is_fine = catch_unwind(AssertUnwindSafe(|| fuzz::rounds(&data))).is_ok();

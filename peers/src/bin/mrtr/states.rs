@@ -87,7 +87,9 @@ pub(crate) fn operations() -> Vec<Operation> {
         }),
         Operation::new("Binding of a tools/call", TIMES, || {
             let params = params();
-            move || drop(black_box(binding(black_box(&params))))
+            move || {
+                black_box(binding(black_box(&params)));
+            }
         }),
         Operation::new("Round::ask, answered in this round", TIMES, || {
             let (question, responses) = (InputRequest::from(form()), responses());
