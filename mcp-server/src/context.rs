@@ -29,8 +29,9 @@ pub struct RequestContext(Arc<Inner>);
 
 struct Inner {
     origin: Origin,
+    /// What was asked and answered so far; most requests ask nothing, and have no room for it.
     #[cfg(feature = "mrtr")]
-    round: Mutex<Option<mcp_mrtr::Round>>,
+    round: Mutex<Option<Box<mcp_mrtr::Round>>>,
     connection: ConnectionHandle,
     server: Server,
     extensions: Mutex<Option<Arc<Extensions>>>,
@@ -78,7 +79,7 @@ impl RequestContext {
     }
 
     #[cfg(feature = "mrtr")]
-    pub(crate) fn round(&self) -> MutexGuard<'_, Option<mcp_mrtr::Round>> {
+    pub(crate) fn round(&self) -> MutexGuard<'_, Option<Box<mcp_mrtr::Round>>> {
         self.0.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -80,7 +80,7 @@ pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) ->
 
 /// Ends a round: the questions for the client, and the state that it has to bring back.
 pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
-    let finished = ctx.round().take().and_then(Round::finish);
+    let finished = ctx.round().take().and_then(|round| round.finish());
     let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("nothing was asked"))?;
     let asking = &ctx.server().settings().asking;
     let sealed = asking.sealer().and_then(|sealer| {
@@ -100,9 +100,9 @@ pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
 fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
     let mut round = ctx.round();
     if round.is_none() {
-        *round = Some(open(ctx)?);
+        *round = Some(Box::new(open(ctx)?));
     }
-    round.as_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
+    round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
 }
 
 fn open(ctx: &RequestContext) -> Result<Round, AskError> {

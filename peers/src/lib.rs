@@ -2,5 +2,6 @@
 
 pub mod allocations;
 pub mod measure;
+pub mod operations;
 pub mod report;
 pub mod versions;

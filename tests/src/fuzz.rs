@@ -1,5 +1,6 @@
 //! The bodies of the fuzz targets: each takes any bytes and panics if a promise does not hold.
 
+mod rounds;
 mod sequence;
 
 use std::fmt::Debug;
@@ -18,6 +19,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use rounds::rounds;
 pub use sequence::sequence;
 
 /// Whatever comes in, the envelope answers with a message or with a fault that can be told to the peer.

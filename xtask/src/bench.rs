@@ -19,20 +19,39 @@ pub(crate) fn types() -> Outcome {
 /// Shows what `mcp-kernel` costs.
 pub(crate) fn kernel() -> Outcome {
     run("kernel")?;
-    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
-        return Ok(format!("Instructions are not counted: valgrind is not installed.\n\n{HOW_TO_READ}"));
+    let table = counted("kernel", &[])?;
+    Ok(format!("Instructions, counted by callgrind\n\n{table}\n{HOW_TO_READ}"))
+}
+
+/// Shows what rounds cost: those who ask, and those who could and do not.
+pub(crate) fn mrtr() -> Outcome {
+    let mut tables = String::new();
+    for (features, which) in [("mrtr", "with the feature `mrtr`"), ("server", "without the feature `mrtr`")] {
+        let options = ["--features", features];
+        run_with("mrtr", &options)?;
+        tables.push_str(&format!("Instructions {which}, counted by callgrind\n\n{}\n", counted("mrtr", &options)?));
     }
-    let listed = output("kernel", &[], &["--operations"])?;
+    Ok(format!("{tables}{HOW_TO_READ}"))
+}
+
+/// Counts the instructions of all operations that a program lists.
+fn counted(program: &str, options: &[&str]) -> Outcome {
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Ok("not counted: valgrind is not installed\n".to_owned());
+    }
+    let listed = output(program, options, &["--operations"])?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let operations: Vec<(&str, u64)> = listed.lines().filter_map(operation).collect();
     let width = operations.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    let mut table = format!("Instructions, counted by callgrind\n\n{:width$} | {:>11}\n", "", "per op");
+    let mut table = format!("{:width$} | {:>11}\n", "", "per op");
+    let options = [options, &["--config", RUNNER]].concat();
     for (name, times) in operations {
         // What it takes to start and to prepare is the same in both runs.
-        let (once, twice) = (instructions(name, times)?, instructions(name, times * 2)?);
+        let once = instructions(program, &options, name, times)?;
+        let twice = instructions(program, &options, name, times * 2)?;
         table.push_str(&format!("{name:width$} | {:>11}\n", twice.saturating_sub(once) / times));
     }
-    Ok(format!("{table}\n{HOW_TO_READ}"))
+    Ok(table)
 }
 
 /// Compares servers over standard streams.
@@ -72,8 +91,8 @@ fn operation(line: &str) -> Option<(&str, u64)> {
 }
 
 /// Counts the instructions of a run in which an operation is done so many times.
-fn instructions(operation: &str, times: u64) -> Result<u64, String> {
-    let output = output("kernel", &["--config", RUNNER], &["--callgrind", operation, &times.to_string()])?;
+fn instructions(program: &str, options: &[&str], operation: &str, times: u64) -> Result<u64, String> {
+    let output = output(program, options, &["--callgrind", operation, &times.to_string()])?;
     let summary = String::from_utf8_lossy(&output.stderr);
     collected(&summary).ok_or_else(|| format!("callgrind printed no `Collected` line for `{operation}`:\n{summary}"))
 }
@@ -86,7 +105,12 @@ fn collected(summary: &str) -> Option<u64> {
 
 /// Runs one of the programs in `peers`, which prints its report itself.
 fn run(program: &str) -> Result<(), String> {
-    let mut command = command(program, &[], &[]);
+    run_with(program, &[])
+}
+
+/// Runs one of the programs in `peers`, built in a way of its own.
+fn run_with(program: &str, options: &[&str]) -> Result<(), String> {
+    let mut command = command(program, options, &[]);
     let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(failure(program, &status.to_string())) }
 }

@@ -23,6 +23,7 @@ usage: cargo xtask <command>
   codegen --check        fail if the generated files are not up to date
   bench types            compare mcp-types with its peers, in time and allocations
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
+  bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
   bench stdio            compare servers over standard streams: time of a call, start, size, dependencies";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         ["codegen", "--check"] => codegen::run(true),
         ["bench", "types"] => bench::types(),
         ["bench", "kernel"] => bench::kernel(),
+        ["bench", "mrtr"] => bench::mrtr(),
         ["bench", "stdio"] => bench::stdio(),
         _ => Err(USAGE.to_owned()),
     };

@@ -6,9 +6,9 @@ use std::hint::black_box;
 use mcp_kernel::Change;
 use mcp_kernel::server::{Connection, Listeners};
 use mcp_types::SubscriptionFilter;
+use peers::operations::{Operation, measure};
 use peers::report::Costs;
 
-use crate::operations::{Operation, measure};
 use crate::workload;
 
 const WATCHED: &str = "file:///project/src/main.rs";

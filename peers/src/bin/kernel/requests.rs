@@ -6,10 +6,10 @@ use std::hint::black_box;
 use mcp_kernel::server::Connection;
 use mcp_types::RequestId;
 use mcp_types::jsonrpc::{Limits, Message, write_result};
+use peers::operations::{Operation, measure};
 use peers::report::Costs;
 use serde_json::Value;
 
-use crate::operations::{Operation, measure};
 use crate::workload;
 
 const TIMES: u32 = 1000;
