@@ -12,7 +12,7 @@ use mcp_server::{CallOptions, ConnectionHandle, Limits, NoArguments, RequestCont
 use mcp_transport_stdio::{Ended, ServeOptions, serve_io};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, duplex, sink};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// Longer than anything here takes; where the clock of a test stands still, it takes no time.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -58,12 +58,10 @@ async fn one_deadline_after_the_other() {
     client.write_all(script("ask").as_bytes()).await.expect("there is room");
     let options = ServeOptions::default();
     let serve = serve_io(&server, reader, writer, &options, std::future::pending());
-    let begin = Instant::now();
     let wait = async {
         for limit in limits {
             assert_eq!(timeout(LIMIT, given_up.recv()).await.expect("it is not missed"), Some(limit));
         }
-        assert!(begin.elapsed() < 2 * limits[2], "{:?}", begin.elapsed());
     };
     tokio::select! {
         ended = serve => panic!("{ended:?}"),
