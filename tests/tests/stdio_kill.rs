@@ -8,7 +8,9 @@
 
 mod harness;
 
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -304,49 +306,105 @@ async fn a_client_that_lets_go() {
     .await;
 }
 
-/// A terminal, a file, or nothing at all instead of pipes.
+/// A file, or nothing at all, instead of pipes.
 #[test]
 fn streams_that_are_no_pipes() {
-    use std::process::{Command, Stdio};
-
     let input = format!("{}\n{}\n", request(1, "ping", json!({})), modern(call(2, "echo", json!({"text": "file"}))));
-    let name = std::env::temp_dir().join(format!("mcp-stdio-kill-{}", std::process::id()));
-    std::fs::write(&name, input).expect("a file");
-    let run = |stdin: Stdio| Command::new(SERVER).stdin(stdin).output().expect("it runs");
-    let output = run(std::fs::File::open(&name).expect("a file").into());
-    std::fs::remove_file(&name).expect("a file");
-    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
-    let answers: Vec<Value> =
-        serde_json::Deserializer::from_slice(&output.stdout).into_iter().map(Result::unwrap).collect();
+    let name = |what| std::env::temp_dir().join(format!("mcp-stdio-kill-{}-{what}", std::process::id()));
+    let (from, to) = (name("input"), name("output"));
+    std::fs::write(&from, input).expect("a file");
+    let run = |stdin: Stdio, stdout: Stdio| {
+        let server = Command::new(SERVER).stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn();
+        let output = server.and_then(Child::wait_with_output).expect("it runs");
+        assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+        output.stdout
+    };
+    let input = || Stdio::from(std::fs::File::open(&from).expect("a file"));
+    let piped = run(input(), Stdio::piped());
+    let answers: Vec<Value> = serde_json::Deserializer::from_slice(&piped).into_iter().map(Result::unwrap).collect();
     assert_eq!((answers.len(), text(&answers[1])), (2, "file"));
-    let output = run(Stdio::null());
-    assert_eq!((output.status.code(), output.stdout.len(), output.stderr.len()), (Some(0), 0, 0));
+    run(input(), std::fs::File::create(&to).expect("a file").into());
+    assert!(std::fs::read(&to).expect("a file") == piped);
+    run(input(), Stdio::null());
+    assert!(run(Stdio::null(), Stdio::piped()).is_empty());
+    for name in [from, to] {
+        std::fs::remove_file(name).expect("a file");
+    }
 }
 
-/// A terminal cannot be waited for, and nobody types: a signal ends the server all the same.
-#[test]
-fn sigterm_on_a_terminal() {
-    use std::process::{Command, Stdio};
-
-    // Nothing comes from the controlling side of a terminal that nobody has opened.
-    let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx").expect("a terminal");
-    let mut command = Command::new(SERVER);
-    command.stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut server = command.spawn().expect("it starts");
-    nap(Duration::from_millis(300));
+/// Tells a server to stop, and waits until it does.
+fn terminated(mut server: Child) -> Option<i32> {
     assert!(server.try_wait().expect("it is ours").is_none(), "it serves");
     signal(server.id(), "TERM");
     let end = now() + LIMIT;
-    let status = loop {
+    loop {
         if let Some(status) = server.try_wait().expect("it is ours") {
-            break status;
+            return status.code();
         }
         if now() > end {
             server.kill().expect("it is ours");
         }
         nap(Duration::from_millis(2));
-    };
-    assert_eq!(status.code(), Some(0));
+    }
+}
+
+/// A terminal cannot be waited for, and nobody types: a signal ends the server all the same.
+#[test]
+fn sigterm_on_a_terminal() {
+    // Nothing comes from the controlling side of a terminal that nobody has opened.
+    let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx").expect("a terminal");
+    let mut command = Command::new(SERVER);
+    command.stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let server = command.spawn().expect("it starts");
+    nap(Duration::from_millis(300));
+    assert_eq!(terminated(server), Some(0));
+}
+
+/// Output that is shared with standard error has to block. Nobody reads it, and a signal ends the server all the same.
+#[test]
+fn sigterm_while_nobody_reads_what_is_shared_with_stderr() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" --drain 300 2>&1", SERVER]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = command.spawn().expect("a shell");
+    let mut stdin = server.stdin.take().expect("a pipe");
+    let mut stdout = server.stdout.take().expect("a pipe");
+    let echo = modern(call(1, "echo", json!({"text": "x"})));
+    std::io::Write::write_all(&mut stdin, format!("{echo}\n").as_bytes()).expect("it reads");
+    assert!(std::io::Read::read(&mut stdout, &mut [0; 4096]).expect("a pipe") > 0, "it serves");
+    assert!(!is_nonblocking(server.id(), 1) && !is_nonblocking(server.id(), 2));
+    let big = modern(call(2, "big", json!({"bytes": 1_000_000})));
+    std::io::Write::write_all(&mut stdin, format!("{big}\n").as_bytes()).expect("it reads");
+    nap(Duration::from_millis(300));
+    assert_eq!(terminated(server), Some(0));
+    drop((stdin, stdout));
+}
+
+/// One socket as all three streams: who prints to standard error must not be told to come back later.
+#[test]
+fn one_socket_for_everything() {
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().expect("sockets");
+    ours.set_read_timeout(Some(LIMIT)).expect("a socket");
+    let stream = || Stdio::from(OwnedFd::from(theirs.try_clone().expect("a socket")));
+    let mut command = Command::new(SERVER);
+    let server = command.args(["--drain", "300"]).stdin(stream()).stdout(stream()).stderr(stream()).spawn();
+    let server = server.expect("it starts");
+    drop((command, theirs));
+    let echo = modern(call(1, "echo", json!({"text": "x"})));
+    std::io::Write::write_all(&mut ours, format!("{echo}\n").as_bytes()).expect("it reads");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(&ours));
+    let answer = lines.next().expect("an answer").expect("a socket");
+    assert_eq!(text(&serde_json::from_str(&answer).expect("a message")), "x");
+    assert!((0..3).all(|stream| !is_nonblocking(server.id(), stream)));
+    assert_eq!(terminated(server), Some(0));
+}
+
+/// Whether a stream of a process does not block.
+fn is_nonblocking(id: u32, stream: u32) -> bool {
+    const O_NONBLOCK: u32 = 0o4000;
+
+    let info = std::fs::read_to_string(format!("/proc/{id}/fdinfo/{stream}")).expect("it runs");
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+    u32::from_str_radix(flags.trim(), 8).expect("a number") & O_NONBLOCK != 0
 }
 
 /// A signal in the middle of a message, and in the middle of one that is refused.

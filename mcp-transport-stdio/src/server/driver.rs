@@ -23,7 +23,10 @@ pub enum Ended {
     OutputClosed,
     /// The server was told to stop.
     Stopped,
-    /// The client asked without reading the answers, and was cut off.
+    /// There was no room for an answer, and the client was cut off.
+    ///
+    /// Who does not read is not read from, so this is rare: it takes threads that tell the client so much that there is
+    /// no room any more, at the moment at which a line of it comes.
     NotReading,
 }
 
@@ -149,7 +152,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
         loop {
             #[expect(clippy::disallowed_methods, reason = "a driver is where the time comes from")]
             let now = Instant::now();
-            self.poll_timer(cx, now);
             let has_read = self.poll_read(cx, now)?;
             // Whether there is something to send shows when it is taken.
             let _ = self.connection.poll(cx, now);
@@ -165,7 +167,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                 Stage::Closing(ended) if is_sent => return Poll::Ready(Ok(ended)),
                 Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
             }
-            if !has_read && !has_written {
+            // All of the above may set a deadline, and one that is over may be followed by another.
+            let is_late = self.poll_timer(cx, now);
+            if !has_read && !has_written && !is_late {
                 return Poll::Pending;
             }
         }
@@ -225,20 +229,22 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
         Poll::Ready(Ok(has_written))
     }
 
-    fn poll_timer(&mut self, cx: &mut Context<'_>, now: Instant) {
+    /// Waits for the next deadline; returns whether it was over.
+    fn poll_timer(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let Some(due) = self.connection.poll_timeout().map(|deadline| deadline.at) else {
             self.timer = None;
-            return;
+            return false;
         };
-        if self.timer.as_ref().is_none_or(|(at, _)| *at != due) {
-            self.timer = Some((due, Box::pin(sleep_until(due.into()))));
-        }
-        if let Some((_, sleep)) = &mut self.timer
-            && sleep.as_mut().poll(cx).is_ready()
-        {
-            self.connection.handle_timeout(now.max(due));
+        let (_, sleep) = match &mut self.timer {
+            Some(timer) if timer.0 == due => timer,
+            timer => timer.insert((due, Box::pin(sleep_until(due.into())))),
+        };
+        let is_late = sleep.as_mut().poll(cx).is_ready();
+        if is_late {
             self.timer = None;
+            self.connection.handle_timeout(now.max(due));
         }
+        is_late
     }
 
     /// Goes on to the next stage without waiting for the end of this one; returns how it ended if there is none.

@@ -15,7 +15,8 @@ pub struct ServeOptions {
     pub drain: Duration,
     /// How long each callback may take that handlers left for the end of the connection. Default: 5 s.
     pub teardown: Duration,
-    /// How many connections a listener serves at once; more have to wait to be accepted. Default: 100.
+    /// How many connections a listener serves at once; more have to wait to be accepted. None is taken for
+    /// one. Default: 100.
     pub connections: usize,
 }
 

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::driver::{Ended, serve_until};
 use super::options::ServeOptions;
-use super::threaded::Threaded;
+use super::threaded::{ThreadedReader, ThreadedWriter};
 
 /// Serves the client that started this process, until it closes our standard input or the process is told to stop
 /// (SIGTERM, SIGINT, Ctrl-C).
@@ -56,7 +56,7 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 /// Fails if standard input or output cannot be used.
 pub async fn serve_stdio_with(server: Server, options: &ServeOptions) -> io::Result<Ended> {
     let poll_stop = stop_signals()?;
-    serve_until(&server, input()?, output(), options, poll_stop).await
+    serve_until(&server, input()?, output()?, options, poll_stop).await
 }
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -68,8 +68,8 @@ fn input() -> io::Result<Reader> {
 }
 
 #[cfg(unix)]
-fn output() -> Writer {
-    unix::output().unwrap_or_else(|| Box::new(tokio::io::stdout()))
+fn output() -> io::Result<Writer> {
+    unix::output().map_or_else(threaded_output, Ok)
 }
 
 #[cfg(not(unix))]
@@ -77,20 +77,24 @@ fn input() -> io::Result<Reader> {
     threaded_input()
 }
 
-fn threaded_input() -> io::Result<Reader> {
-    Ok(Box::new(Threaded::start(io::stdin())?))
+#[cfg(not(unix))]
+fn output() -> io::Result<Writer> {
+    threaded_output()
 }
 
-#[cfg(not(unix))]
-fn output() -> Writer {
-    Box::new(tokio::io::stdout())
+fn threaded_input() -> io::Result<Reader> {
+    Ok(Box::new(ThreadedReader::start(io::stdin())?))
+}
+
+fn threaded_output() -> io::Result<Writer> {
+    Ok(Box::new(ThreadedWriter::start(io::stdout())?))
 }
 
 /// Pipes and sockets, which is what clients give to their servers, can be waited for. Everything else (a terminal, a
 /// file) is read and written by a thread, which takes longer.
 #[cfg(unix)]
 mod unix {
-    use std::fs::{File, Metadata};
+    use std::fs::{File, FileType, Metadata};
     use std::io;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -102,25 +106,30 @@ mod unix {
     use super::{Reader, Writer};
 
     pub(super) fn input() -> Option<Reader> {
-        let (fd, metadata) = opened(io::stdin().as_fd())?;
-        if metadata.file_type().is_fifo() {
+        let (fd, kind) = owned(io::stdin().as_fd())?;
+        if kind.is_fifo() {
             return Some(Box::new(pipe::Receiver::from_owned_fd(fd).ok()?));
         }
-        metadata.file_type().is_socket().then(|| stream(fd)).flatten().map(|stream| Box::new(stream) as Reader)
+        kind.is_socket().then(|| stream(fd)).flatten().map(|stream| Box::new(stream) as Reader)
     }
 
     pub(super) fn output() -> Option<Writer> {
-        let (fd, metadata) = opened(io::stdout().as_fd())?;
-        // What is shared with standard error must keep blocking: those who print there do not expect to be told to
-        // come back later.
-        let (_, other) = opened(io::stderr().as_fd())?;
-        if (metadata.dev(), metadata.ino()) == (other.dev(), other.ino()) {
-            return None;
-        }
-        if metadata.file_type().is_fifo() {
+        let (fd, kind) = owned(io::stdout().as_fd())?;
+        if kind.is_fifo() {
             return Some(Box::new(pipe::Sender::from_owned_fd(fd).ok()?));
         }
-        metadata.file_type().is_socket().then(|| stream(fd)).flatten().map(|stream| Box::new(stream) as Writer)
+        kind.is_socket().then(|| stream(fd)).flatten().map(|stream| Box::new(stream) as Writer)
+    }
+
+    /// A stream that is ours alone, so that we may say that it does not block.
+    ///
+    /// What is shared with standard error must keep blocking: those who print there do not expect to be told to come
+    /// back later. One socket may well be all three streams.
+    fn owned(fd: BorrowedFd<'_>) -> Option<(OwnedFd, FileType)> {
+        let (fd, metadata) = opened(fd)?;
+        let (_, other) = opened(io::stderr().as_fd())?;
+        let is_shared = (metadata.dev(), metadata.ino()) == (other.dev(), other.ino());
+        (!is_shared).then(|| (fd, metadata.file_type()))
     }
 
     fn opened(fd: BorrowedFd<'_>) -> Option<(OwnedFd, Metadata)> {

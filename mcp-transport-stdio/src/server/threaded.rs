@@ -1,24 +1,26 @@
-//! Input that can only be waited for by a thread.
+//! Input and output that can only be waited for by a thread.
+//!
+//! A read or a write that waits cannot be called off. The threads of a runtime are waited for when it ends, so a call on
+//! one of them would keep the process alive until somebody types a line, or reads one. Nobody waits for the threads
+//! here: they end with the process.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 use std::thread;
 
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
 /// Reads on a thread of its own.
-///
-/// A read that waits cannot be called off. The threads of a runtime are waited for when it ends, so a read on one of
-/// them would keep the process alive until somebody types a line. Nobody waits for this one: it ends with the process.
-pub(super) struct Threaded {
+pub(super) struct ThreadedReader {
     pieces: mpsc::Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     taken: usize,
 }
 
-impl Threaded {
+impl ThreadedReader {
     /// Starts to read; no more than two pieces are read ahead.
     ///
     /// # Errors
@@ -48,7 +50,7 @@ impl Threaded {
     }
 }
 
-impl AsyncRead for Threaded {
+impl AsyncRead for ThreadedReader {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.taken == self.piece.len() {
             // Without a thread there is nothing more to come.
@@ -63,19 +65,145 @@ impl AsyncRead for Threaded {
     }
 }
 
+/// Writes on a thread of its own.
+///
+/// What was written has left when it is flushed. Dropping it does not wait for what was not.
+pub(super) struct ThreadedWriter(Arc<Desk>);
+
+/// Where the two sides meet.
+#[derive(Default)]
+struct Desk {
+    state: Mutex<State>,
+    /// There is something to write, or there never will be.
+    has_work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the thread has not taken yet.
+    piece: Vec<u8>,
+    /// Whether it is at work on what it took.
+    is_writing: bool,
+    /// Whether it ended, with the reason as long as nobody heard of it.
+    is_over: bool,
+    fault: Option<io::Error>,
+    /// Whether nothing more will come.
+    is_closed: bool,
+    waker: Option<Waker>,
+}
+
+impl ThreadedWriter {
+    /// Starts to write; no more than two pieces wait to be written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no thread to be had.
+    pub(super) fn start(mut sink: impl Write + Send + 'static) -> io::Result<Self> {
+        let desk = Arc::<Desk>::default();
+        let ours = Arc::clone(&desk);
+        let write = move || {
+            while let Some(piece) = ours.take() {
+                let outcome = sink.write_all(&piece).and_then(|()| sink.flush());
+                if !ours.put_down(outcome) {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
+        Ok(Self(desk))
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for something to write; `None` if nothing more will come.
+    fn take(&self) -> Option<Vec<u8>> {
+        let is_idle = |state: &mut State| state.piece.is_empty() && !state.is_closed;
+        let mut state = self.has_work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        let piece = std::mem::take(&mut state.piece);
+        state.is_writing = !piece.is_empty();
+        state.is_writing.then_some(piece)
+    }
+
+    /// Takes note of what became of a piece; returns whether to go on.
+    fn put_down(&self, outcome: io::Result<()>) -> bool {
+        let mut state = self.lock();
+        state.is_writing = false;
+        state.is_over = outcome.is_err();
+        state.fault = outcome.err();
+        let (waker, is_over) = (state.waker.take(), state.is_over);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        !is_over
+    }
+}
+
+impl State {
+    fn check(&mut self) -> io::Result<()> {
+        if self.is_over {
+            return Err(self.fault.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into()));
+        }
+        Ok(())
+    }
+
+    /// Has the thread say when it has done something.
+    fn wait<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
+        self.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for ThreadedWriter {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut state = self.0.lock();
+        state.check()?;
+        let room = PIECE.saturating_sub(state.piece.len()).min(bytes.len());
+        if room == 0 && !bytes.is_empty() {
+            return state.wait(cx);
+        }
+        state.piece.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.0.has_work.notify_one();
+        Poll::Ready(Ok(room))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.0.lock();
+        state.check()?;
+        if state.is_writing || !state.piece.is_empty() { state.wait(cx) } else { Poll::Ready(Ok(())) }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
+
+impl Drop for ThreadedWriter {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.has_work.notify_one();
+    }
+}
+
 /// As much as a line reader has room for to begin with.
 const PIECE: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
     #[tokio::test]
-    async fn all_of_it_comes_in_order() {
+    async fn all_of_it_is_read_in_order() {
         let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
-        let mut reader = Threaded::start(io::Cursor::new(bytes.clone())).unwrap();
+        let mut reader = ThreadedReader::start(io::Cursor::new(bytes.clone())).unwrap();
         let mut read = Vec::new();
         reader.read_to_end(&mut read).await.unwrap();
         assert!(read == bytes);
@@ -83,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn faults_are_passed_on() {
+    async fn faults_of_reading_are_passed_on() {
         struct Faulty(u32);
 
         impl Read for Faulty {
@@ -93,7 +221,83 @@ mod tests {
             }
         }
 
-        let mut reader = Threaded::start(Faulty(0)).unwrap();
+        let mut reader = ThreadedReader::start(Faulty(0)).unwrap();
         assert_eq!(reader.read(&mut [0]).await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    /// Writes when it may: once for each permission, and as ever when nobody gives any more.
+    struct Slow(Receiver<()>, Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            let written = bytes.len().min(1000);
+            self.1.lock().unwrap().extend_from_slice(&bytes[..written]);
+            Ok(written)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn all_of_it_is_written_in_order() {
+        let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let written = Arc::<Mutex<Vec<u8>>>::default();
+        let (_, may) = channel();
+        let mut writer = ThreadedWriter::start(Slow(may, Arc::clone(&written))).unwrap();
+        writer.flush().await.unwrap();
+        for (round, part) in bytes.chunks(77_777).enumerate() {
+            writer.write_all(part).await.unwrap();
+            writer.flush().await.unwrap();
+            assert_eq!(written.lock().unwrap().len(), bytes.len().min((round + 1) * 77_777), "it has left");
+        }
+        writer.shutdown().await.unwrap();
+        assert!(*written.lock().unwrap() == bytes);
+    }
+
+    /// What waits is bounded, and the writer can be let go of while it does.
+    #[tokio::test]
+    async fn nobody_reads() {
+        let written = Arc::<Mutex<Vec<u8>>>::default();
+        let (go, may) = channel();
+        let mut writer = ThreadedWriter::start(Slow(may, Arc::clone(&written))).unwrap();
+        let (mut accepted, bytes) = (0, [0; 5000]);
+        let limit = std::time::Duration::from_millis(100);
+        while let Ok(taken) = tokio::time::timeout(limit, writer.write(&bytes)).await {
+            accepted += taken.unwrap();
+            assert!(accepted <= 2 * PIECE, "{accepted}");
+        }
+        assert!(tokio::time::timeout(limit, writer.flush()).await.is_err());
+        assert!(written.lock().unwrap().is_empty());
+        drop(writer);
+        // Its thread ends when it can, with all that it was given.
+        drop(go);
+        while Arc::strong_count(&written) > 1 {
+            tokio::time::sleep(limit / 100).await;
+        }
+        assert_eq!(written.lock().unwrap().len(), accepted);
+    }
+
+    #[tokio::test]
+    async fn faults_of_writing_are_passed_on() {
+        struct Faulty;
+
+        impl Write for Faulty {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        let mut writer = ThreadedWriter::start(Faulty).unwrap();
+        writer.write_all(b"x").await.unwrap();
+        assert_eq!(writer.flush().await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(writer.write(b"x").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe, "the end stays the end");
+        assert_eq!(writer.flush().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

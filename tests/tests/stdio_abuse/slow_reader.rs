@@ -91,6 +91,8 @@ fn large_results_that_nobody_reads() {
     assert!((0..100).all(|n| seen.contains(&json!(n))) && seen.contains(&json!("behind")));
     let memory = peer.settled();
     eprintln!("100 large results: read {memory:?}");
+    assert!(memory.peak < idle.peak + 64 * MIB, "reading does not make it grow: {idle:?} {memory:?}");
+    assert!(memory.now < idle.now + 4 * MIB, "what was sent is given back: {idle:?} {memory:?}");
     peer.finish();
 }
 

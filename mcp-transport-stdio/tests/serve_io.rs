@@ -1,0 +1,110 @@
+//! One client on streams that a test holds in its hands.
+#![cfg(feature = "server")]
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mcp_server::types::{Method, RawObject};
+use mcp_server::{CallOptions, ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
+use mcp_transport_stdio::{Ended, ServeOptions, serve_io};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, duplex, sink};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Longer than anything here takes; where the clock of a test stands still, it takes no time.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The handshake of a legacy client, and the call of a tool.
+fn script(tool: &str) -> String {
+    let client =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
+    [
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{client}}}"#),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+        format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"{tool}"}}}}"#),
+        String::new(),
+    ]
+    .join("\n")
+}
+
+fn builder() -> ServerBuilder {
+    Server::builder("test", "1.0")
+}
+
+/// Each deadline is kept, even if nothing else happens: nobody reads, and nobody whom the driver runs waits.
+#[tokio::test(start_paused = true)]
+async fn one_deadline_after_the_other() {
+    let limits = [100, 200, 300].map(Duration::from_millis);
+    let (sender, mut given_up) = mpsc::unbounded_channel();
+    let ask = tool("ask", move |ctx: RequestContext, _: NoArguments| {
+        for limit in limits {
+            let (connection, sender) = (ctx.connection().clone(), sender.clone());
+            tokio::spawn(async move {
+                let options = CallOptions::default().with_limit(Some(limit));
+                let asked = connection.request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
+                assert!(asked.is_err(), "nobody answers");
+                let _ = sender.send(limit);
+            });
+        }
+        std::future::ready("x".repeat(100_000))
+    });
+    let server = builder().tool(ask).build().expect("a server");
+    // All of it is written, and nothing is read.
+    let (mut client, ours) = duplex(1000);
+    let (reader, writer) = tokio::io::split(ours);
+    client.write_all(script("ask").as_bytes()).await.expect("there is room");
+    let options = ServeOptions::default();
+    let serve = serve_io(&server, reader, writer, &options, std::future::pending());
+    let wait = async {
+        for limit in limits {
+            assert_eq!(timeout(LIMIT, given_up.recv()).await.expect("it is not missed"), Some(limit));
+        }
+    };
+    tokio::select! {
+        ended = serve => panic!("{ended:?}"),
+        () = wait => {}
+    }
+}
+
+/// What threads tell at the moment at which a line comes can be the last that there was room for. A connection that
+/// is over for that reason is told from one whose client left.
+#[tokio::test]
+async fn the_last_room_is_taken_while_a_line_is_read() {
+    /// Has the server say a lot before it hands out its second piece.
+    struct Crowded {
+        connection: Arc<OnceLock<ConnectionHandle>>,
+        pieces: Vec<String>,
+    }
+
+    impl AsyncRead for Crowded {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            let Some(piece) = self.pieces.pop() else { return Poll::Pending };
+            if let Some(connection) = self.connection.get() {
+                for _ in 0..10 {
+                    connection.notify(&Method::from("notifications/test"), &RawObject::empty());
+                }
+            }
+            buffer.put_slice(piece.as_bytes());
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    let connection = Arc::<OnceLock<ConnectionHandle>>::default();
+    let kept = Arc::clone(&connection);
+    let keep = tool("keep", move |ctx: RequestContext, _: NoArguments| {
+        kept.get_or_init(|| ctx.connection().clone());
+        std::future::ready("kept")
+    });
+    let mut limits = Limits::default();
+    limits.outbox_messages = 5;
+    let server = builder().tool(keep).limits(limits).build().expect("a server");
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}\n".to_owned();
+    let reader = Crowded { connection, pieces: vec![ping, script("keep")] };
+    let options = ServeOptions::default();
+    let serve = serve_io(&server, reader, sink(), &options, std::future::pending());
+    let ended = timeout(LIMIT, serve).await.expect("it does not hang").expect("it ends well");
+    assert_eq!(ended, Ended::NotReading);
+}
