@@ -3,9 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Round, Sealer};
+use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Questions, Rejected, Round, Sealer};
 use mcp_types::gate;
 use mcp_types::{ErrorObject, InputRequest, InputRequiredResult, RawJson};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::answer::Answer;
 use crate::ask::AskError;
@@ -82,12 +84,7 @@ pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) ->
 pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
     let finished = ctx.round().take().and_then(|round| round.finish());
     let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("nothing was asked"))?;
-    let asking = &ctx.server().settings().asking;
-    let sealed = asking.sealer().and_then(|sealer| {
-        let state = sealer.seal(seconds(), random::<NONCE_BYTES>()?, &binding(ctx), &journal.to_bytes());
-        state.map_err(|fault| AskError::InvalidQuestion(fault.to_string()))
-    });
-    let state = sealed.map_err(|fault| {
+    let state = seal(ctx, &journal.to_bytes()).map_err(|fault| {
         tracing::error!(target: "mcp", %fault, "a request cannot ask");
         ErrorObject::internal_error("the server cannot ask for input")
     })?;
@@ -113,21 +110,66 @@ fn open(ctx: &RequestContext) -> Result<Round, AskError> {
     let journal = match ctx.request_state() {
         None => Journal::default(),
         Some(state) => {
-            let asking = &ctx.server().settings().asking;
-            let (sealer, binding, now) = (asking.sealer()?, binding(ctx), seconds());
-            let opened = match &asking.ledger {
-                None => sealer.open(now, &binding, state),
-                Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
-            };
-            let opened = opened.map_err(|rejected| {
-                tracing::warn!(target: "mcp", %rejected, "a state was rejected");
-                AskError::Rejected(rejected)
-            })?;
-            Journal::from_bytes(&opened.content).map_err(|skew| AskError::InvalidQuestion(skew.to_string()))?
+            let journal = Journal::from_bytes(&unseal(ctx, state)?);
+            journal.map_err(|skew| AskError::InvalidQuestion(skew.to_string()))?
         }
     };
     Ok(Round::new(journal, ctx.input_responses().clone()))
 }
+
+fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
+    let sealer = ctx.server().settings().asking.sealer()?;
+    let state = sealer.seal(seconds(), random::<NONCE_BYTES>()?, &binding(ctx), content);
+    state.map_err(|fault| AskError::InvalidQuestion(fault.to_string()))
+}
+
+fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
+    let asking = &ctx.server().settings().asking;
+    let (sealer, binding, now) = (asking.sealer()?, binding(ctx), seconds());
+    let opened = match &asking.ledger {
+        None => sealer.open(now, &binding, state),
+        Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
+    };
+    opened.map(|opened| opened.content).map_err(|rejected| {
+        tracing::warn!(target: "mcp", %rejected, "a state was rejected");
+        AskError::Rejected(rejected)
+    })
+}
+
+/// Questions by hand: what a handler returns itself, with a state of its own.
+impl RequestContext {
+    /// Starts to collect questions for an interim result: `build` it, and return it.
+    pub fn questions(&self) -> Questions {
+        Questions::new(self.method(), self.capabilities())
+    }
+
+    /// Seals a state for an interim result: nobody can read it, change it, or use it for another request, another
+    /// principal or another server, and it expires.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written, or is too large.
+    pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
+        let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
+        // A mark that no journal begins with keeps the two apart.
+        seal(self, &[&[APPLICATION], state.as_slice()].concat())
+    }
+
+    /// The sealed state of the round before, if there was one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not one that was sealed for this request; the client is told no more than that.
+    pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
+        let Some(state) = self.request_state() else { return Ok(None) };
+        let content = unseal(self, state)?;
+        let state = content.strip_prefix(&[APPLICATION]).ok_or(AskError::Rejected(Rejected::OtherRequest))?;
+        serde_json::from_slice(state).map(Some).map_err(|_| AskError::Rejected(Rejected::Malformed))
+    }
+}
+
+/// What the sealed state of an application begins with.
+const APPLICATION: u8 = b's';
 
 /// What a state of this request is good for.
 fn binding(ctx: &RequestContext) -> Binding {

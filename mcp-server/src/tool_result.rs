@@ -160,8 +160,10 @@ pub(crate) fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
     if let Some(HandlerError(boxed)) = error.downcast_ref() {
         return of_error(boxed.as_ref());
     }
-    let object = error.downcast_ref::<ErrorObject>().cloned();
-    object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object))
+    if let Some(error) = error.downcast_ref::<ErrorObject>() {
+        return of_error(error);
+    }
+    error.downcast_ref::<AskError>().and_then(|error| of_error(error))
 }
 
 /// Looks at an error and at what caused it.
@@ -170,6 +172,11 @@ fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
     while let Some(error) = next {
         let object = error.downcast_ref::<ErrorObject>().cloned();
         let object = object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object));
+        #[cfg(feature = "mrtr")]
+        let object = object.or_else(|| match error.downcast_ref::<mcp_mrtr::InvalidQuestions>() {
+            Some(refused @ mcp_mrtr::InvalidQuestions::NotDeclared(_)) => Some(refused.to_error_object()),
+            _ => None,
+        });
         if object.is_some() {
             return object;
         }

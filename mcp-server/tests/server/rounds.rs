@@ -422,3 +422,35 @@ fn rounds_can_be_cancelled() {
     assert_eq!(asked["resultType"], "input_required");
     assert!(alone.connection.is_idle());
 }
+
+/// S2.36, S2.37, R-7: a handler that asks by hand can have its own state sealed, in either era.
+#[test]
+fn states_of_the_application_are_sealed() {
+    let server = server(|server| {
+        let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
+        server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
+            let Some(round) = ctx.sealed_state::<u32>()? else {
+                let asks = ctx.questions().ask("who", question()).state(ctx.seal_state(&7)?).build()?;
+                return Ok(asks.into());
+            };
+            Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(round.to_string())))
+        }))
+    });
+    let mut client = Client::declaring(&server, MODERN, everything());
+    let params = json!({ "name": "ask" });
+    let asked = client.result("tools/call", params.clone());
+    let next = retry(params, &asked, |_| accepts("ann"));
+    assert_eq!(client.result("tools/call", next.clone())["content"][0]["text"], "7");
+    let mut forged = next;
+    forged["requestState"] = "7".into();
+    client.error("tools/call", forged, -32602);
+
+    let mut legacy = Client::declaring(&server, ASKABLE, everything());
+    let id = legacy.start_tool("ask");
+    let question = legacy.next("elicitation/create");
+    legacy.respond(&question, accepts("ann"));
+    assert_eq!(legacy.reply_to(id)["result"]["content"][0]["text"], "7");
+
+    let mut unable = Client::new(&server, MODERN);
+    unable.error("tools/call", json!({ "name": "ask" }), -32021);
+}
