@@ -28,7 +28,7 @@ use handlers::Watch;
 ///
 /// | first byte | what happens |
 /// |---|---|
-/// | one of [`TARGETS`] | that request is sent, with a state and answers |
+/// | one of `TARGETS` | that request is sent, with a state and answers |
 /// | `~` | from now on somebody else sends the requests, or the first one again |
 /// | `v` | the handler that changes its mind does so |
 /// | `=` | the oldest question to a legacy client is answered |
@@ -37,7 +37,7 @@ use handlers::Watch;
 ///
 /// A request's state is described up to the first space. It is none at all, or `'` with the state itself, or one that was
 /// given out, `.` being the newest one for the request and a digit counting back from the newest one of all, followed by
-/// what is done to it (see [`changed`]). The rest are the answers: JSON, or `*` for right ones to everything that the
+/// what is done to it (see `changed`). The rest are the answers: JSON, or `*` for right ones to everything that the
 /// handler may ask, `*d`, `*c` and `*w` for those that decline, cancel, or are wrong.
 ///
 /// # Panics
