@@ -277,8 +277,9 @@ impl RequestContext {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
+        // Where there is no second round, nothing is repeated.
         #[cfg(feature = "mrtr")]
-        if self.era() == Era::Modern {
+        if rounds::may_ask(self) {
             if let Some(done) = rounds::step(self, key)? {
                 return done.decode().map_err(|fault| AskError::InvalidQuestion(fault.to_string()).into());
             }

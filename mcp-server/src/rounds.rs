@@ -102,9 +102,13 @@ fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) 
     round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
 }
 
+/// Whether the request may come again with answers.
+pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
+    gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision()))
+}
+
 fn open(ctx: &RequestContext) -> Result<Round, AskError> {
-    //
-    if !gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision())) {
+    if !may_ask(ctx) {
         return Err(AskError::NoBackChannel("only tools, prompts and resources may ask"));
     }
     let journal = match ctx.request_state() {

@@ -454,3 +454,28 @@ fn states_of_the_application_are_sealed() {
     let mut unable = Client::new(&server, MODERN);
     unable.error("tools/call", json!({ "name": "ask" }), -32021);
 }
+
+/// R-2: what cannot come again takes its steps as they are.
+#[test]
+fn steps_need_no_second_round() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Topic {
+        #[serde(rename = "topic")]
+        _topic: String,
+    }
+    let server = server(|server| {
+        let topics = |ctx: RequestContext, _: mcp_server::Typed| async move {
+            let step = ctx.once("step", || async { Ok::<_, HandlerError>(String::from("roses")) }).await;
+            step.into_iter().collect::<Vec<_>>()
+        };
+        server.prompt(prompt("write", async |_, _: Topic| "Write.").complete("topic", topics))
+    });
+    let params = json!({
+        "ref": { "type": "ref/prompt", "name": "write" },
+        "argument": { "name": "topic", "value": "r" },
+    });
+    for revision in [MODERN, ASKABLE] {
+        let result = Client::new(&server, revision).result("completion/complete", params.clone());
+        assert_eq!(result["completion"]["values"], json!(["roses"]), "{revision}");
+    }
+}
