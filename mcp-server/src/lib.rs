@@ -276,6 +276,7 @@ mod completion;
 mod connection;
 mod connection_handle;
 mod context;
+mod described;
 mod dispatch;
 mod endpoint;
 mod extensions;

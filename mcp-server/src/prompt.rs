@@ -5,9 +5,7 @@ use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
-use mcp_types::{
-    ErrorObject, GetPromptResult, Icon, InputRequiredResult, Meta, OrderedMap, PromptArgument, PromptMessage,
-};
+use mcp_types::{ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::answer::Answer;
 use crate::completion::{Completer, Completers};
 use crate::context::RequestContext;
+use crate::described::described;
 use crate::endpoint::AnswerFuture;
 use crate::tool_result::{Outcome, protocol_error};
 use crate::{schema, text_values};
@@ -156,30 +155,6 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
 }
 
 impl Prompt {
-    /// What the prompt is for.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.definition.description = Some(text.into());
-        self
-    }
-
-    /// The name to show to people.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Icons that a user interface may show.
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// Metadata of the prompt.
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.definition.meta = Some(meta);
-        self
-    }
-
     /// Suggests values for an argument while it is typed.
     pub fn complete(mut self, argument: &str, completer: impl Completer) -> Self {
         if !self.definition.arguments.iter().flatten().any(|known| known.name == argument) {
@@ -202,11 +177,7 @@ impl Prompt {
     }
 }
 
-impl fmt::Debug for Prompt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("definition", &self.definition).finish_non_exhaustive()
-    }
-}
+described!(Prompt: "What the prompt is for.");
 
 #[cfg(test)]
 mod tests {

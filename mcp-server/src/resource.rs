@@ -5,13 +5,12 @@ use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
-use mcp_types::{
-    Annotations, CacheScope, ErrorObject, Icon, InputRequiredResult, Meta, ReadResourceResult, ResourceContents,
-};
+use mcp_types::{Annotations, CacheScope, ErrorObject, InputRequiredResult, ReadResourceResult, ResourceContents};
 
 use crate::answer::Answer;
 use crate::completion::{Completer, Completers};
 use crate::context::RequestContext;
+use crate::described::described;
 use crate::endpoint::AnswerFuture;
 use crate::tool_result::{Outcome, protocol_error};
 use crate::uri_template::{UriTemplate, UriVariables};
@@ -248,21 +247,10 @@ impl Template {
     }
 }
 
-macro_rules! described {
+/// What resources have, whatever their addresses.
+macro_rules! readable {
     ($($kind:ident),*) => {$(
         impl $kind {
-            /// What the resource is.
-            pub fn description(mut self, text: impl Into<String>) -> Self {
-                self.definition.description = Some(text.into());
-                self
-            }
-
-            /// The name to show to people.
-            pub fn title(mut self, title: impl Into<String>) -> Self {
-                self.definition.title = Some(title.into());
-                self
-            }
-
             /// The kind of contents, which they get unless the reader says otherwise.
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
                 let mime_type = mime_type.into();
@@ -277,34 +265,17 @@ macro_rules! described {
                 self
             }
 
-            /// Icons that a user interface may show.
-            pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-                self.definition.icons = Some(icons);
-                self
-            }
-
-            /// Metadata of the resource.
-            pub fn meta(mut self, meta: Meta) -> Self {
-                self.definition.meta = Some(meta);
-                self
-            }
-
             /// How long what was read stays fresh, and who may share it. Default: what the server says.
             pub fn cache(mut self, ttl_ms: i64, scope: CacheScope) -> Self {
                 (self.cache.ttl_ms, self.cache.scope) = (Some(ttl_ms.max(0)), Some(scope));
                 self
             }
         }
-
-        impl fmt::Debug for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($kind)).field("definition", &self.definition).finish_non_exhaustive()
-            }
-        }
     )*};
 }
 
-described!(Resource, Template);
+readable!(Resource, Template);
+described!(Resource: "What the resource is.", Template: "What the resources are.");
 
 #[cfg(test)]
 mod tests {

@@ -4,12 +4,13 @@ use std::future::ready;
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
-use mcp_types::{CallToolResult, ErrorObject, Icon, Meta, RawObject, ToolAnnotations};
+use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::answer::Answer;
 use crate::context::RequestContext;
+use crate::described::described;
 use crate::endpoint::AnswerFuture;
 use crate::schema;
 use crate::tool_result::IntoToolResult;
@@ -127,33 +128,9 @@ fn name_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) 
 }
 
 impl Tool {
-    /// What the tool does and when to use it, written for the model.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.definition.description = Some(text.into());
-        self
-    }
-
-    /// The name to show to people.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
     /// Hints about the tool's behaviour.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Icons that a user interface may show.
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// Metadata of the tool.
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.definition.meta = Some(meta);
         self
     }
 
@@ -177,8 +154,4 @@ impl Tool {
     }
 }
 
-impl std::fmt::Debug for Tool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tool").field("definition", &self.definition).finish_non_exhaustive()
-    }
-}
+described!(Tool: "What the tool does and when to use it, written for the model.");
