@@ -30,6 +30,8 @@ pub enum Answer {
     Completion(CompleteResult),
     /// Questions that the client has to answer first (modern era).
     InputRequired(Box<InputRequiredResult>),
+    /// The protocol's own, which it adds after all layers: of `server/discover`, `logging/setLevel` and subscriptions.
+    ByProtocol,
     /// Of a method that an extension adds.
     Other(RawObject),
 }
@@ -54,6 +56,7 @@ impl Answer {
             Self::Contents(result) => kernel.respond(responder, Ok(result)),
             Self::Completion(result) => kernel.respond(responder, Ok(result)),
             Self::InputRequired(result) => kernel.respond(responder, Ok(*result)),
+            Self::ByProtocol => kernel.proceed(responder),
             Self::Other(result) => kernel.respond_raw(responder, &result),
         }
     }

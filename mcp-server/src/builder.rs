@@ -273,8 +273,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Puts a layer of [tower](https://docs.rs/tower) around every request that reaches a handler: to authorise, to
-    /// measure, to limit. The layer that is added last sees a request first. Needs the feature `tower`.
+    /// Puts a layer of [tower](https://docs.rs/tower) around every request: to authorise, to measure, to limit. The
+    /// layer that is added last sees a request first. Needs the feature `tower`.
     #[cfg(feature = "tower")]
     pub fn layer<L>(mut self, layer: L) -> Self
     where
@@ -318,6 +318,8 @@ impl ServerBuilder {
             (config.ttl_ms, config.cache_scope) = (given.ttl_ms, given.cache_scope);
             config.extensions = given.extensions;
             config.limits = given.limits;
+            // Layers see what the kernel answers by itself, too.
+            config.consult = self.endpoint.layered.is_some();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only questions depend on limits"))]

@@ -39,6 +39,11 @@ pub(crate) fn dispatch(request: Request) -> Served {
         "completion/complete" => {
             return complete(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
         }
+        "server/discover"
+        | "logging/setLevel"
+        | "resources/subscribe"
+        | "resources/unsubscribe"
+        | "subscriptions/listen" => Ok(Answer::ByProtocol),
         method => match registry.methods.get(ctx.method()) {
             Some(custom) => return custom_method(custom, ctx, params),
             None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),

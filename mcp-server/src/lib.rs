@@ -166,8 +166,7 @@
 //!
 //! # Middleware
 //!
-//! With the feature `tower`, layers of [tower](https://docs.rs/tower) see every request that is for the application,
-//! with its context:
+//! With the feature `tower`, layers of [tower](https://docs.rs/tower) see every request, with its context:
 //!
 #![cfg_attr(feature = "tower", doc = "```")]
 #![cfg_attr(not(feature = "tower"), doc = "```ignore")]
@@ -204,9 +203,9 @@
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! What the protocol layer answers by itself does not reach the application, nor its layers: the handshake, `ping`,
-//! `server/discover`, `logging/setLevel`, and subscriptions. Whether a client may read a resource is for its reader to
-//! decide; that it changed is no secret to those who know its address.
+//! They also see what the protocol layer answers by itself, `server/discover`, `logging/setLevel` and subscriptions, and
+//! may refuse it; if they let it pass, the answer is [`Answer::ByProtocol`], and what is behind it follows. Only the
+//! handshake and `ping` do not pass layers: they are about the connection, and must not wait behind work.
 //!
 //! Without layers there is nothing to pay for them. Requests also come with `tracing` spans, named by the conventions
 //! of OpenTelemetry.

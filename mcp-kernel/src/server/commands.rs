@@ -453,6 +453,7 @@ impl Connection {
             self.finish_call(call, Err(CallError::Disconnected));
         }
         self.has_back_channel = false;
+        self.draining = true;
     }
 
     /// Ends the connection from this side: subscriptions end with their result, everything else is given up.

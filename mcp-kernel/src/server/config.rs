@@ -33,6 +33,12 @@ pub struct ServerConfig {
     pub cache_scope: CacheScope,
     /// The extensions that are served; none is without being named here (N-7).
     pub extensions: BTreeMap<String, Extension>,
+    /// Whether the application hears of requests that the kernel can answer by itself, before it does, so that it may
+    /// refuse them: `server/discover`, `logging/setLevel`, subscriptions. They come as
+    /// [`Event::Request`](super::Event::Request) like all others, to be let pass with
+    /// [`proceed`](super::Connection::proceed). The handshake and `ping` never do: they are about the connection, and
+    /// must not wait behind work. Default: no.
+    pub consult: bool,
     /// What a peer may make us keep.
     pub limits: Limits,
 }
@@ -70,6 +76,7 @@ impl ServerConfig {
             ttl_ms: 0,
             cache_scope: CacheScope::PRIVATE,
             extensions: BTreeMap::new(),
+            consult: false,
             limits: Limits::default(),
         }
     }

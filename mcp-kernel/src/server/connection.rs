@@ -25,7 +25,7 @@ use crate::transmit::{Outbox, Route, Transmit, Weight};
 ///
 /// | group | methods | who calls |
 /// |---|---|---|
-/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`progress`](Self::progress), [`log`](Self::log), [`tell`](Self::tell), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`close`](Self::close) | the application |
+/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`proceed`](Self::proceed), [`progress`](Self::progress), [`log`](Self::log), [`tell`](Self::tell), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`close`](Self::close) | the application |
 /// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | the driver |
 /// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
 ///
@@ -77,6 +77,8 @@ pub struct Connection {
     /// Few connections have any, so the index is made for the first.
     pub(super) listeners: Option<Box<Listeners<RequestKey>>>,
     pub(super) has_back_channel: bool,
+    /// Nothing more will be read: subscriptions that still come about end at once.
+    pub(super) draining: bool,
     pub(super) closed: bool,
     pub(super) outbox: Outbox,
     pub(super) events: VecDeque<Event>,
@@ -123,6 +125,7 @@ impl Connection {
             subscriptions: BTreeSet::new(),
             listeners: None,
             has_back_channel,
+            draining: false,
             closed: false,
             outbox: Outbox::default(),
             events: VecDeque::new(),

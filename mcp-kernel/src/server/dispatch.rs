@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use mcp_types::jsonrpc::{PayloadBuf, Request, write_notification, write_result};
 use mcp_types::{
-    DiscoverResult, EmptyResult, Era, Method, NotificationMeta, ResultBody, SetLevelRequestParams,
+    DiscoverResult, EmptyResult, Era, ErrorObject, Method, NotificationMeta, ResultBody, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams, UnsubscribeRequestParams,
 };
 use serde::de::DeserializeOwned;
 
+use super::commands::Delivery;
 use super::connection::Connection;
 use super::event::Event;
-use super::in_flight::{Entry, Kind};
+use super::in_flight::{Entry, Held, Kind, Responder};
 use super::inputs::{Refusal, check_extension};
 use super::scope::RequestScope;
 use crate::RequestKey;
@@ -28,15 +29,55 @@ impl Connection {
         params: PayloadBuf,
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
+        if scope.method == Method::PING {
+            self.answer_now(&scope, batch, EmptyResult::default());
+        } else if !OWN.contains(&scope.method) {
+            self.open_request(scope, params, batch, None)?;
+        } else if self.config.consult {
+            let held = Held { scope: scope.clone(), params: params.clone() };
+            self.open_request(scope, params, batch, Some(Box::new(held)))?;
+        } else {
+            self.serve(scope, &params, batch)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel answer a request that it can answer by itself, now that the application knows of it
+    /// ([`ServerConfig::consult`](super::ServerConfig::consult)). Any other is answered as a method that is not there.
+    pub fn proceed(&mut self, responder: Responder) -> Delivery {
+        let key = responder.key();
+        let Some(Entry { id, revision, batch, held, .. }) = self.in_flight.close(key) else {
+            return Delivery::LeftOut;
+        };
+        let Some(held) = held else {
+            let error = ErrorObject::method_not_found("nobody answers this method");
+            self.refuse(key, batch, Some(&id), revision, &error);
+            self.admit_waiting();
+            return Delivery::Queued;
+        };
+        let Held { scope, params } = *held;
+        if let Err(refusal) = self.serve(scope, &params, batch) {
+            self.refuse_request(key, batch, &id, revision, *refusal);
+        }
+        self.admit_waiting();
+        Delivery::Queued
+    }
+
+    /// Answers a request that the application leaves to the kernel.
+    pub(super) fn serve(
+        &mut self,
+        scope: RequestScope,
+        params: &PayloadBuf,
+        batch: Option<RequestKey>,
+    ) -> Result<(), Refusal> {
         match scope.method.as_str() {
-            "ping" => self.answer_now(&scope, batch, EmptyResult::default()),
             "server/discover" => {
                 let mut result = DiscoverResult::new(self.config.versions(scope.era()), self.config.declared());
                 result.instructions.clone_from(&self.config.instructions);
                 self.answer_now(&scope, batch, result);
             }
             "logging/setLevel" => {
-                let SetLevelRequestParams { level, .. } = decode(&params)?;
+                let SetLevelRequestParams { level, .. } = decode(params)?;
                 self.log_level = level;
                 self.emit(Event::LogLevel(level));
                 self.answer_now(&scope, batch, EmptyResult::default());
@@ -45,7 +86,7 @@ impl Connection {
                 return Err(PeerMisbehaved::NeedsSession(scope.method).into());
             }
             "resources/subscribe" => {
-                let SubscribeRequestParams { uri, .. } = decode(&params)?;
+                let SubscribeRequestParams { uri, .. } = decode(params)?;
                 self.check_uri(&uri)?;
                 let is_new = !self.subscriptions.contains(&uri);
                 if is_new && self.subscriptions.len() >= self.config.limits.subscriptions {
@@ -56,14 +97,14 @@ impl Connection {
                 self.answer_now(&scope, batch, EmptyResult::default());
             }
             "resources/unsubscribe" => {
-                let UnsubscribeRequestParams { uri, .. } = decode(&params)?;
+                let UnsubscribeRequestParams { uri, .. } = decode(params)?;
                 if self.subscriptions.remove(&uri) {
                     self.emit(Event::Subscription { uri, active: false });
                 }
                 self.answer_now(&scope, batch, EmptyResult::default());
             }
-            "subscriptions/listen" => self.listen(scope, &params)?,
-            _ => self.open_request(scope, params, batch)?,
+            "subscriptions/listen" => self.listen(scope, params)?,
+            _ => return Err(PeerMisbehaved::UnknownMethod(scope.method).into()),
         }
         Ok(())
     }
@@ -123,6 +164,7 @@ impl Connection {
             last_progress: None,
             batch: None,
             kind: Kind::Listening,
+            held: None,
         };
         let _ = self.in_flight.open(scope.key, entry);
         self.listeners.get_or_insert_default().insert(scope.key, &filter);
@@ -133,7 +175,11 @@ impl Connection {
         if write_notification(&mut message, &method, Some(&params)).is_ok() {
             self.send(Route::Listen(scope.key), message, Weight::Needed);
         }
+        let key = scope.key;
         self.emit(Event::Listening { scope: Box::new(scope), filter });
+        if self.draining {
+            let _ = self.end_listening(key);
+        }
         Ok(())
     }
 
@@ -175,6 +221,15 @@ impl Connection {
         Ok(filter)
     }
 }
+
+/// What the kernel can answer by itself, apart from the handshake and `ping`.
+const OWN: [Method; 5] = [
+    Method::SERVER_DISCOVER,
+    Method::LOGGING_SET_LEVEL,
+    Method::RESOURCES_SUBSCRIBE,
+    Method::RESOURCES_UNSUBSCRIBE,
+    Method::SUBSCRIPTIONS_LISTEN,
+];
 
 fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, Refusal> {
     params.decode().map_err(|fault| invalid(fault.to_string()))

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use mcp_types::gate::MethodFacts;
+use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{LoggingLevel, Number, ProgressToken, RequestId, Revision};
 
 use super::lifecycle::Client;
+use super::scope::RequestScope;
 use crate::RequestKey;
 
 /// One request.
@@ -20,6 +22,14 @@ pub(crate) struct Entry {
     pub(crate) last_progress: Option<Number>,
     pub(crate) batch: Option<RequestKey>,
     pub(crate) kind: Kind,
+    /// What the kernel needs to go on with, if it will answer once the application agrees.
+    pub(crate) held: Option<Box<Held>>,
+}
+
+/// A request that the kernel can answer by itself.
+pub(crate) struct Held {
+    pub(crate) scope: RequestScope,
+    pub(crate) params: PayloadBuf,
 }
 
 /// How a request is worked on.

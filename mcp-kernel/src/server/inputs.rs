@@ -10,12 +10,12 @@ use mcp_types::jsonrpc::{
 use mcp_types::meta::key;
 use mcp_types::{
     CancelledNotificationParams, ClientCapabilities, Era, ErrorCode, InputResponses, Method,
-    ProgressNotificationParams, RawObject, RequestMeta, Revision,
+    ProgressNotificationParams, RawObject, RequestId, RequestMeta, Revision,
 };
 
 use super::connection::{Batch, Connection};
 use super::event::Event;
-use super::in_flight::{Entry, Kind};
+use super::in_flight::{Entry, Held, Kind};
 use super::lifecycle::{Agreed, Client};
 use super::scope::{Principal, RequestScope};
 use crate::RequestKey;
@@ -156,10 +156,7 @@ impl Connection {
                 let (id, key, modern) = (request.id.clone(), self.in_flight.next_key(), is_modern(&request));
                 let revision = if modern { Revision::LATEST } else { self.revision_for_errors() };
                 if let Err(refusal) = self.handle_request(key, request, modern, principal, batch) {
-                    if let Some(error) = refusal.to_error_object() {
-                        self.refuse(key, batch, Some(&id), revision, &error);
-                    }
-                    self.misbehaved(*refusal);
+                    self.refuse_request(key, batch, &id, revision, *refusal);
                 }
                 return Some(key);
             }
@@ -167,6 +164,20 @@ impl Connection {
             Message::Response(response) => self.handle_response(response),
         }
         None
+    }
+
+    pub(super) fn refuse_request(
+        &mut self,
+        key: RequestKey,
+        batch: Option<RequestKey>,
+        id: &RequestId,
+        revision: Revision,
+        refusal: PeerMisbehaved,
+    ) {
+        if let Some(error) = refusal.to_error_object() {
+            self.refuse(key, batch, Some(id), revision, &error);
+        }
+        self.misbehaved(refusal);
     }
 
     /// Admits a request: era, envelope or handshake, method, capability, limits, in this order.
@@ -277,6 +288,7 @@ impl Connection {
         scope: RequestScope,
         params: PayloadBuf,
         batch: Option<RequestKey>,
+        held: Option<Box<Held>>,
     ) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.in_flight);
@@ -296,6 +308,7 @@ impl Connection {
             last_progress: None,
             batch,
             kind: Kind::Running,
+            held,
         };
         let responder = self.in_flight.open(scope.key, entry);
         let event = Event::Request { scope: Box::new(scope), params, responder };

@@ -7,6 +7,7 @@ mod batches;
 mod calls;
 mod cancellation;
 mod connections;
+mod consulting;
 mod discover;
 mod eras;
 mod extensions;

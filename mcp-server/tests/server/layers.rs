@@ -4,7 +4,9 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use mcp_server::types::{CallToolResult, ErrorObject, Method, RawObject, Revision};
-use mcp_server::{Answer, AnswerFuture, Endpoint, Extension, NoArguments, Notification, Request, RequestContext, tool};
+use mcp_server::{
+    Answer, AnswerFuture, Change, Endpoint, Extension, NoArguments, Notification, Request, RequestContext, tool,
+};
 use serde_json::{Value, json};
 use tower_layer::{Layer, layer_fn};
 use tower_service::Service;
@@ -79,7 +81,7 @@ fn layers_are_put_around_each_other() {
         assert_eq!(notes.take().last().unwrap(), "outer sees an error");
         client.result("tools/list", json!({}));
         assert_eq!(notes.take().len(), 4);
-        // What no handler sees is nothing for layers either.
+        // What is about the connection alone, and what is not there, is nothing for layers.
         client.call("ping", json!({}));
         client.call("nobody/knows", json!({}));
         assert_eq!(notes.take(), [""; 0]);
@@ -104,6 +106,68 @@ fn layers_may_answer() {
     let error = client.error("tools/call", json!({ "name": "secret" }), -32602);
     assert_eq!(error["message"], "outer forbids it");
     assert_eq!(notes.take(), ["outer sees tools/call secret"]);
+}
+
+/// S2.1: layers see what the protocol layer answers by itself, and what they let pass comes about.
+#[test]
+fn layers_see_what_handlers_do_not() {
+    let notes = Notes::default();
+    let server = server(|server| server.offers_tools().resource_subscriptions().layer(guard("layer", None, &notes)));
+    for revision in LEGACY {
+        let mut client = Client::new(&server, revision);
+        client.result("logging/setLevel", json!({ "level": "error" }));
+        client.result("resources/subscribe", json!({ "uri": "a:b" }));
+        server.publish(&Change::Resource("a:b".into()));
+        client.next("notifications/resources/updated");
+        client.result("resources/unsubscribe", json!({ "uri": "a:b" }));
+        let passed = |method| [format!("layer sees {method} "), "layer sees an answer".into()];
+        let methods = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+        assert_eq!(notes.take(), methods.map(passed).concat());
+    }
+    let mut client = Client::new(&server, MODERN);
+    client.result("server/discover", json!({}));
+    let id = client.ask("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    client.next("notifications/subscriptions/acknowledged");
+    assert_eq!(notes.take().len(), 4);
+    server.publish(&Change::Tools);
+    client.next("notifications/tools/list_changed");
+    client.cancel(id);
+    assert!(client.connection.is_idle());
+}
+
+/// S4.74: a layer may keep somebody from subscribing.
+#[test]
+fn layers_may_refuse_subscriptions() {
+    #[derive(Clone)]
+    struct Closed(Endpoint);
+
+    impl Service<Request> for Closed {
+        type Response = Answer;
+        type Error = ErrorObject;
+        type Future = AnswerFuture;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
+            self.0.poll_ready(cx)
+        }
+
+        fn call(&mut self, request: Request) -> AnswerFuture {
+            if request.ctx.method().as_str().contains("subscri") {
+                return async { Err(ErrorObject::invalid_request("members only")) }.boxed();
+            }
+            self.0.call(request)
+        }
+    }
+
+    let server = server(|server| server.offers_tools().resource_subscriptions().layer(layer_fn(Closed)));
+    let mut client = Client::new(&server, MODERN);
+    client.error("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }), -32600);
+    client.result("server/discover", json!({}));
+    server.publish(&Change::Tools);
+    client.silence();
+    let mut client = Client::new(&server, Revision::V2025_11_25);
+    client.error("resources/subscribe", json!({ "uri": "a:b" }), -32600);
+    server.publish(&Change::Resource("a:b".into()));
+    client.silence();
 }
 
 /// A layer that answers everything, and panics at what it does not like.

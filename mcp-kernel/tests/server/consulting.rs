@@ -1,0 +1,134 @@
+//! An application that is asked before the connection answers by itself.
+
+use mcp_kernel::server::{Delivery, Event};
+use mcp_kernel::{Change, PeerMisbehaved, Route};
+use mcp_types::{CallToolResult, ErrorObject};
+use serde_json::{Value, json};
+
+use crate::kit::{Script, cancelled, config, initialize, legacy, modern, notification};
+
+fn consulting() -> mcp_kernel::server::ServerConfig {
+    let mut config = config();
+    config.consult = true;
+    config
+}
+
+fn listen(id: u32) -> Value {
+    modern(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
+}
+
+/// Nothing happens until the application lets it; then it is as if it had not been asked.
+#[test]
+fn the_application_decides_first() {
+    let mut script = Script::with(consulting());
+    let mut plain = Script::new();
+    let discover = modern(1, "server/discover", json!({}));
+    let asked = script.served(discover.clone());
+    assert_eq!((asked.scope.method().as_str(), asked.params["_meta"].is_object()), ("server/discover", true));
+    script.silence();
+    assert_eq!(script.connection.proceed(asked.responder), Delivery::Queued);
+    plain.send(discover);
+    assert_eq!(script.reply(), plain.reply());
+
+    let asked = script.served(listen(2));
+    script.connection.publish(&Change::Tools);
+    script.silence();
+    assert_eq!(script.connection.proceed(asked.responder), Delivery::Queued);
+    assert_eq!(script.next().1["method"], "notifications/subscriptions/acknowledged");
+    assert!(matches!(script.event(), Event::Listening { .. }));
+    script.connection.publish(&Change::Tools);
+    let (route, message) = script.next();
+    assert!(matches!(route, Route::Listen(_)), "{message}");
+    script.send(cancelled(2));
+    assert!(matches!(script.event(), Event::ListeningEnded(_)));
+    script.assert_nothing_left();
+    plain.assert_nothing_left();
+}
+
+/// What is refused never comes about.
+#[test]
+fn the_application_may_refuse() {
+    let mut script = Script::with(consulting());
+    let asked = script.served(listen(1));
+    script.connection.respond::<CallToolResult>(asked.responder, Err(ErrorObject::invalid_request("not for you")));
+    assert_eq!(script.refusal(1, -32600)["message"], "not for you");
+    script.connection.publish(&Change::Tools);
+    script.assert_nothing_left();
+
+    let mut script = Script::initialized_with(consulting(), "2025-11-25", json!({}));
+    let asked = script.served(legacy(1, "resources/subscribe", json!({ "uri": "a:b" })));
+    script.connection.respond::<CallToolResult>(asked.responder, Err(ErrorObject::invalid_request("not for you")));
+    script.refusal(1, -32600);
+    script.connection.publish(&Change::Resource("a:b".into()));
+    script.assert_nothing_left();
+}
+
+/// The handshake and `ping` are about the connection alone.
+#[test]
+fn the_connections_own_affairs_are_nobody_elses() {
+    let mut script = Script::with(consulting());
+    script.send(initialize(1, "2025-11-25", json!({})));
+    assert!(script.reply()["result"].is_object());
+    script.send(notification("notifications/initialized", json!({})));
+    assert!(matches!(script.event(), Event::Initialized));
+    script.send(legacy(2, "ping", json!({})));
+    assert_eq!(script.reply()["result"], json!({}));
+    script.assert_nothing_left();
+}
+
+/// What is wrong is found when it is served, and told as ever.
+#[test]
+fn mistakes_are_found_later() {
+    let mut script = Script::initialized_with(consulting(), "2025-06-18", json!({}));
+    let asked = script.served(legacy(1, "logging/setLevel", json!({ "level": "loud" })));
+    script.connection.proceed(asked.responder);
+    script.refusal(1, -32602);
+    assert!(matches!(script.complaint(), PeerMisbehaved::InvalidParams(_)));
+    let asked = script.served(legacy(2, "logging/setLevel", json!({ "level": "error" })));
+    script.connection.proceed(asked.responder);
+    assert!(matches!(script.event(), Event::LogLevel(_)));
+    assert_eq!(script.reply()["result"], json!({}));
+    script.assert_nothing_left();
+}
+
+/// A request that the client gave up meanwhile is over, and one that the connection cannot answer is not there.
+#[test]
+fn only_what_is_open_proceeds() {
+    let mut script = Script::with(consulting());
+    let asked = script.served(listen(1));
+    script.send(cancelled(1));
+    assert_eq!(script.given_up(), asked.key());
+    assert_eq!(script.connection.proceed(asked.responder), Delivery::LeftOut);
+    let asked = script.served(modern(2, "tools/call", json!({ "name": "a" })));
+    assert_eq!(script.connection.proceed(asked.responder), Delivery::Queued);
+    script.refusal(2, -32601);
+    script.assert_nothing_left();
+}
+
+/// Answers of a batch wait for those that were asked about.
+#[test]
+fn batches_wait_for_the_application() {
+    let mut script = Script::initialized_with(consulting(), "2025-03-26", json!({}));
+    let level = legacy(1, "logging/setLevel", json!({ "level": "error" }));
+    script.send(json!([level, legacy(2, "ping", json!({}))]));
+    let asked = script.asked();
+    script.silence();
+    script.connection.proceed(asked.responder);
+    assert_eq!(script.reply().as_array().map(Vec::len), Some(2));
+    assert!(matches!(script.event(), Event::LogLevel(_)));
+    script.assert_nothing_left();
+}
+
+/// A subscription that comes about when nothing more is read ends at once, and is no reason to stay.
+#[test]
+fn nothing_is_subscribed_to_at_the_end() {
+    let mut script = Script::with(consulting());
+    let asked = script.served(listen(1));
+    script.connection.drain();
+    script.connection.proceed(asked.responder);
+    assert_eq!(script.next().1["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(script.reply()["id"], 1);
+    assert!(matches!(script.event(), Event::Listening { .. }));
+    assert!(matches!(script.event(), Event::ListeningEnded(_)));
+    script.assert_nothing_left();
+}
