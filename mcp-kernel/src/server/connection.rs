@@ -37,7 +37,7 @@ use crate::transmit::{Outbox, Route, Transmit, Weight};
 /// 3. asks [`poll_timeout`](Self::poll_timeout) when to call [`handle_timeout`](Self::handle_timeout).
 ///
 /// A driver with several streams [`block`](Self::block)s the routes of one whose reader is slow, so that the others go
-/// on. One that cannot send at all stops at [`wants_input`](Self::wants_input): what is fed beyond that ends the
+/// on. One that cannot send at all stops at [`wants_input`](Self::wants_input): a driver that feeds on ends the
 /// connection, because the peer asks without reading the answers.
 ///
 /// Both eras may use one connection at the same time: a request with the modern envelope is served by what it says
@@ -77,6 +77,8 @@ pub struct Connection {
     /// Few connections have any, so the index is made for the first.
     pub(super) listeners: Option<Box<Listeners<RequestKey>>>,
     pub(super) has_back_channel: bool,
+    /// Something was fed although too much waits to be sent, and nothing has been sent since.
+    pub(super) overfed: bool,
     /// Nothing more will be read: subscriptions that still come about end at once.
     pub(super) draining: bool,
     pub(super) closed: bool,
@@ -125,6 +127,7 @@ impl Connection {
             subscriptions: BTreeSet::new(),
             listeners: None,
             has_back_channel,
+            overfed: false,
             draining: false,
             closed: false,
             outbox: Outbox::default(),
@@ -134,6 +137,7 @@ impl Connection {
 
     /// The next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.overfed = false;
         self.outbox.pop()
     }
 

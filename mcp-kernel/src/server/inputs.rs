@@ -39,7 +39,7 @@ impl Connection {
         }
         let config = Arc::clone(&self.config);
         match parse(bytes, &config.limits.message) {
-            Ok(incoming) => self.handle_incoming(now, incoming, principal),
+            Ok(incoming) => self.take(now, incoming, principal),
             Err(invalid) => {
                 let key = self.in_flight.next_key();
                 self.handle_invalid(key, None, invalid);
@@ -63,9 +63,9 @@ impl Connection {
     }
 
     /// Whether anything more is taken in. A driver that feeds on although nobody reads has to be stopped, or else what
-    /// waits to be sent grows without end.
+    /// waits to be sent grows without end. Once is no offence: the room may have gone after the driver looked.
     fn may_feed(&mut self) -> bool {
-        if !self.closed && !self.wants_input() {
+        if !self.closed && !self.wants_input() && std::mem::replace(&mut self.overfed, true) {
             self.misbehaved(PeerMisbehaved::NotReading);
             self.handle_disconnect();
         }
@@ -97,9 +97,10 @@ impl Connection {
         incoming: Incoming<'_>,
         principal: Option<&Principal>,
     ) -> Option<RequestKey> {
-        if !self.may_feed() {
-            return None;
-        }
+        if self.may_feed() { self.take(now, incoming, principal) } else { None }
+    }
+
+    fn take(&mut self, now: Instant, incoming: Incoming<'_>, principal: Option<&Principal>) -> Option<RequestKey> {
         match incoming {
             Incoming::Single(message) => self.handle_message(now, message, principal, None),
             Incoming::Batch(messages) => Some(self.handle_batch(now, messages, principal)),

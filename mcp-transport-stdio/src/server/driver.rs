@@ -23,11 +23,6 @@ pub enum Ended {
     OutputClosed,
     /// The server was told to stop.
     Stopped,
-    /// There was no room for an answer, and the client was cut off.
-    ///
-    /// Who does not read is not read from, so this is rare: it takes threads that tell the client so much that there is
-    /// no room any more, at the moment at which a line of it comes.
-    NotReading,
 }
 
 /// Serves one client on a pair of byte streams, until its input ends or `stop` is ready.
@@ -274,7 +269,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     /// Moves on to the next stage when there is nothing to wait for.
     fn advance(&mut self) {
         match self.stage {
-            Stage::Serving if self.connection.is_closed() => self.stage = Stage::Closing(Ended::NotReading),
+            Stage::Serving if self.connection.is_closed() => self.stage = Stage::Closing(Ended::OutputClosed),
             Stage::Draining(ended) if !self.connection.is_busy() => self.finish(ended),
             Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
         }
