@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::{CallError, CallOptions, Misuse, RequestKey};
+use mcp_kernel::{CallError, Misuse, RequestKey};
 #[cfg(feature = "mrtr")]
 use mcp_types::RawJson;
 use mcp_types::{
@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::ask_options::AskOptions;
 use crate::context::RequestContext;
 use crate::form;
 use crate::registry::is_scheme;
@@ -334,7 +335,7 @@ impl RequestContext {
         let invalid = |fault: serde_json::Error| AskError::InvalidQuestion(fault.to_string());
         let question = RawObject::new(&question).map_err(invalid)?;
         // A person may take their time, and says nothing meanwhile.
-        let options = CallOptions::default().with_idle(None);
+        let options = AskOptions::default().idle(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await
     }
 }
@@ -398,7 +399,7 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     related: Option<RequestKey>,
     method: Method,
     params: RawObject,
-    options: CallOptions,
+    options: AskOptions,
 ) -> Result<T, AskError> {
     let (number, answer) = shared.ask(related, method, params, options);
     let asked = Asked { shared, number, is_open: true };

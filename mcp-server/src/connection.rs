@@ -8,13 +8,14 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
-use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
+use mcp_kernel::{CallId, Deadline, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{Era, ErrorObject, Method, Revision};
+use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, Revision};
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
 use crate::ask::AskError;
+use crate::ask_options::AskOptions;
 use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
@@ -336,6 +337,7 @@ impl Connection {
                         open.reply.send(outcome.map_err(AskError::Unanswered));
                     }
                 }
+                Event::CallProgress { call, progress } => self.watch(call, *progress),
                 Event::Listening { .. } => self.server.hub().join(&self.shared),
                 Event::Notification { method, params } => self.hear(method, params),
                 // S1.13: who waits for the handshake hears that it is complete.
@@ -353,6 +355,19 @@ impl Connection {
             }
         }
         self.events = events;
+    }
+
+    /// Tells whoever asked of the progress; the question may be over by the time that they have heard of it.
+    fn watch(&self, call: CallId, progress: ProgressNotificationParams) {
+        let find = |open: &&mut OpenAsk| open.call == call;
+        let watcher = self.shared.lock().open.iter_mut().find(find).and_then(|open| open.watcher.take());
+        let Some(mut watcher) = watcher else { return };
+        if std::panic::catch_unwind(AssertUnwindSafe(|| watcher(progress))).is_err() {
+            return tracing::error!(target: "mcp", "a listener for progress panicked");
+        }
+        if let Some(open) = self.shared.lock().open.iter_mut().find(find) {
+            open.watcher = Some(watcher);
+        }
     }
 
     fn hear(&self, method: Method, params: PayloadBuf) {
@@ -423,8 +438,9 @@ impl Connection {
         let mut state = self.shared.lock();
         while let Some(ask) = state.asks.pop_front() {
             let Ask { number, related, method, params, options, reply } = ask;
-            match state.kernel.call(now, related, method, &params, options) {
-                Ok(call) => state.open.push(OpenAsk { number, call, reply }),
+            let AskOptions { time, watcher } = options;
+            match state.kernel.call(now, related, method, &params, time) {
+                Ok(call) => state.open.push(OpenAsk { number, call, watcher, reply }),
                 Err(misuse) => refused.push((reply, misuse)),
             }
         }

@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
-use mcp_kernel::{CallOptions, RequestKey};
+use mcp_kernel::RequestKey;
 use mcp_types::{EmptyResult, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ask::{self, AskError};
+use crate::ask_options::AskOptions;
 use crate::endpoint::BoxFuture;
 use crate::shared::Shared;
 
@@ -89,7 +90,7 @@ impl ConnectionHandle {
     ///
     /// Fails if the client cannot be asked, or does not answer.
     pub async fn ping(&self) -> Result<(), AskError> {
-        self.request::<EmptyResult>(Method::PING, &RawObject::empty(), CallOptions::default()).await.map(drop)
+        self.request::<EmptyResult>(Method::PING, &RawObject::empty(), AskOptions::default()).await.map(drop)
     }
 
     /// Asks a legacy client something that the protocol does not define (S1.27, S1.31).
@@ -101,7 +102,7 @@ impl ConnectionHandle {
         &self,
         method: Method,
         params: &RawObject,
-        options: CallOptions,
+        options: AskOptions,
     ) -> Result<T, AskError> {
         self.request_for(None, method, params.clone(), options).await
     }
@@ -111,7 +112,7 @@ impl ConnectionHandle {
         related: Option<RequestKey>,
         method: Method,
         params: RawObject,
-        options: CallOptions,
+        options: AskOptions,
     ) -> Result<T, AskError> {
         ask::ask(&self.0, related, method, params, options).await
     }

@@ -267,6 +267,7 @@
 
 mod answer;
 mod ask;
+mod ask_options;
 mod build_error;
 mod builder;
 mod callers;
@@ -313,6 +314,7 @@ mod validate;
 #[doc = include_str!("../../docs/asking-the-user.md")]
 mod asking_the_user {}
 
+pub use crate::ask_options::AskOptions;
 pub use answer::Answer;
 pub use ask::{AskError, ElicitContent, Elicited, NotAccepted};
 pub use build_error::BuildError;
@@ -324,7 +326,7 @@ pub use context::{Progress, RequestContext};
 pub use endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
 pub use extensions::Extensions;
 pub use mcp_kernel::server::{Extension, Principal};
-pub use mcp_kernel::{CallOptions, Change, Limits};
+pub use mcp_kernel::{Change, Limits};
 #[cfg(feature = "mrtr")]
 pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;

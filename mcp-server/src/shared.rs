@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mcp_kernel::server::Connection as Kernel;
-use mcp_kernel::{CallId, CallOptions, RequestKey};
+use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
 use crate::ask::AskError;
+use crate::ask_options::{AskOptions, Watcher};
 use crate::endpoint::BoxFuture;
 use crate::extensions::Extensions;
 use crate::reply::{self, Receiver, Sender};
@@ -54,13 +55,14 @@ pub(crate) struct Ask {
     pub(crate) related: Option<RequestKey>,
     pub(crate) method: Method,
     pub(crate) params: RawObject,
-    pub(crate) options: CallOptions,
+    pub(crate) options: AskOptions,
     pub(crate) reply: Sender<Answered>,
 }
 
 pub(crate) struct OpenAsk {
     pub(crate) number: u64,
     pub(crate) call: CallId,
+    pub(crate) watcher: Option<Watcher>,
     pub(crate) reply: Sender<Answered>,
 }
 
@@ -107,7 +109,7 @@ impl Shared {
         related: Option<RequestKey>,
         method: Method,
         params: RawObject,
-        options: CallOptions,
+        options: AskOptions,
     ) -> (u64, Receiver<Answered>) {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = reply::channel();

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_server::types::{Method, RawObject};
-use mcp_server::{CallOptions, ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
+use mcp_server::{AskOptions, ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
 use mcp_transport_stdio::{ServeOptions, serve_io};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, duplex};
 use tokio::sync::mpsc;
@@ -43,7 +43,7 @@ async fn one_deadline_after_the_other() {
         for limit in limits {
             let (connection, sender) = (ctx.connection().clone(), sender.clone());
             tokio::spawn(async move {
-                let options = CallOptions::default().with_limit(Some(limit));
+                let options = AskOptions::default().limit(Some(limit));
                 let asked = connection.request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
                 assert!(asked.is_err(), "nobody answers");
                 let _ = sender.send(limit);

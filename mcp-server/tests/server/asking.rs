@@ -6,12 +6,12 @@ use mcp_server::types::{
     CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestUrlParams, Method, OrderedMap, RawObject,
     RequestedSchema, Revision, SamplingMessage,
 };
-use mcp_server::{AskError, CallOptions, Connection, HandlerError, NoArguments, RequestContext, Server, tool};
+use mcp_server::{AskError, AskOptions, Connection, HandlerError, NoArguments, RequestContext, Server, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, server};
+use crate::kit::{Client, LEGACY, MODERN, Notes, server};
 
 /// The revisions in which the user can be asked.
 const ELICITING: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
@@ -194,7 +194,7 @@ fn other_things_are_asked_of_the_connection() {
         ctx.connection().ping().await?;
         let params = RawObject::new(&json!({ "of": "day" }))?;
         let weather: Value =
-            ctx.connection().request(Method::from("x/weather"), &params, CallOptions::default()).await?;
+            ctx.connection().request(Method::from("x/weather"), &params, AskOptions::default()).await?;
         Ok(weather["sky"].to_string())
     });
     for revision in LEGACY {
@@ -302,7 +302,7 @@ fn clients_without_session_are_not_asked() {
 #[test]
 fn questions_have_an_end() {
     let server = asking(async |ctx: RequestContext| {
-        let options = CallOptions::default().with_idle(Some(Duration::from_secs(5)));
+        let options = AskOptions::default().idle(Some(Duration::from_secs(5)));
         let asked = ctx.connection().request::<Value>(Method::PING, &RawObject::empty(), options).await;
         Ok(format!("{:?}", asked.expect_err("silence")))
     });
@@ -325,6 +325,36 @@ fn questions_have_an_end() {
     client.advance(Duration::from_secs(1));
     client.next("notifications/cancelled");
     assert_eq!(text(&client.reply_to(id)), "the peer did not answer in time");
+}
+
+/// S1.28: progress reaches whoever asked, until the question is over.
+#[test]
+fn progress_of_a_question_is_heard() {
+    let notes = Notes::default();
+    let heard = notes.clone();
+    let server = asking(move |ctx: RequestContext| {
+        let heard = heard.clone();
+        let options = AskOptions::default().limit(None).on_progress(move |progress| {
+            heard.add(format!("{} {:?}", progress.progress, progress.message));
+            assert_ne!(progress.progress.as_f64(), 2.0, "this is what the test wants");
+        });
+        async move {
+            let asked = ctx.connection().request::<RawObject>(Method::PING, &RawObject::empty(), options).await;
+            Ok(asked.is_ok().to_string())
+        }
+    });
+    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let id = client.start_tool("ask");
+    let question = client.next("ping");
+    let token = &question["params"]["_meta"]["progressToken"];
+    // The second is too much for the one who hears it, which is no reason for anything to end.
+    for progress in 1..4 {
+        let params = json!({ "progressToken": token, "progress": progress, "message": "on it" });
+        client.notify("notifications/progress", params);
+    }
+    assert_eq!(notes.take(), [r#"1 Some("on it")"#, r#"2 Some("on it")"#]);
+    client.respond(&question, json!({}));
+    assert_eq!(text(&client.reply_to(id)), "true");
 }
 
 /// S1.28: progress of the client keeps a question open.
