@@ -89,4 +89,4 @@ pub use deadlines::{Deadline, Wake};
 pub use errors::{CallError, Misuse, PeerMisbehaved};
 pub use keys::{CallId, RequestKey};
 pub use limits::Limits;
-pub use transmit::{Route, Transmit};
+pub use transmit::{Failure, Route, Transmit};

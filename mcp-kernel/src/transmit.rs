@@ -3,6 +3,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
+use mcp_types::ErrorCode;
+
 use crate::RequestKey;
 use crate::limits::Limits;
 use crate::queue::{pop, push};
@@ -40,6 +42,18 @@ pub struct Transmit {
     pub route: Route,
     /// The message.
     pub message: Vec<u8>,
+    /// What is wrong, if it is an error: for transports that say so beside the message.
+    pub failure: Option<Failure>,
+}
+
+/// Why a request was answered with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
+pub enum Failure {
+    /// It broke a rule of the protocol, and nobody worked on it.
+    Refused(ErrorCode),
+    /// Whoever worked on it says so.
+    Failed(ErrorCode),
 }
 
 /// What may happen to a message when its reader is slow, mildest first.
@@ -277,7 +291,7 @@ mod tests {
     use super::*;
 
     fn message(route: Route, text: &str) -> Transmit {
-        Transmit { route, message: text.into() }
+        Transmit { route, message: text.into(), failure: None }
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
 use mcp_kernel::{CallId, Deadline, RequestKey, Route, Transmit};
-use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::jsonrpc::{Incoming, PayloadBuf};
 use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, Revision};
 use tracing::{Instrument, Span};
 
@@ -105,8 +105,22 @@ impl Connection {
 
     /// Takes what one line or one body holds; returns the handle under which it is answered, if it is.
     pub fn feed(&mut self, now: Instant, bytes: &[u8], caller: &Caller) -> Option<RequestKey> {
+        self.feed_with(caller, |kernel| kernel.handle_bytes(now, bytes, caller.principal.as_ref()))
+    }
+
+    /// Takes a message that the transport has parsed, because it had to look into it; returns what
+    /// [`feed`](Self::feed) does.
+    pub fn feed_parsed(&mut self, now: Instant, incoming: Incoming<'_>, caller: &Caller) -> Option<RequestKey> {
+        self.feed_with(caller, |kernel| kernel.handle_incoming(now, incoming, caller.principal.as_ref()))
+    }
+
+    fn feed_with(
+        &mut self,
+        caller: &Caller,
+        feed: impl FnOnce(&mut Kernel) -> Option<RequestKey>,
+    ) -> Option<RequestKey> {
         let mut state = self.shared.lock();
-        let key = state.kernel.handle_bytes(now, bytes, caller.principal.as_ref());
+        let key = feed(&mut state.kernel);
         self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
         self.callers.retain(|key| state.kernel.is_open(key));
         if let Some(key) = key.filter(|key| state.kernel.is_open(*key)) {

@@ -20,7 +20,8 @@ impl Extensions {
         self.0.insert(TypeId::of::<T>(), Arc::new(value));
     }
 
-    pub(crate) fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) -> Option<Arc<dyn Any + Send + Sync>> {
+    /// Adds a value that others hold as well; returns what was there of the same type.
+    pub fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) -> Option<Arc<dyn Any + Send + Sync>> {
         self.0.insert(TypeId::of::<T>(), value)
     }
 

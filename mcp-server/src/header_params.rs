@@ -1,24 +1,33 @@
 //! Parameters of tools that clients repeat in HTTP headers: the `x-mcp-header` annotation.
 
-use std::collections::BTreeSet;
-
 use mcp_types::RawObject;
 use serde_json::{Map, Value};
 
 /// The annotation in a schema.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// Checks the annotations of an input schema (H-62..H-66, H-83).
-pub(crate) fn check(schema: &RawObject) -> Result<(), String> {
-    if !schema.as_str().contains(ANNOTATION) {
-        return Ok(());
+/// A parameter of a tool that clients repeat in a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeaderParam {
+    /// The name of the header, without `Mcp-Param-`.
+    pub name: String,
+    /// Where the value is in the arguments: the names of the properties, from the outermost to its own.
+    pub path: Vec<String>,
+}
+
+/// Finds the annotations of an input schema, and checks them (H-62..H-66, H-83).
+pub(crate) fn find(schema: &RawObject) -> Result<Vec<HeaderParam>, String> {
+    let mut found = Vec::new();
+    if schema.as_str().contains(ANNOTATION) {
+        let schema: Map<String, Value> = schema.decode().map_err(|error| error.to_string())?;
+        find_in(&schema, &mut Vec::new(), &mut found)?;
     }
-    let schema: Map<String, Value> = schema.decode().map_err(|error| error.to_string())?;
-    check_object(&schema, &mut BTreeSet::new())
+    Ok(found)
 }
 
 /// Looks at an object that is reachable through `properties` alone; nothing else in it may be annotated (H-66).
-fn check_object(schema: &Map<String, Value>, names: &mut BTreeSet<String>) -> Result<(), String> {
+fn find_in(schema: &Map<String, Value>, path: &mut Vec<String>, found: &mut Vec<HeaderParam>) -> Result<(), String> {
     for (keyword, value) in schema {
         if keyword != "properties" {
             if mentions(value) {
@@ -28,12 +37,15 @@ fn check_object(schema: &Map<String, Value>, names: &mut BTreeSet<String>) -> Re
         }
         for (property, schema) in value.as_object().into_iter().flatten() {
             let Some(schema) = schema.as_object() else { continue };
+            path.push(property.clone());
             if let Some(header) = schema.get(ANNOTATION) {
-                check_property(property, header, schema, names)?;
+                let name = check_property(property, header, schema, found)?;
+                found.push(HeaderParam { name, path: path.clone() });
             }
             let mut rest = schema.clone();
             rest.remove(ANNOTATION);
-            check_object(&rest, names)?;
+            find_in(&rest, path, found)?;
+            path.pop();
         }
     }
     Ok(())
@@ -43,18 +55,18 @@ fn check_property(
     property: &str,
     header: &Value,
     schema: &Map<String, Value>,
-    names: &mut BTreeSet<String>,
-) -> Result<(), String> {
+    found: &[HeaderParam],
+) -> Result<String, String> {
     let wrong = |why: &str| Err(format!("`{ANNOTATION}` of `{property}`: {why}"));
     let Some(name) = header.as_str() else { return wrong("the name of the header must be a string") };
     if name.is_empty() || !name.bytes().all(is_token) {
         return wrong("the name of the header must be one or more letters, digits, or `!#$%&'*+-.^_`|~`");
     }
-    if !names.insert(name.to_ascii_lowercase()) {
+    if found.iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
         return wrong("another property has the same header");
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("integer" | "string" | "boolean") => Ok(()),
+        Some("integer" | "string" | "boolean") => Ok(name.to_owned()),
         _ => wrong("only integers, strings and booleans can be repeated in a header"),
     }
 }
@@ -78,18 +90,21 @@ mod tests {
 
     use super::*;
 
-    fn checked(properties: Value) -> Result<(), String> {
-        check(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
+    fn found(properties: Value) -> Result<Vec<HeaderParam>, String> {
+        find(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
     }
 
     /// H-60, H-66: plain properties, also of objects inside.
     #[test]
     fn plain_properties_may_be_annotated() {
-        checked(json!({
+        let params = found(json!({
             "region": { "type": "string", "x-mcp-header": "Region" },
             "inner": { "type": "object", "properties": { "id": { "type": "integer", "x-mcp-header": "Id" } } },
-        }))
-        .unwrap();
+            "plain": { "type": "string" },
+        }));
+        let mut params: Vec<_> = params.unwrap().into_iter().map(|param| (param.name, param.path.join("."))).collect();
+        params.sort();
+        assert_eq!(params, [("Id".into(), "inner.id".into()), ("Region".into(), "region".to_owned())]);
     }
 
     /// H-62..H-66: everything else is refused.
@@ -108,9 +123,9 @@ mod tests {
             json!({ "a": { "type": "array", "items": { "type": "string", "x-mcp-header": "A" } } }),
             json!({ "a": { "anyOf": [{ "type": "string", "x-mcp-header": "A" }] } }),
         ] {
-            assert!(checked(properties.clone()).is_err(), "{properties}");
+            assert!(found(properties.clone()).is_err(), "{properties}");
         }
         let under_defs = json!({ "type": "object", "$defs": { "a": { "type": "string", "x-mcp-header": "A" } } });
-        assert!(check(&RawObject::new(&under_defs).unwrap()).is_err());
+        assert!(find(&RawObject::new(&under_defs).unwrap()).is_err());
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use mcp_kernel::Change;
+use mcp_kernel::server::Announcement;
 
 use crate::shared::Shared;
 
@@ -30,8 +31,16 @@ impl Hub {
             let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             members.iter().filter_map(Weak::upgrade).collect()
         };
+        let announcement = Announcement::new(change);
         for member in members {
-            member.tell(|kernel| kernel.publish(change));
+            let has_news = {
+                let mut state = member.lock();
+                state.kernel.announce(&announcement);
+                state.kernel.has_transmit()
+            };
+            if has_news {
+                member.driver.wake();
+            }
         }
     }
 }

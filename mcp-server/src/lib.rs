@@ -314,9 +314,9 @@ mod validate;
 #[doc = include_str!("../../docs/asking-the-user.md")]
 mod asking_the_user {}
 
-pub use crate::ask_options::AskOptions;
 pub use answer::Answer;
 pub use ask::{AskError, ElicitContent, Elicited, NotAccepted};
+pub use ask_options::AskOptions;
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use completion::{Completer, Typed};
@@ -325,6 +325,7 @@ pub use connection_handle::ConnectionHandle;
 pub use context::{Progress, RequestContext};
 pub use endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
 pub use extensions::Extensions;
+pub use header_params::HeaderParam;
 pub use mcp_kernel::server::{Extension, Principal};
 pub use mcp_kernel::{Change, Limits};
 #[cfg(feature = "mrtr")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcp_types::Method;
 
 use crate::build_error::BuildError;
-use crate::header_params;
+use crate::header_params::{self, HeaderParam};
 use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
 use crate::tool::Tool;
@@ -19,6 +19,8 @@ pub struct Registry {
     pub(crate) prompts: Shelf<Prompt>,
     pub(crate) resources: Shelf<Resource>,
     pub(crate) templates: Shelf<Template>,
+    /// Only of tools that have any.
+    pub(crate) header_params: BTreeMap<String, Arc<[HeaderParam]>>,
     pub(crate) methods: BTreeMap<Method, crate::method::Custom>,
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::validate::Validators>>,
@@ -79,7 +81,7 @@ impl Registry {
         }
         let invalid = |why: String| BuildError::InvalidTool { name: name.clone(), why };
         check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
-        header_params::check(&tool.definition.input_schema).map_err(invalid)?;
+        let params = header_params::find(&tool.definition.input_schema).map_err(invalid)?;
         if let Some(output) = &tool.definition.output_schema {
             check_schema("output", output, false).map_err(invalid)?;
         }
@@ -87,6 +89,9 @@ impl Registry {
         let validators = crate::validate::Validators::of(&tool).map_err(invalid)?;
         if !self.tools.add(&name, tool) {
             return Err(BuildError::Twice { what: "tool", name });
+        }
+        if !params.is_empty() {
+            self.header_params.insert(name.clone(), params.into());
         }
         #[cfg(feature = "validate")]
         self.validators.insert(name, Arc::new(validators));
@@ -97,6 +102,7 @@ impl Registry {
     pub fn remove_tool(&mut self, name: &str) -> bool {
         #[cfg(feature = "validate")]
         self.validators.remove(name);
+        self.header_params.remove(name);
         self.tools.remove(name)
     }
 

@@ -10,6 +10,7 @@ use crate::build_error::BuildError;
 use crate::builder::ServerBuilder;
 use crate::endpoint::Endpoint;
 use crate::extensions::Extensions;
+use crate::header_params::HeaderParam;
 use crate::hub::Hub;
 use crate::registry::Registry;
 use crate::settings::{Mode, Settings};
@@ -126,6 +127,13 @@ impl Server {
     #[must_use]
     pub fn state<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
         self.0.state.get()
+    }
+
+    /// The parameters of a tool that clients repeat in HTTP headers, if it has any (H-60).
+    #[must_use]
+    pub fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+        let registry = self.0.registry.read().unwrap_or_else(PoisonError::into_inner);
+        registry.header_params.get(tool).cloned()
     }
 
     /// What connections need to know.

@@ -7,17 +7,18 @@ use mcp_types::jsonrpc::{PayloadBuf, write_notification, write_request, write_re
 use mcp_types::{
     CancelledNotificationParams, ClientCapability, EmptyResult, Era, ErrorObject, LoggingLevel,
     LoggingMessageNotificationParams, Method, NotificationParams, Number, ProgressNotificationParams, ProgressToken,
-    RawJson, RawObject, RequestId, RequestParams, ResourceUpdatedNotificationParams, Restriction, ResultBody,
-    ResultMeta, ResultType, Revision, SubscriptionsListenResult, meta, restrict_to,
+    RawJson, RawObject, RequestId, RequestParams, Restriction, ResultBody, ResultMeta, ResultType, Revision,
+    SubscriptionsListenResult, restrict_to,
 };
 use serde::Serialize;
 
+use super::announcement::Announcement;
 use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
 use crate::calls::CallOptions;
 use crate::errors::{CallError, Misuse};
-use crate::transmit::{Route, Weight};
+use crate::transmit::{Failure, Route, Weight};
 use crate::{CallId, Change, RequestKey};
 
 /// Whether something is on its way to the client.
@@ -43,7 +44,8 @@ impl Connection {
             Ok(message) => self.answer(key, entry.batch, message),
             Err(error) => {
                 let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
-                self.refuse(key, entry.batch, Some(&entry.id), entry.revision, &error);
+                let failure = Failure::Failed(error.code);
+                self.answer_error(key, entry.batch, Some(&entry.id), entry.revision, &error, failure);
             }
         }
         self.admit_waiting();
@@ -263,50 +265,30 @@ impl Connection {
 
     /// Tells the client of a change: unasked by the rules of legacy, and to each subscription that asked for it.
     pub fn publish(&mut self, change: &Change) {
-        let (method, subject, offered) = match change {
-            Change::Tools => {
-                let offered = self.config.capabilities.tools.as_ref().and_then(|has| has.list_changed);
-                (Method::NOTIFICATIONS_TOOLS_LIST_CHANGED, None, offered == Some(true))
-            }
-            Change::Prompts => {
-                let offered = self.config.capabilities.prompts.as_ref().and_then(|has| has.list_changed);
-                (Method::NOTIFICATIONS_PROMPTS_LIST_CHANGED, None, offered == Some(true))
-            }
-            Change::Resources => {
-                let offered = self.config.capabilities.resources.as_ref().and_then(|has| has.list_changed);
-                (Method::NOTIFICATIONS_RESOURCES_LIST_CHANGED, None, offered == Some(true))
-            }
-            Change::Resource(uri) => {
-                (Method::NOTIFICATIONS_RESOURCES_UPDATED, Some(uri), self.subscriptions.contains(uri))
-            }
+        self.announce(&Announcement::new(change));
+    }
+
+    /// Does what [`publish`](Self::publish) does, with what was written once for all clients.
+    pub fn announce(&mut self, announcement: &Announcement) {
+        let change = announcement.change();
+        let has = &self.config.capabilities;
+        let offered = match change {
+            Change::Tools => has.tools.as_ref().and_then(|has| has.list_changed) == Some(true),
+            Change::Prompts => has.prompts.as_ref().and_then(|has| has.list_changed) == Some(true),
+            Change::Resources => has.resources.as_ref().and_then(|has| has.list_changed) == Some(true),
+            Change::Resource(uri) => self.subscriptions.contains(uri),
         };
-        let told_unasked = offered && self.lifecycle.is_ready() && self.has_back_channel;
+        if self.closed {
+            return;
+        }
+        if offered && self.lifecycle.is_ready() && self.has_back_channel {
+            self.send(Route::Standalone, announcement.unasked().to_vec(), Weight::Change);
+        }
         let listeners: Vec<RequestKey> = self.listeners.iter().flat_map(|listeners| listeners.of(change)).collect();
-        if self.closed || (!told_unasked && listeners.is_empty()) {
-            return;
-        }
-        // It is written once; the listeners' copies differ in the id alone.
-        let mut message = Vec::new();
-        let written = match subject {
-            Some(uri) => write_notification(&mut message, &method, Some(&ResourceUpdatedNotificationParams::new(uri))),
-            None => write_notification(&mut message, &method, Some(&NotificationParams::default())),
-        };
-        if written.is_err() {
-            return;
-        }
-        if told_unasked {
-            self.send(Route::Standalone, message.clone(), Weight::Change);
-        }
-        // L-7: everything on a stream carries the id of the listen request, in its kind.
-        add_meta(&mut message, format!("{{\"{}\":", meta::key::SUBSCRIPTION_ID).as_bytes());
-        let head = message.strip_suffix(b"}}").unwrap_or(&message);
         for key in listeners {
-            let Some(entry) = self.in_flight.get_mut(key) else { continue };
-            let mut copy = Vec::with_capacity(head.len() + ID_AND_END);
-            copy.extend_from_slice(head);
-            if serde_json::to_writer(&mut copy, &entry.id).is_ok() {
-                copy.extend_from_slice(b"}}}");
-                self.send(Route::Listen(key), copy, Weight::Change);
+            let message = self.in_flight.get_mut(key).and_then(|entry| announcement.for_listener(&entry.id));
+            if let Some(message) = message {
+                self.send(Route::Listen(key), message, Weight::Change);
             }
         }
     }
@@ -489,7 +471,7 @@ impl Connection {
 }
 
 /// Adds metadata, which it must not have yet, to the result or the parameters at the end of a message.
-fn add_meta(message: &mut Vec<u8>, meta: &[u8]) {
+pub(super) fn add_meta(message: &mut Vec<u8>, meta: &[u8]) {
     if !message.ends_with(b"}}") {
         return;
     }
@@ -507,9 +489,6 @@ const OWN: [Method; 4] = [
     Method::NOTIFICATIONS_CANCELLED,
     Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED,
 ];
-
-/// How many bytes are set aside for the end of a change.
-const ID_AND_END: usize = 32;
 
 /// How many bytes are set aside for an answer, so that most of them grow no further.
 const USUAL_ANSWER: usize = 512;

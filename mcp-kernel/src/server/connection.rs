@@ -16,7 +16,7 @@ use crate::calls::Calls;
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::PeerMisbehaved;
 use crate::queue::{pop, push};
-use crate::transmit::{Outbox, Route, Transmit, Weight};
+use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 
 /// The one home of what a server knows about one client (S0.1, S1.1).
 ///
@@ -198,7 +198,12 @@ impl Connection {
 
     /// Queues a message, and notes what was dropped for it.
     pub(super) fn send(&mut self, route: Route, message: Vec<u8>, weight: Weight) {
-        let count = self.outbox.push(&self.config.limits, Transmit { route, message }, weight);
+        self.transmit(Transmit { route, message, failure: None }, weight);
+    }
+
+    fn transmit(&mut self, transmit: Transmit, weight: Weight) {
+        let route = transmit.route;
+        let count = self.outbox.push(&self.config.limits, transmit, weight);
         self.note_dropped(route, count);
     }
 
@@ -213,8 +218,12 @@ impl Connection {
 
     /// Queues the answer to a request, or puts it with the other answers of its batch.
     pub(super) fn answer(&mut self, key: RequestKey, batch: Option<RequestKey>, message: Vec<u8>) {
+        self.answer_with(key, batch, message, None);
+    }
+
+    fn answer_with(&mut self, key: RequestKey, batch: Option<RequestKey>, message: Vec<u8>, failure: Option<Failure>) {
         let Some(batch_key) = batch else {
-            return self.send(Route::Reply(key), message, Weight::Needed);
+            return self.transmit(Transmit { route: Route::Reply(key), message, failure }, Weight::Needed);
         };
         if let Some(batch) = self.batches.get_mut(&batch_key) {
             batch.answers.push(message);
@@ -242,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Answers with an error, by the rules of a revision for ids that are not known (AMB-15).
+    /// Refuses what breaks a rule.
     pub(super) fn refuse(
         &mut self,
         key: RequestKey,
@@ -251,10 +260,23 @@ impl Connection {
         revision: Revision,
         error: &ErrorObject,
     ) {
+        self.answer_error(key, batch, id, revision, error, Failure::Refused(error.code));
+    }
+
+    /// Answers with an error, by the rules of a revision for ids that are not known (AMB-15).
+    pub(super) fn answer_error(
+        &mut self,
+        key: RequestKey,
+        batch: Option<RequestKey>,
+        id: Option<&RequestId>,
+        revision: Revision,
+        error: &ErrorObject,
+        failure: Failure,
+    ) {
         let mut message = Vec::new();
         // Errors are plain data, which can always be written.
         if write_error(&mut message, id, error, UnknownId::of(revision)).is_ok() {
-            self.answer(key, batch, message);
+            self.answer_with(key, batch, message, Some(failure));
         }
     }
 

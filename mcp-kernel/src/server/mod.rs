@@ -1,5 +1,6 @@
 //! The server's side of a connection.
 
+mod announcement;
 mod commands;
 mod config;
 mod connection;
@@ -11,6 +12,7 @@ mod lifecycle;
 mod listeners;
 mod scope;
 
+pub use announcement::Announcement;
 pub use commands::Delivery;
 pub use config::{Extension, ServerConfig};
 pub use connection::Connection;

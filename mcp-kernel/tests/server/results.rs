@@ -1,5 +1,6 @@
 //! What a result looks like in each revision (M-5..M-7, C-1, R-2).
 
+use mcp_kernel::Failure;
 use mcp_kernel::server::{Delivery, Event};
 use mcp_types::{
     CallToolResult, ElicitRequestFormParams, ErrorCode, ErrorObject, InputRequest, InputRequiredResult,
@@ -206,4 +207,25 @@ fn questions_need_what_the_client_declared() {
         }
         script.assert_nothing_left();
     }
+}
+
+/// A transport that tells the client by other means as well, such as a status, knows what is wrong and who says so.
+#[test]
+fn errors_say_whose_they_are() {
+    let failure = |script: &mut Script| script.connection.poll_transmit().expect("an answer").failure;
+    let mut script = Script::new();
+    script.send(modern(1, "nobody/knows", json!({})));
+    assert_eq!(failure(&mut script), Some(Failure::Refused(ErrorCode::METHOD_NOT_FOUND)));
+    script.complaint();
+    script.send_text("{");
+    assert_eq!(failure(&mut script), Some(Failure::Refused(ErrorCode::PARSE_ERROR)));
+    script.complaint();
+    let asked = script.served(modern(2, "tools/call", json!({ "name": "a" })));
+    let error = ErrorObject::invalid_params("no such tool");
+    let _ = script.connection.respond::<CallToolResult>(asked.responder, Err(error));
+    assert_eq!(failure(&mut script), Some(Failure::Failed(ErrorCode::INVALID_PARAMS)));
+    let asked = script.served(modern(3, "tools/call", json!({ "name": "a" })));
+    let _ = script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
+    assert_eq!(failure(&mut script), None);
+    script.assert_nothing_left();
 }
