@@ -6,6 +6,7 @@ mod server;
 mod tally;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::{Outcome, workspace};
@@ -57,6 +58,7 @@ const NOT_DUE: [&str; 13] = [
     "sep-2640-skills-manifest",
 ];
 
+/// How long the suite may take to list its scenarios, to run one, and to run all of a revision.
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
 const RUN_LIMIT: Duration = Duration::from_secs(600);
@@ -149,52 +151,53 @@ impl Run {
         scenario: Option<&str>,
     ) -> Result<(String, bool), String> {
         let mut server = Server::start(program, results)?;
-        let log = results.join("suite.log");
-        let mut command = suite.command();
-        command.args(["server", "--url", &server.url, "--timeout", &SCENARIO_LIMIT.as_millis().to_string()]);
-        match (scenario, self.selection) {
-            // Without `--force` the suite skips scenarios of extensions, and is content.
-            (Some(scenario), _) => {
-                command.args(["--scenario", scenario, "--spec-version", self.revision, "--force"]);
-            }
-            (None, Selection::Requirements) => {
-                command.args(["--requirements", self.revision]);
-            }
-            (None, Selection::All) => {
-                command.args(["--suite", "all", "--spec-version", self.revision]);
-            }
-        }
-        command.arg("--output-dir").arg(results);
-        let output = process::log(&log)?;
-        let errors = output.try_clone().map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-        let status = Running::start(command.stdout(output).stderr(errors), "the conformance suite")?.wait(RUN_LIMIT);
+        let mut command = self.command(suite, &server.url, scenario);
+        let log = process::log(&results.join("suite.log"))?;
+        let errors = log.try_clone().map_err(|error| format!("cannot write suite.log: {error}"))?;
+        command.arg("--output-dir").arg(results).stdout(log).stderr(errors);
+        let status = Running::start(&mut command, "the conformance suite")?.wait(RUN_LIMIT);
         let ended = server.process.ended()?;
+
         let scenarios: Vec<Scenario> = match scenario {
             // Who asks for a scenario by its name wants to know.
-            Some(scenario) => vec![Scenario::read(results, scenario, true)],
-            None => {
-                listed.iter().map(|name| Scenario::read(results, name, !NOT_DUE.contains(&name.as_str()))).collect()
-            }
+            Some(name) => vec![Scenario::read(results, name, true)],
+            None => listed.iter().map(|name| Scenario::read(results, name, is_due(name))).collect(),
         };
-        let failing = scenarios.iter().filter(|scenario| scenario.fails()).count();
         let due = scenarios.iter().filter(|scenario| scenario.due).count();
-        let mut report = format!("Server scenarios, {}\n\n{}", self.revision, tally::report(&scenarios));
-        let mut passed = failing == 0;
-        let mut complain = |complaint: String| {
-            passed = false;
-            report.push_str(&format!("\n{complaint}\n"));
-        };
+        let failing = scenarios.iter().filter(|scenario| scenario.fails()).count();
+        let mut complaints = Vec::new();
         match status {
             Ok(status) if status.success() || failing > 0 => {}
-            Ok(status) => complain(format!("No scenario failed, and yet the suite did ({status}).")),
-            Err(fault) => complain(fault),
+            Ok(status) => complaints.push(format!("No scenario failed, and yet the suite did ({status}).")),
+            Err(fault) => complaints.push(fault),
         }
         if let Some(status) = ended {
-            complain(format!("The server ended before the suite did ({status})."));
+            complaints.push(format!("The server ended before the suite did ({status})."));
         }
-        let verdict = format!("\n{} of {due} scenarios pass. Checks and logs: {}\n", due - failing, results.display());
-        Ok((report + &verdict, passed))
+
+        let mut report = format!("Server scenarios, {}\n\n{}\n", self.revision, tally::report(&scenarios));
+        complaints.iter().for_each(|complaint| report.push_str(&format!("{complaint}\n")));
+        let passing = due - failing;
+        report.push_str(&format!("{passing} of {due} scenarios pass. Checks and logs: {}\n", results.display()));
+        Ok((report, failing == 0 && complaints.is_empty()))
     }
+
+    /// Has the suite drive the server at an address.
+    fn command(&self, suite: &Suite, url: &str, scenario: Option<&str>) -> Command {
+        let mut command = suite.command();
+        command.args(["server", "--url", url, "--timeout", &SCENARIO_LIMIT.as_millis().to_string()]);
+        match (scenario, self.selection) {
+            // Without `--force` the suite skips scenarios of extensions, and is content.
+            (Some(name), _) => command.args(["--scenario", name, "--spec-version", self.revision, "--force"]),
+            (None, Selection::Requirements) => command.args(["--requirements", self.revision]),
+            (None, Selection::All) => command.args(["--suite", "all", "--spec-version", self.revision]),
+        };
+        command
+    }
+}
+
+fn is_due(scenario: &str) -> bool {
+    !NOT_DUE.contains(&scenario)
 }
 
 /// Reads the server scenarios out of what `list` prints: its own section, and marked entries of what is not scored.

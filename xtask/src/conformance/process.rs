@@ -72,3 +72,23 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_killed() {
+        let sleeper = Running::start(Command::new("sleep").arg("600"), "a sleeper").unwrap();
+        let fault = sleeper.wait(Duration::from_millis(50)).unwrap_err();
+        assert!(fault.starts_with("a sleeper took longer"), "{fault}");
+    }
+
+    #[test]
+    fn what_fails_or_cannot_start_is_told() {
+        let limit = Duration::from_secs(60);
+        assert_eq!(run(&mut Command::new("true"), "it", limit), Ok(()));
+        assert!(run(&mut Command::new("false"), "it", limit).unwrap_err().starts_with("it failed"));
+        assert!(run(&mut Command::new("no-such-program"), "it", limit).unwrap_err().starts_with("cannot start it"));
+    }
+}
