@@ -2,6 +2,7 @@
 
 mod bench;
 mod codegen;
+mod conformance;
 mod import;
 mod model;
 mod names;
@@ -24,7 +25,10 @@ usage: cargo xtask <command>
   bench types            compare mcp-types with its peers, in time and allocations
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
-  bench stdio            compare servers over standard streams: time of a call, start, size, dependencies";
+  bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
+  conformance server     run the official conformance suite against the fixture of mcp-tests, at all revisions
+    [--spec REVISION]      at one revision
+    [--scenario NAME]      one scenario";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "mrtr"] => bench::mrtr(),
         ["bench", "stdio"] => bench::stdio(),
+        ["conformance", "server", options @ ..] => conformance::server(options),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
