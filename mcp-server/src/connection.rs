@@ -229,6 +229,12 @@ impl Connection {
         !self.fresh.is_empty() || self.running.len() > 0
     }
 
+    /// Whether a request is still to be answered, or any of a batch.
+    #[must_use]
+    pub fn is_open(&self, request: RequestKey) -> bool {
+        self.shared.lock().kernel.is_open(request)
+    }
+
     /// Whether nothing is open, queued or due.
     #[must_use]
     pub fn is_idle(&self) -> bool {

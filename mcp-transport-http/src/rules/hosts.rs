@@ -1,0 +1,269 @@
+//! Which hosts a server answers for, and whose pages may ask it (H-2..H-4).
+//!
+//! A page in a browser can have any name point to this machine, and so talk to what listens here as if it were its own
+//! server. Its browser then names a host or an origin that is not ours, and that is how it is told from others.
+
+use std::fmt;
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
+
+/// The names of this machine for itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The hosts and origins that are allowed: of this machine alone, unless others are added.
+#[derive(Clone, Debug)]
+pub struct AllowList {
+    hosts: Names,
+    origins: Names,
+}
+
+#[derive(Clone, Debug)]
+enum Names {
+    Any,
+    These(Vec<String>),
+}
+
+impl Names {
+    fn loopback() -> Self {
+        Self::These(LOOPBACK.map(str::to_owned).to_vec())
+    }
+
+    fn add(&mut self, name: &str) {
+        if let Self::These(names) = self {
+            names.push(name.trim_end_matches('/').to_ascii_lowercase());
+        }
+    }
+
+    fn any(&self, is_allowed: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::These(names) => names.iter().any(|name| is_allowed(name)),
+        }
+    }
+}
+
+impl Default for AllowList {
+    fn default() -> Self {
+        Self { hosts: Names::loopback(), origins: Names::loopback() }
+    }
+}
+
+impl AllowList {
+    /// Allows a host: a name or an address, with a port if only that one is meant.
+    pub fn add_host(&mut self, host: &str) {
+        self.hosts.add(host);
+    }
+
+    /// Allows an origin such as `https://app.example.com`, or all of a host if only that is given.
+    pub fn add_origin(&mut self, origin: &str) {
+        self.origins.add(origin);
+    }
+
+    /// Allows every host.
+    pub fn allow_any_host(&mut self) {
+        self.hosts = Names::Any;
+    }
+
+    /// Allows every origin.
+    pub fn allow_any_origin(&mut self) {
+        self.origins = Names::Any;
+    }
+
+    /// Checks whom a request is meant for, and on whose behalf it comes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with what is not allowed.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Forbidden> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let (host, another) = (hosts.next(), hosts.next());
+        // HTTP/2 names the host in the address. Where both do, both have to be right.
+        let named = [uri.authority().map(|authority| Some(authority.as_str())), host.map(|host| host.to_str().ok())];
+        let mut named = named.into_iter().flatten().peekable();
+        if another.is_some() || named.peek().is_none() {
+            return Err(Forbidden::Host(String::new()));
+        }
+        for name in named {
+            let name = name.unwrap_or_default();
+            if !self.hosts.any(|allowed| is_host(name, allowed)) {
+                return Err(Forbidden::Host(shortened(name)));
+            }
+        }
+        for origin in headers.get_all(ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default();
+            if !self.origins.any(|allowed| is_origin(origin, allowed)) {
+                return Err(Forbidden::Origin(shortened(origin)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name, with its port or without, is the one that is allowed; one without a port stands for all of them.
+fn is_host(name: &str, allowed: &str) -> bool {
+    name.eq_ignore_ascii_case(allowed) || without_port(name).is_some_and(|name| name.eq_ignore_ascii_case(allowed))
+}
+
+fn is_origin(origin: &str, allowed: &str) -> bool {
+    if allowed.contains("://") || allowed == "null" {
+        return origin.eq_ignore_ascii_case(allowed);
+    }
+    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    host.is_some_and(|host| is_host(host, allowed))
+}
+
+fn without_port(name: &str) -> Option<&str> {
+    let (name, port) = name.rsplit_once(':')?;
+    let is_port = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
+    // What is left of an address without brackets would be another address.
+    (is_port && (!name.contains(':') || name.ends_with(']'))).then_some(name)
+}
+
+/// What is repeated to the client is bounded.
+fn shortened(name: &str) -> String {
+    name.chars().take(100).collect()
+}
+
+/// Somebody who may not ask here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is nothing else to look at")]
+pub enum Forbidden {
+    /// The request is meant for another host; empty if it does not say for which, or for several.
+    Host(String),
+    /// The request comes from a page of somebody else.
+    Origin(String),
+}
+
+impl fmt::Display for Forbidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) if host.is_empty() => f.write_str("the request must name exactly one host"),
+            Self::Host(host) => {
+                write!(
+                    f,
+                    "the host `{host}` is not allowed here; if it should be, add it with `HttpOptions::allow_host`"
+                )
+            }
+            Self::Origin(origin) => write!(
+                f,
+                "the origin `{origin}` is not allowed here; if it should be, add it with `HttpOptions::allow_origin`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Forbidden {}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(list: &AllowList, uri: &'static str, host: &[&'static str], origin: &[&'static str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, values) in [(HOST, host), (ORIGIN, origin)] {
+            for value in values {
+                headers.append(name.clone(), HeaderValue::from_static(value));
+            }
+        }
+        list.check(&Uri::from_static(uri), &headers).is_ok()
+    }
+
+    /// H-4, S3.F9: this machine by all its names and ports, and nothing that only looks like it.
+    #[test]
+    fn this_machine_is_allowed() {
+        let list = AllowList::default();
+        for host in ["localhost", "localhost:8000", "LOCALHOST:1", "127.0.0.1:65535", "[::1]", "[::1]:80"] {
+            assert!(check(&list, "/mcp", &[host], &[]), "{host}");
+        }
+        for host in [
+            "evil.example.com",
+            "localhost.evil.example.com",
+            "evil.localhost",
+            "localhost:80:80",
+            "localhost:",
+            "localhost:http",
+            "127.0.0.2",
+            "127.0.0.1.evil.example.com",
+            "::1",
+            "[::1]evil",
+            "[::2]",
+            "user@localhost",
+            "localhost, evil.example.com",
+            " ",
+            "",
+        ] {
+            assert!(!check(&list, "/mcp", &[host], &[]), "{host}");
+        }
+        assert!(!check(&list, "/mcp", &[], &[]), "nobody is named");
+        assert!(!check(&list, "/mcp", &["localhost", "localhost"], &[]), "two are named");
+        assert!(check(&list, "http://localhost/mcp", &[], &[]));
+        assert!(!check(&list, "http://localhost/mcp", &["evil.example.com"], &[]));
+        assert!(!check(&list, "http://evil.example.com/mcp", &["localhost"], &[]));
+    }
+
+    /// H-3, H-4: without an origin it is no page; with one it has to be allowed.
+    #[test]
+    fn pages_of_others_are_not_allowed() {
+        let list = AllowList::default();
+        for origin in ["http://localhost:3000", "https://localhost", "http://127.0.0.1", "http://[::1]:5173"] {
+            assert!(check(&list, "/", &["localhost"], &[origin]), "{origin}");
+        }
+        for origin in [
+            "http://evil.example.com",
+            "http://localhost.evil.example.com",
+            "http://localhost@evil.example.com",
+            "ftp://localhost",
+            "localhost",
+            "null",
+            "",
+        ] {
+            assert!(!check(&list, "/", &["localhost"], &[origin]), "{origin}");
+        }
+        assert!(!check(&list, "/", &["localhost"], &["http://localhost", "http://evil.example.com"]));
+    }
+
+    /// S3.F9: others are allowed one by one, or all at once.
+    #[test]
+    fn others_can_be_allowed() {
+        let mut list = AllowList::default();
+        list.add_host("MCP.example.com");
+        list.add_host("other.example.com:8443");
+        list.add_origin("https://app.example.com/");
+        list.add_origin("example.org");
+        for (host, expected) in [
+            ("mcp.example.com", true),
+            ("mcp.example.com:8080", true),
+            ("other.example.com:8443", true),
+            ("other.example.com", false),
+            ("other.example.com:80", false),
+            ("localhost", true),
+        ] {
+            assert_eq!(check(&list, "/", &[host], &[]), expected, "{host}");
+        }
+        for (origin, expected) in [
+            ("https://app.example.com", true),
+            ("http://app.example.com", false),
+            ("https://app.example.com:444", false),
+            ("http://example.org:1", true),
+            ("https://a.example.org", false),
+        ] {
+            assert_eq!(check(&list, "/", &["localhost"], &[origin]), expected, "{origin}");
+        }
+        list.allow_any_host();
+        assert!(check(&list, "/", &["anything"], &[]) && !check(&list, "/", &["anything"], &["http://any.thing"]));
+        list.allow_any_origin();
+        assert!(check(&list, "/", &["anything"], &["http://any.thing"]));
+    }
+
+    /// G20: who runs the server is told what to do.
+    #[test]
+    fn refusals_name_the_setting() {
+        let forbidden = Forbidden::Host(shortened(&"a".repeat(1000)));
+        let text = forbidden.to_string();
+        assert!(text.contains("HttpOptions::allow_host") && text.len() < 300, "{text}");
+        assert!(Forbidden::Origin("x".into()).to_string().contains("HttpOptions::allow_origin"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a request holds, and what its answer may be.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+
+/// One JSON object.
+pub const JSON: &str = "application/json";
+
+/// A stream of events.
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// Whether a request says that its body is JSON, as it is.
+#[must_use]
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(kind), None) = (types.next(), types.next()) else { return false };
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
+    let is_encoded =
+        headers.get(CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    kind.eq_ignore_ascii_case(JSON) && !is_encoded
+}
+
+/// Whether an answer may be of a kind (H-8). Without the header, everything goes (RFC 9110).
+///
+/// Of several ranges the one that says most about the kind counts.
+#[must_use]
+pub fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let mut ranges = headers.get_all(ACCEPT).iter().peekable();
+    if ranges.peek().is_none() {
+        return true;
+    }
+    let ranges = ranges.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let best = ranges.filter_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let precision = precision(parts.next()?, kind)?;
+        let is_refused = parts.any(|part| {
+            let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            weight.is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0))
+        });
+        Some((precision, !is_refused))
+    });
+    best.max().is_some_and(|(_, is_accepted)| is_accepted)
+}
+
+/// How much a range says about a kind, if it covers it.
+fn precision(range: &str, kind: &str) -> Option<u8> {
+    if range.eq_ignore_ascii_case(kind) {
+        return Some(2);
+    }
+    if range == "*/*" {
+        return Some(0);
+    }
+    let (main, _) = kind.split_once('/')?;
+    let covered = range.strip_suffix("/*")?;
+    covered.eq_ignore_ascii_case(main).then_some(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(name: HeaderName, values: &[&'static str]) -> HeaderMap {
+        values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    /// H-8: both kinds, in any way that HTTP allows to say so.
+    #[test]
+    fn ranges_are_understood() {
+        for (values, json, events) in [
+            (&["application/json, text/event-stream"][..], true, true),
+            (&["text/event-stream;q=0.5,application/json"], true, true),
+            (&["application/json", "text/event-stream"], true, true),
+            (&["APPLICATION/JSON,Text/*"], true, true),
+            (&["*/*"], true, true),
+            (&["application/*"], true, false),
+            (&["application/json"], true, false),
+            (&["text/event-stream"], false, true),
+            (&["*/*, text/event-stream;q=0"], true, false),
+            (&["*/*;q=0, application/json"], true, false),
+            (&["application/json;q=0.000, application/*"], false, false),
+            (&["text/html"], false, false),
+            (&["application/jsonx, text/event-stream2"], false, false),
+            (&[""], false, false),
+            (&[], true, true),
+        ] {
+            let headers = headers(ACCEPT, values);
+            assert_eq!((accepts(&headers, JSON), accepts(&headers, EVENT_STREAM)), (json, events), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_json() {
+        for (values, expected) in [
+            (&["application/json"][..], true),
+            (&["application/json; charset=utf-8"], true),
+            (&["Application/JSON;charset=UTF-8"], true),
+            (&["text/plain"], false),
+            (&["application/jsonp"], false),
+            (&["application/json", "text/plain"], false),
+            (&["application/x-www-form-urlencoded"], false),
+            (&[], false),
+        ] {
+            assert_eq!(is_json(&headers(CONTENT_TYPE, values)), expected, "{values:?}");
+        }
+        let mut headers = headers(CONTENT_TYPE, &["application/json"]);
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
+        assert!(is_json(&headers));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        assert!(!is_json(&headers));
+    }
+}

@@ -1,0 +1,346 @@
+//! The headers that repeat what the body of a modern request says, for those on the way who do not read bodies (A10).
+//!
+//! They must agree with the body: whoever routes by them must not see another request than the server (H-42, H-52).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use http::{HeaderMap, HeaderName};
+use mcp_types::jsonrpc::{Limits, Payload, Request};
+use mcp_types::meta::key;
+use mcp_types::{ErrorCode, ErrorObject};
+
+use super::sentinel;
+
+/// The revision of a request.
+pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The method of a request.
+pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+
+/// The tool, prompt or resource that a request is about.
+pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// What the names of headers with parameters begin with.
+pub const PARAM_PREFIX: &str = "mcp-param-";
+
+/// The member of the parameters that [`NAME`] repeats (H-47, H-48).
+#[must_use]
+pub fn name_member(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// A header that does not fit the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeaderFault {
+    /// The name of the header.
+    pub header: Cow<'static, str>,
+    /// What is wrong with it.
+    pub kind: HeaderFaultKind,
+}
+
+/// What is wrong with a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a header can be wrong in no other way")]
+pub enum HeaderFaultKind {
+    /// It is not there.
+    Missing,
+    /// It is there more than once.
+    Repeated,
+    /// It has characters that no header has, or what is enclosed in it is not Base64 of text.
+    Malformed,
+    /// The body says something else.
+    Differs,
+}
+
+impl HeaderFault {
+    fn new(header: impl Into<Cow<'static, str>>, kind: HeaderFaultKind) -> Self {
+        Self { header: header.into(), kind }
+    }
+
+    /// What the client is told.
+    #[must_use]
+    pub fn to_error_object(&self) -> ErrorObject {
+        ErrorObject::new(ErrorCode::HEADER_MISMATCH, self.to_string())
+    }
+}
+
+impl fmt::Display for HeaderFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            HeaderFaultKind::Missing => "is missing, and has to repeat what the body says",
+            HeaderFaultKind::Repeated => "is there more than once",
+            HeaderFaultKind::Malformed => "has characters that are not allowed, or Base64 that is none",
+            HeaderFaultKind::Differs => "differs from the body",
+        };
+        write!(f, "the header `{}` {what}", self.header)
+    }
+}
+
+impl std::error::Error for HeaderFault {}
+
+/// The value of a header that may be there once, without white space around it (H-51).
+///
+/// # Errors
+///
+/// Fails if it is repeated, or has characters beyond visible ASCII, space and tab.
+pub fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderFault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let fault = |kind| HeaderFault::new(shown(name.as_str()), kind);
+    if values.next().is_some() {
+        return Err(fault(HeaderFaultKind::Repeated));
+    }
+    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderFaultKind::Malformed))
+}
+
+/// Checks that the header with the version says what the metadata of a modern request says (H-41, H-42, H-45).
+///
+/// Metadata that is not text is wrong in another way, and not looked at.
+///
+/// # Errors
+///
+/// Fails if the header is missing or differs.
+pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderFault> {
+    let said = request.params.as_ref().and_then(|params| params.meta(key::PROTOCOL_VERSION));
+    check(headers, &VERSION, said.map(|raw| raw.get()), Plain::Yes)
+}
+
+/// Checks that the headers with the method and the name say what the body says (H-46, H-47, H-52, H-55).
+///
+/// # Errors
+///
+/// Fails with the first that is missing or differs.
+pub fn check_names(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderFault> {
+    let method = request.method.as_str();
+    match value_of(headers, &METHOD)? {
+        Some(value) if value == method => {}
+        Some(_) => return Err(HeaderFault::new(shown(METHOD.as_str()), HeaderFaultKind::Differs)),
+        None => return Err(HeaderFault::new(shown(METHOD.as_str()), HeaderFaultKind::Missing)),
+    }
+    let named = name_member(method).and_then(|member| request.params.as_ref()?.get(member));
+    check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
+}
+
+/// Checks that the header of a parameter says what the arguments say (H-53, H-54, H-77..H-79).
+///
+/// `path` leads to the value in `arguments`, which are JSON.
+///
+/// # Errors
+///
+/// Fails if the header is missing or differs, or is there although the arguments have nothing to repeat.
+pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: &str) -> Result<(), HeaderFault> {
+    let header = format!("{PARAM_PREFIX}{name}");
+    let fault = |kind| Err(HeaderFault::new(format!("Mcp-Param-{name}"), kind));
+    // The names of headers were checked when the tool was registered.
+    let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderFaultKind::Malformed) };
+    let said = value_at(path, arguments);
+    let value = value_of(headers, &header_name)
+        .map_err(|found| HeaderFault { header: format!("Mcp-Param-{name}").into(), ..found })?;
+    match (value, said.as_deref()) {
+        (None, None | Some("null")) => Ok(()),
+        (None, Some(_)) => fault(HeaderFaultKind::Missing),
+        (Some(_), None | Some("null")) => fault(HeaderFaultKind::Differs),
+        (Some(value), Some(said)) => match sentinel::decode(value) {
+            None => fault(HeaderFaultKind::Malformed),
+            Some(value) if is_same(&value, said) => Ok(()),
+            Some(_) => fault(HeaderFaultKind::Differs),
+        },
+    }
+}
+
+/// Whether the value of a header stands for itself, or may be encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Yes,
+    No,
+}
+
+/// Compares a header with a string of the body, if there is one.
+fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, plain: Plain) -> Result<(), HeaderFault> {
+    let Some(said) = said.filter(|said| said.starts_with('"')) else { return Ok(()) };
+    let fault = |kind| Err(HeaderFault::new(shown(name.as_str()), kind));
+    let Some(value) = value_of(headers, name)? else { return fault(HeaderFaultKind::Missing) };
+    let value = if plain == Plain::Yes { Some(Cow::Borrowed(value)) } else { sentinel::decode(value) };
+    match value {
+        None => fault(HeaderFaultKind::Malformed),
+        Some(value) if is_same(&value, said) => Ok(()),
+        Some(_) => fault(HeaderFaultKind::Differs),
+    }
+}
+
+/// Whether text says the same as a JSON value.
+fn is_same(text: &str, json: &str) -> bool {
+    if let Some(inner) = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')) {
+        // What has no escapes stands for itself.
+        return if inner.contains('\\') {
+            serde_json::from_str::<String>(json).is_ok_and(|said| said == text)
+        } else {
+            inner == text
+        };
+    }
+    text == json || is_same_integer(text, json)
+}
+
+/// H-54: `42` is `42.0`, as far as both are exact (H-65).
+fn is_same_integer(one: &str, other: &str) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    let read = |text: &str| serde_json::from_str::<f64>(text).ok().filter(|number| number.abs() <= EXACT);
+    // White space around a number is JSON, but nothing that a header says.
+    let is_bare = |text: &str| text.trim_ascii() == text;
+    is_bare(one) && is_bare(other) && read(one).is_some_and(|one| read(other).is_some_and(|other| one == other))
+}
+
+/// The JSON text at a path of members.
+fn value_at(path: &[String], object: &str) -> Option<String> {
+    let limits = Limits::default();
+    let mut at = object.to_owned();
+    for name in path {
+        at = Payload::parse(&at, &limits).ok()?.get(name)?.get().to_owned();
+    }
+    Some(at)
+}
+
+/// The name of a header as the specification writes it.
+fn shown(name: &str) -> &'static str {
+    match name {
+        "mcp-protocol-version" => "MCP-Protocol-Version",
+        "mcp-method" => "Mcp-Method",
+        "mcp-name" => "Mcp-Name",
+        _ => "Mcp-Param",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use mcp_types::jsonrpc::Message;
+
+    use super::*;
+
+    fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
+        let value = |value: &str| HeaderValue::from_bytes(value.as_bytes()).unwrap();
+        all.iter().map(|(name, text)| (HeaderName::from_bytes(name.as_bytes()).unwrap(), value(text))).collect()
+    }
+
+    fn with_request<R>(method: &str, params: &str, test: impl FnOnce(&Request<'_>) -> R) -> R {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        let Ok(Message::Request(request)) = Message::parse(text.as_bytes(), &Limits::default()) else {
+            panic!("{text}")
+        };
+        test(&request)
+    }
+
+    fn names(method: &str, params: &str, all: &[(&'static str, &str)]) -> Option<(String, HeaderFaultKind)> {
+        let checked = with_request(method, params, |request| check_names(&headers(all), request));
+        checked.err().map(|fault| (fault.header.into_owned(), fault.kind))
+    }
+
+    fn version(meta: &str, all: &[(&'static str, &str)]) -> Option<HeaderFaultKind> {
+        let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":{meta}}}}}"#);
+        with_request("tools/list", &params, |request| check_version(&headers(all), request))
+            .err()
+            .map(|fault| fault.kind)
+    }
+
+    /// H-41, H-42, H-45, S3.6, S3.7: the header is there, once, and says the same.
+    #[test]
+    fn versions_agree() {
+        use HeaderFaultKind as Kind;
+        for (meta, all, expected) in [
+            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2026-07-28")][..], None),
+            (r#""2026-07-28""#, &[("mcp-protocol-version", " 2026-07-28\t")], None),
+            (r#""2026-07-28""#, &[], Some(Kind::Missing)),
+            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2025-11-25")], Some(Kind::Differs)),
+            (r#""v999""#, &[("MCP-Protocol-Version", "2026-07-28")], Some(Kind::Differs)),
+            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2026-07-28"); 2], Some(Kind::Repeated)),
+            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "ü")], Some(Kind::Malformed)),
+            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "=?base64?MjAyNi0wNy0yOA==?=")], Some(Kind::Differs)),
+            // What is not text is wrong in another way.
+            ("7", &[], None),
+        ] {
+            assert_eq!(version(meta, all), expected, "{meta} {all:?}");
+        }
+    }
+
+    /// H-46, H-47, H-50..H-53, H-55, S3.F2: method and name repeat the body, in plain text or in Base64.
+    #[test]
+    fn names_agree() {
+        use HeaderFaultKind as Kind;
+        let call = [("Mcp-Method", "tools/call")];
+        let with = |name: &'static str| [call[0], ("Mcp-Name", name)];
+        let fault = |header: &str, kind| Some((header.to_owned(), kind));
+        assert_eq!(names("tools/list", "{}", &[("MCP-METHOD", "tools/list")]), None);
+        assert_eq!(names("tools/list", "{}", &[]), fault("Mcp-Method", Kind::Missing));
+        assert_eq!(names("tools/list", "{}", &[("Mcp-Method", "TOOLS/LIST")]), fault("Mcp-Method", Kind::Differs));
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &with("a")), None);
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &with("  a ")), None);
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &with("=?base64?YQ==?=")), None);
+        assert_eq!(names("tools/call", r#"{"name":"gr\u00fc\u00df"}"#, &with("=?base64?Z3LDvMOf?=")), None);
+        assert_eq!(names("tools/call", r#"{"name":"a\"b"}"#, &with("a\"b")), None);
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &with("A")), fault("Mcp-Name", Kind::Differs));
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &with("=?base64?YQ?=")), fault("Mcp-Name", Kind::Malformed));
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &with("ä")), fault("Mcp-Name", Kind::Malformed));
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &call), fault("Mcp-Name", Kind::Missing));
+        let twice = [call[0], ("Mcp-Name", "a"), ("Mcp-Name", "b")];
+        assert_eq!(names("tools/call", r#"{"name":"a"}"#, &twice), fault("Mcp-Name", Kind::Repeated));
+        // A call without a name, or with one that is no text, is wrong in another way.
+        assert_eq!(names("tools/call", "{}", &call), None);
+        assert_eq!(names("tools/call", r#"{"name":5}"#, &call), None);
+        let read = [("Mcp-Method", "resources/read"), ("Mcp-Name", "a:b")];
+        assert_eq!(names("resources/read", r#"{"uri":"a:b"}"#, &read), None);
+        assert_eq!(names("resources/read", r#"{"uri":"a:c"}"#, &read), fault("Mcp-Name", Kind::Differs));
+        let task = [("Mcp-Method", "tasks/get"), ("Mcp-Name", "t")];
+        assert_eq!(names("tasks/get", r#"{"taskId":"u"}"#, &task), fault("Mcp-Name", Kind::Differs));
+        assert_eq!(names("tools/list", "{}", &[("Mcp-Method", "tools/list"), ("Mcp-Name", "x")]), None);
+    }
+
+    /// H-53, H-54, H-70, H-75..H-79, S3.F3: parameters repeat the arguments, integers by their value.
+    #[test]
+    fn parameters_agree() {
+        use HeaderFaultKind as Kind;
+        let param = |path: &str, arguments: &str, value: &[&str]| {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let all: Vec<_> = value.iter().map(|value| ("Mcp-Param-Region", *value)).collect();
+            check_param(&headers(&all), "Region", &path, arguments).err().map(|fault| fault.kind)
+        };
+        for (path, arguments, value, expected) in [
+            ("region", r#"{"region":"eu"}"#, &["eu"][..], None),
+            ("region", r#"{"region":"eu"}"#, &["=?base64?ZXU=?="], None),
+            ("region", r#"{"region":"eu"}"#, &["EU"], Some(Kind::Differs)),
+            ("region", r#"{"region":"eu"}"#, &["=?base64?ZXU?="], Some(Kind::Malformed)),
+            ("region", r#"{"region":"eu"}"#, &["eu", "eu"], Some(Kind::Repeated)),
+            ("region", r#"{"region":"eu"}"#, &[], Some(Kind::Missing)),
+            ("region", r#"{"region":""}"#, &[""], None),
+            ("region", r#"{"region":""}"#, &[], Some(Kind::Missing)),
+            ("region", r#"{"region":null}"#, &[], None),
+            ("region", "{}", &[], None),
+            ("region", "{}", &["eu"], Some(Kind::Differs)),
+            ("region", r#"{"region":null}"#, &["null"], Some(Kind::Differs)),
+            ("region", r#"{"region":"null"}"#, &["null"], None),
+            ("a.region", r#"{"region":"x","a":{"region":"eu"}}"#, &["eu"], None),
+            ("a.region", r#"{"region":"eu","a":7}"#, &[], None),
+            ("n", r#"{"n":42}"#, &["42"], None),
+            ("n", r#"{"n":42}"#, &["42.0"], None),
+            ("n", r#"{"n":42.0}"#, &["42"], None),
+            ("n", r#"{"n":-7}"#, &["-7"], None),
+            ("n", r#"{"n":42}"#, &["43"], Some(Kind::Differs)),
+            ("n", r#"{"n":42}"#, &["0x2a"], Some(Kind::Differs)),
+            ("n", r#"{"n":42}"#, &["\"42\""], Some(Kind::Differs)),
+            ("n", r#"{"n":"42"}"#, &["42.0"], Some(Kind::Differs)),
+            ("n", r#"{"n":9007199254740993}"#, &["9007199254740992"], Some(Kind::Differs)),
+            ("n", r#"{"n":9007199254740993}"#, &["9007199254740993"], None),
+            ("b", r#"{"b":true}"#, &["true"], None),
+            ("b", r#"{"b":true}"#, &["TRUE"], Some(Kind::Differs)),
+            ("b", r#"{"b":false}"#, &["0"], Some(Kind::Differs)),
+        ] {
+            assert_eq!(param(path, arguments, value), expected, "{path} {arguments} {value:?}");
+        }
+    }
+}

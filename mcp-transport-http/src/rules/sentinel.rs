@@ -1,0 +1,82 @@
+//! Text in headers: as it is, or in Base64 where a header cannot hold it (H-49, H-72..H-76).
+
+use std::borrow::Cow;
+
+use mcp_types::base64;
+
+const PREFIX: &str = "=?base64?";
+const SUFFIX: &str = "?=";
+
+/// Writes text so that it can be the value of a header.
+#[must_use]
+pub fn encode(text: &str) -> Cow<'_, str> {
+    let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim_ascii() == text;
+    if is_plain && enclosed(text).is_none() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{PREFIX}{}{SUFFIX}", base64::encode(text.as_bytes())))
+    }
+}
+
+/// Reads the text that the value of a header stands for. What is not fully enclosed is meant literally (H-74).
+///
+/// Gives nothing if what is enclosed is not Base64 of UTF-8 text (H-75).
+#[must_use]
+pub fn decode(value: &str) -> Option<Cow<'_, str>> {
+    let Some(encoded) = enclosed(value) else { return Some(Cow::Borrowed(value)) };
+    let bytes = base64::decode(encoded).ok()?;
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+fn enclosed(value: &str) -> Option<&str> {
+    value.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H-72, H-73, H-76: only what a header cannot hold is encoded, and everything comes back.
+    #[test]
+    fn text_survives() {
+        for (text, is_encoded) in [
+            ("plain", false),
+            ("us-west1", false),
+            ("a b  c", false),
+            ("", false),
+            (" leading", true),
+            ("trailing\t", true),
+            ("two\nlines", true),
+            ("grüß", true),
+            ("日本", true),
+            ("\u{7f}", true),
+            ("=?base64?SGVsbG8=?=", true),
+            ("=?base64?SGVsbG8=", false),
+            ("SGVsbG8=?=", false),
+        ] {
+            let encoded = encode(text);
+            assert_eq!(encoded != text, is_encoded, "{text:?}");
+            assert_eq!(decode(&encoded).as_deref(), Some(text));
+            assert!(encoded.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        }
+    }
+
+    /// H-74, H-75: the markers are exact, and so is what they enclose.
+    #[test]
+    fn decoding_is_strict() {
+        for (value, text) in [
+            ("=?base64?SGVsbG8=?=", Some("Hello")),
+            ("=?base64??=", Some("")),
+            ("=?BASE64?SGVsbG8=?=", Some("=?BASE64?SGVsbG8=?=")),
+            ("=?base64?=", Some("=?base64?=")),
+            ("=?base64?SGVsbG8?=", None),
+            ("=?base64?SGVsbG8==?=", None),
+            ("=?base64?SGVs!G8=?=", None),
+            ("=?base64?SGVs bG8=?=", None),
+            ("=?base64?SGVsbG9=?=", None),
+            ("=?base64?/w==?=", None),
+        ] {
+            assert_eq!(decode(value).as_deref(), text, "{value}");
+        }
+    }
+}

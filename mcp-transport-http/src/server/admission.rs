@@ -1,0 +1,163 @@
+//! How much is taken on at the same time (L-18, G2).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::StatusCode;
+use mcp_server::Principal;
+
+use super::options::HttpOptions;
+use super::refusal::Refusal;
+
+/// What is taken on now.
+#[derive(Default)]
+pub(crate) struct Admission {
+    requests: Counter,
+    listeners: Counter,
+    uploads: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Counter {
+    all: AtomicUsize,
+    by_principal: Mutex<HashMap<Principal, usize>>,
+}
+
+/// What a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Request,
+    /// It stays, and costs little.
+    Listener,
+}
+
+impl Admission {
+    fn counter(&self, kind: Kind) -> &Counter {
+        match kind {
+            Kind::Request => &self.requests,
+            Kind::Listener => &self.listeners,
+        }
+    }
+
+    /// Takes a request on, if there is room.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        kind: Kind,
+        principal: Option<&Principal>,
+        options: &HttpOptions,
+    ) -> Result<Permit, Refusal> {
+        let (most, most_of_one, all, one) = match kind {
+            Kind::Request => (
+                options.in_flight,
+                options.in_flight_per_principal,
+                "the server works on as many requests as it can: try again later",
+                "you have as many requests at work as you may: try again when one is done",
+            ),
+            Kind::Listener => (
+                options.listeners,
+                options.listeners_per_principal,
+                "as many streams are open for changes as the server can keep: try again later",
+                "you have as many streams open for changes as you may: close one first",
+            ),
+        };
+        let counter = self.counter(kind);
+        if !take(&counter.all, most) {
+            return Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, all, options.retry_after));
+        }
+        let mut permit = Permit { admission: Arc::clone(self), kind, principal: None };
+        if let Some(principal) = principal {
+            let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = by_principal.entry(principal.clone()).or_default();
+            if *count >= most_of_one {
+                if *count == 0 {
+                    by_principal.remove(principal);
+                }
+                drop(by_principal);
+                return Err(Refusal::busy(StatusCode::TOO_MANY_REQUESTS, one, options.retry_after));
+            }
+            *count += 1;
+            permit.principal = Some(principal.clone());
+        }
+        Ok(permit)
+    }
+
+    /// Takes a body that does not come at once, if there is room.
+    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Upload, Refusal> {
+        if take(&self.uploads, options.uploads) {
+            return Ok(Upload(Arc::clone(self)));
+        }
+        let text = "as many bodies are on their way as the server can take: send it at once, or try again later";
+        Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, options.retry_after))
+    }
+}
+
+/// Counts one more, unless there are as many as there may be.
+fn take(counter: &AtomicUsize, most: usize) -> bool {
+    let more = |count: usize| (count < most).then_some(count + 1);
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+}
+
+/// Room for a request, until it is dropped.
+pub(crate) struct Permit {
+    admission: Arc<Admission>,
+    kind: Kind,
+    principal: Option<Principal>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let counter = self.admission.counter(self.kind);
+        counter.all.fetch_sub(1, Ordering::Relaxed);
+        if let Some(principal) = self.principal.take() {
+            let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(count) = by_principal.get_mut(&principal) {
+                *count -= 1;
+                if *count == 0 {
+                    by_principal.remove(&principal);
+                }
+            }
+        }
+    }
+}
+
+/// Room for a body, until it is dropped.
+pub(crate) struct Upload(Arc<Admission>);
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.0.uploads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G2, L-18: as many as there may be, in total and of one; nothing is left of them.
+    #[test]
+    fn there_is_room_again() {
+        let options = HttpOptions::default().in_flight(3).in_flight_per_principal(2).listeners(1).uploads(1);
+        let admission = Arc::new(Admission::default());
+        let (ann, bob) = (Principal::new(None, "ann"), Principal::new(Some("here"), "ann"));
+        let admit = |kind, who| admission.admit(kind, who, &options);
+        let one = admit(Kind::Request, Some(&ann)).ok();
+        let two = admit(Kind::Request, Some(&ann)).ok();
+        assert!(one.is_some() && two.is_some());
+        assert!(admit(Kind::Request, Some(&ann)).is_err(), "two are enough for one");
+        let three = admit(Kind::Request, Some(&bob)).ok();
+        assert!(three.is_some() && admit(Kind::Request, None).is_err(), "three are enough for all");
+        let listener = admit(Kind::Listener, Some(&ann)).ok();
+        assert!(listener.is_some() && admit(Kind::Listener, None).is_err());
+        drop(two);
+        let four = admit(Kind::Request, Some(&ann)).ok();
+        assert!(four.is_some());
+        let upload = admission.admit_upload(&options).ok();
+        assert!(upload.is_some() && admission.admit_upload(&options).is_err());
+        drop((one, three, four, listener, upload));
+        assert_eq!(admission.requests.all.load(Ordering::Relaxed), 0);
+        assert_eq!(admission.listeners.all.load(Ordering::Relaxed), 0);
+        assert!(admission.requests.by_principal.lock().unwrap().is_empty());
+        assert!(admission.admit_upload(&options).is_ok());
+    }
+}

@@ -1,0 +1,110 @@
+//! The body of a response.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::exchange::{Exchange, News};
+
+/// The body of a response: nothing, one message, or a stream of events.
+///
+/// A stream runs what it is about: whoever drops the body cancels the request.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Events(Box<EventStream>),
+}
+
+struct EventStream {
+    exchange: Exchange,
+    /// What there was to say when the stream began.
+    first: Vec<u8>,
+}
+
+impl ResponseBody {
+    pub(crate) fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
+        Self(Kind::Full(bytes.into()))
+    }
+
+    pub(crate) fn events(exchange: Exchange, first: Vec<u8>) -> Self {
+        Self(Kind::Events(Box::new(EventStream { exchange, first })))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match &mut self.0 {
+            Kind::Empty => return Poll::Ready(None),
+            Kind::Full(_) => {
+                let Kind::Full(bytes) = std::mem::replace(&mut self.0, Kind::Empty) else { return Poll::Ready(None) };
+                bytes
+            }
+            Kind::Events(stream) => {
+                let mut events = std::mem::take(&mut stream.first);
+                if events.is_empty() {
+                    match stream.exchange.poll(cx, &mut events) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(News::Events) => {}
+                        Poll::Ready(News::Silence) => events.extend_from_slice(KEEP_ALIVE),
+                        Poll::Ready(News::Over | News::Cut) => {
+                            // What is left of the request ends here, even if nobody drops the body yet.
+                            self.0 = Kind::Empty;
+                            return Poll::Ready(None);
+                        }
+                    }
+                }
+                events.into()
+            }
+        };
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Events(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Empty => "Empty",
+            Kind::Full(_) => "Full",
+            Kind::Events(_) => "Events",
+        })
+    }
+}
+
+/// A comment, which clients ignore (H-21, H-22).
+pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
+
+/// Appends a message as an event; a message is one line (AMB-14).
+pub(crate) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
+    out.reserve(message.len() + 8);
+    for part in [&b"data: "[..], message, b"\n\n"] {
+        out.extend_from_slice(part);
+    }
+}

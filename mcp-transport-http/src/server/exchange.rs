@@ -1,0 +1,169 @@
+//! One request, from what it asks to the last thing that is said about it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use mcp_kernel::{RequestKey, Route, Transmit};
+use mcp_server::Connection;
+use tokio::time::{Sleep, sleep, sleep_until};
+
+use super::admission::Permit;
+use super::body::write_event;
+use super::lifeline::{AtWork, Lifeline, Stage, Watch};
+
+/// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it (H-25, H-28).
+pub(crate) struct Exchange {
+    connection: Connection,
+    key: RequestKey,
+    keep_alive: Duration,
+    at_work: AtWork,
+    /// When whoever asked may not hear any more (G13).
+    expiry: Option<Pin<Box<Sleep>>>,
+    /// Most requests are answered without waiting, and never have this.
+    waiting: Option<Waiting>,
+    is_draining: bool,
+    is_over: bool,
+    _permit: Permit,
+}
+
+struct Waiting {
+    end: Watch,
+    silence: Pin<Box<Sleep>>,
+}
+
+/// What happened.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// There are events to send.
+    Events,
+    /// Nothing was said for a while.
+    Silence,
+    /// Everything has been said.
+    Over,
+    /// The service had to end before the request did.
+    Cut,
+}
+
+/// How a request is answered.
+pub(crate) enum First {
+    /// With one message.
+    Answer(Transmit),
+    /// With events; the first of them are there already.
+    News(News),
+}
+
+impl Exchange {
+    pub(crate) fn new(
+        connection: Connection,
+        key: RequestKey,
+        permit: Permit,
+        lifeline: &Arc<Lifeline>,
+        keep_alive: Duration,
+    ) -> Self {
+        Self {
+            connection,
+            key,
+            keep_alive,
+            at_work: AtWork::new(lifeline),
+            expiry: None,
+            waiting: None,
+            is_draining: false,
+            is_over: false,
+            _permit: permit,
+        }
+    }
+
+    /// Ends what listens at a time.
+    pub(crate) fn expire_at(&mut self, at: Instant) {
+        self.expiry = Some(Box::pin(sleep_until(at.into())));
+    }
+
+    /// Whether everything has been said.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Waits for the answer, or for the first thing that is said before it.
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
+        self.run(cx);
+        match self.connection.poll_transmit() {
+            Some(answer) if matches!(answer.route, Route::Reply(_)) => {
+                self.is_over = true;
+                return Poll::Ready(First::Answer(answer));
+            }
+            Some(transmit) => self.take(&transmit, events),
+            None => {}
+        }
+        self.poll(cx, events).map(First::News)
+    }
+
+    /// Appends what there is to say.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+        loop {
+            self.run(cx);
+            while !self.is_over
+                && events.len() < MOST_AT_ONCE
+                && let Some(transmit) = self.connection.poll_transmit()
+            {
+                self.take(&transmit, events);
+            }
+            if !events.is_empty() {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.silence.as_mut().reset(tokio::time::Instant::now() + self.keep_alive);
+                }
+                return Poll::Ready(News::Events);
+            }
+            if self.is_over || !self.connection.is_open(self.key) {
+                self.is_over = true;
+                return Poll::Ready(News::Over);
+            }
+            if let Some(news) = ready!(self.poll_waiting(cx)) {
+                return Poll::Ready(news);
+            }
+        }
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) {
+        if !self.is_over {
+            #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
+            let now = Instant::now();
+            let _ = self.connection.poll(cx, now);
+        }
+    }
+
+    fn take(&mut self, transmit: &Transmit, events: &mut Vec<u8>) {
+        write_event(events, &transmit.message);
+        // H-18
+        self.is_over = matches!(transmit.route, Route::Reply(_));
+    }
+
+    /// Waits for something other than a message; without news there may be messages now.
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(self.keep_alive)) });
+        waiting.end.poll(cx, &self.at_work);
+        let stage = self.at_work.stage();
+        if stage == Stage::Cut {
+            self.connection.close();
+            self.is_over = true;
+            return Poll::Ready(Some(News::Cut));
+        }
+        let is_expired = self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready());
+        if !self.is_draining && (stage == Stage::Draining || is_expired) {
+            self.is_draining = true;
+            self.expiry = None;
+            // Streams end with their result; handlers may finish.
+            self.connection.drain();
+            return Poll::Ready(None);
+        }
+        ready!(waiting.silence.as_mut().poll(cx));
+        waiting.silence.as_mut().reset(tokio::time::Instant::now() + self.keep_alive);
+        Poll::Ready(Some(News::Silence))
+    }
+}
+
+/// How many bytes of events are sent together, unless one has more.
+const MOST_AT_ONCE: usize = 64 << 10;

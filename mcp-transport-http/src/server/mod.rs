@@ -1,0 +1,20 @@
+//! The server's side.
+
+mod admission;
+mod body;
+mod exchange;
+mod lifeline;
+mod options;
+mod refusal;
+#[cfg(feature = "serve")]
+mod serve;
+mod service;
+mod upload;
+
+pub use body::ResponseBody;
+pub use lifeline::Drained;
+pub use options::{HttpOptions, SessionMode};
+pub use refusal::Refusal;
+#[cfg(feature = "serve")]
+pub use serve::{HttpServer, serve, told_to_end};
+pub use service::{HttpService, ResponseFuture, ValidUntil};

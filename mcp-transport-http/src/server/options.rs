@@ -1,0 +1,224 @@
+//! How a server behaves over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use mcp_server::{BoxFuture, Server};
+
+use super::refusal::Refusal;
+use crate::rules::hosts::AllowList;
+
+/// How legacy clients are served; modern ones need no session, and are always served without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionMode {
+    /// Each request alone, in the revision that its header names: tools, prompts and resources work, and any machine
+    /// can answer. Clients cannot be asked anything, and hear of no changes.
+    #[default]
+    Stateless,
+    /// Not at all.
+    Off,
+}
+
+/// How a server behaves over HTTP: whom it answers, how much it takes on, how long it waits.
+///
+/// The defaults are for a server that is used from the machine on which it runs.
+///
+/// | setting | default | more of it |
+/// |---|---|---|
+/// | [`allow_host`](Self::allow_host), [`allow_origin`](Self::allow_origin) | this machine | lets names and pages of others in; without a check, any page in a browser on this machine can use the server |
+/// | [`body_limit`](Self::body_limit) | 4 MiB | takes more memory for each request |
+/// | [`body_time`](Self::body_time) | 30 s | lets slow clients keep what they have sent so far in memory for longer |
+/// | [`uploads`](Self::uploads) | 256 | lets more bodies come in bit by bit at the same time |
+/// | [`in_flight`](Self::in_flight) | 1,024 | works on more requests at the same time |
+/// | [`in_flight_per_principal`](Self::in_flight_per_principal) | 256 | lets one user take more of these |
+/// | [`listeners`](Self::listeners) | 1,024 | keeps more streams open for changes |
+/// | [`listeners_per_principal`](Self::listeners_per_principal) | 16 | lets one user take more of these |
+/// | [`keep_alive`](Self::keep_alive) | 15 s | costs less, but proxies may close what is silent |
+/// | [`retry_after`](Self::retry_after) | 1 s | keeps clients away for longer when there is too much to do |
+#[derive(Clone)]
+pub struct HttpOptions {
+    pub(crate) sessions: SessionMode,
+    pub(crate) allowed: AllowList,
+    pub(crate) body_limit: usize,
+    pub(crate) body_time: Duration,
+    pub(crate) uploads: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) in_flight_per_principal: usize,
+    pub(crate) listeners: usize,
+    pub(crate) listeners_per_principal: usize,
+    pub(crate) keep_alive: Duration,
+    pub(crate) retry_after: Duration,
+    pub(crate) configure: Option<Configure>,
+}
+
+pub(crate) type Configure = Arc<dyn Fn(Arc<Parts>) -> BoxFuture<Result<Server, Refusal>> + Send + Sync>;
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            sessions: SessionMode::default(),
+            allowed: AllowList::default(),
+            body_limit: 4 << 20,
+            body_time: Duration::from_secs(30),
+            uploads: 256,
+            in_flight: 1024,
+            in_flight_per_principal: 256,
+            listeners: 1024,
+            listeners_per_principal: 16,
+            keep_alive: Duration::from_secs(15),
+            retry_after: Duration::from_secs(1),
+            configure: None,
+        }
+    }
+}
+
+impl HttpOptions {
+    /// How legacy clients are served.
+    #[must_use]
+    pub fn sessions(mut self, sessions: SessionMode) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Answers requests for a host: the name or address by which clients reach the server, with a port if only that one
+    /// is meant. This machine's own names are always allowed.
+    #[must_use]
+    pub fn allow_host(mut self, host: &str) -> Self {
+        self.allowed.add_host(host);
+        self
+    }
+
+    /// Answers requests for whatever host they name. Something in front of the server must have checked it, or else
+    /// pages in a browser can reach what only this machine can (DNS rebinding).
+    #[must_use]
+    pub fn allow_any_host(mut self) -> Self {
+        self.allowed.allow_any_host();
+        self
+    }
+
+    /// Answers pages of an origin, such as `https://app.example.com`. Requests that come from no page name none, and
+    /// need no permission.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: &str) -> Self {
+        self.allowed.add_origin(origin);
+        self
+    }
+
+    /// Answers pages of every origin: whatever a user has open in a browser can use the server in their name.
+    #[must_use]
+    pub fn allow_any_origin(mut self) -> Self {
+        self.allowed.allow_any_origin();
+        self
+    }
+
+    /// How many bytes a body may have; more are answered with 413.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = bytes;
+        self
+    }
+
+    /// How long a body may take to arrive; what takes longer is answered with 408.
+    #[must_use]
+    pub fn body_time(mut self, time: Duration) -> Self {
+        self.body_time = time;
+        self
+    }
+
+    /// How many bodies may be on their way at the same time; more are answered with 503. A body that has arrived with
+    /// its headers does not count, so slow clients cannot keep others out.
+    #[must_use]
+    pub fn uploads(mut self, count: usize) -> Self {
+        self.uploads = count;
+        self
+    }
+
+    /// How many requests are worked on at the same time; more are answered with 503.
+    #[must_use]
+    pub fn in_flight(mut self, count: usize) -> Self {
+        self.in_flight = count;
+        self
+    }
+
+    /// How many of them may be of one principal; more are answered with 429. It is known if something in front of the
+    /// service puts a [`Principal`](mcp_server::Principal) into the extensions of a request.
+    #[must_use]
+    pub fn in_flight_per_principal(mut self, count: usize) -> Self {
+        self.in_flight_per_principal = count;
+        self
+    }
+
+    /// How many streams may be open for changes at the same time; more are answered with 503.
+    #[must_use]
+    pub fn listeners(mut self, count: usize) -> Self {
+        self.listeners = count;
+        self
+    }
+
+    /// How many of them may be of one principal; more are answered with 429.
+    #[must_use]
+    pub fn listeners_per_principal(mut self, count: usize) -> Self {
+        self.listeners_per_principal = count;
+        self
+    }
+
+    /// How long an answer may be silent. Then it becomes a stream, if it is none yet, and gets a comment that clients
+    /// ignore (H-21).
+    #[must_use]
+    pub fn keep_alive(mut self, time: Duration) -> Self {
+        self.keep_alive = time;
+        self
+    }
+
+    /// When clients that were turned away are asked to come back.
+    #[must_use]
+    pub fn retry_after(mut self, time: Duration) -> Self {
+        self.retry_after = time;
+        self
+    }
+
+    /// Looks at each request before its body is read, and says which server answers it, or why none does (S4.65).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use http::StatusCode;
+    /// use http::request::Parts;
+    /// use mcp_server::Server;
+    /// use mcp_transport_http::{HttpOptions, Refusal};
+    ///
+    /// let (old, new) = (Server::builder("shop", "1.0").build()?, Server::builder("shop", "2.0").build()?);
+    /// let options = HttpOptions::default().configure(move |parts: Arc<Parts>| {
+    ///     let server = match parts.headers.get("x-api-version").map(|version| version.as_bytes()) {
+    ///         None | Some(b"1") => Ok(old.clone()),
+    ///         Some(b"2") => Ok(new.clone()),
+    ///         Some(_) => Err(Refusal::new(StatusCode::BAD_REQUEST, "`X-Api-Version` must be 1 or 2")),
+    ///     };
+    ///     std::future::ready(server)
+    /// });
+    /// # Ok::<(), mcp_server::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn configure<F, Fut>(mut self, configure: F) -> Self
+    where
+        F: Fn(Arc<Parts>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Server, Refusal>> + Send + 'static,
+    {
+        self.configure = Some(Arc::new(move |parts| Box::pin(configure(parts))));
+        self
+    }
+}
+
+impl std::fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("sessions", &self.sessions)
+            .field("allowed", &self.allowed)
+            .field("body_limit", &self.body_limit)
+            .field("in_flight", &self.in_flight)
+            .field("listeners", &self.listeners)
+            .finish_non_exhaustive()
+    }
+}

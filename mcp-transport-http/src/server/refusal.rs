@@ -1,0 +1,64 @@
+//! Answers that no handler gives.
+
+use std::borrow::Cow;
+
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use mcp_types::jsonrpc::{UnknownId, write_error};
+use mcp_types::{ErrorCode, ErrorObject, RequestId, Revision};
+
+use super::body::ResponseBody;
+use crate::rules::media;
+
+/// Why a request is not served: a status, with an error that says what to do.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    status: StatusCode,
+    error: ErrorObject,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    /// Refuses with a status, and a text that the client can show.
+    pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::with_error(status, ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
+    }
+
+    pub(crate) fn with_error(status: StatusCode, error: ErrorObject) -> Self {
+        Self { status, error, headers: Vec::new() }
+    }
+
+    /// Something that the server has no room for now.
+    pub(crate) fn busy(status: StatusCode, message: &'static str, retry_after: std::time::Duration) -> Self {
+        // At least a second, as the header knows no less.
+        let seconds = retry_after.as_secs().max(1);
+        let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
+        Self::with_error(status, error).header(RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let text = "send a POST: this endpoint has no streams to GET and no sessions to DELETE";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, HeaderValue::from_static("POST"))
+    }
+
+    /// Adds a header, such as `WWW-Authenticate`.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(crate) fn into_response(self, id: Option<&RequestId>, revision: Revision) -> Response<ResponseBody> {
+        let mut message = Vec::new();
+        // Errors are plain data, which can always be written.
+        let _ = write_error(&mut message, id, &self.error, UnknownId::of(revision));
+        let mut response = Response::new(ResponseBody::full(message));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+        for (name, value) in self.headers {
+            headers.append(name, value);
+        }
+        response
+    }
+}

@@ -1,0 +1,222 @@
+//! A server of its own, on hyper.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use mcp_server::Server;
+use mcp_types::Revision;
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tower_service::Service;
+
+use super::body::ResponseBody;
+use super::lifeline::Drained;
+use super::refusal::Refusal;
+use super::service::HttpService;
+
+/// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
+/// finish within 30 s.
+///
+/// Clients on this machine are answered. [`HttpOptions`](super::HttpOptions) lets in others, and [`HttpServer`] says
+/// more about what happens.
+///
+/// # Errors
+///
+/// Fails if the address cannot be listened at.
+pub async fn serve(server: Server, address: impl ToSocketAddrs) -> io::Result<()> {
+    let listener = HttpServer::bind(address).await?;
+    listener.serve(HttpService::new(server), told_to_end()).await;
+    Ok(())
+}
+
+/// Ready when the process is told to end, by Ctrl-C or SIGTERM.
+pub async fn told_to_end() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = interrupted.await;
+}
+
+/// A socket that speaks HTTP/1.1 and HTTP/2, for a [`HttpService`].
+///
+/// ```no_run
+/// use mcp_server::Server;
+/// use mcp_transport_http::{HttpOptions, HttpServer, HttpService};
+///
+/// # async fn run(server: Server) -> std::io::Result<()> {
+/// let options = HttpOptions::default().allow_host("mcp.example.com");
+/// let listener = HttpServer::bind("0.0.0.0:8000").await?;
+/// println!("{}", listener.url());
+/// let ended = listener.serve(HttpService::with_options(server, options), std::future::pending()).await;
+/// println!("{} requests were cut off", ended.cut);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    path: String,
+    connections: usize,
+    drain: Duration,
+}
+
+/// How long a client may take to send the headers of a request, or to send another request.
+const HEADER_TIME: Duration = Duration::from_secs(60);
+
+/// How many bytes the headers of a request may have.
+const HEADER_BYTES: usize = 64 << 10;
+
+/// How many requests one connection may have at work, which only HTTP/2 allows (S4.92).
+const STREAMS: u32 = 100;
+
+/// How long clients may take to read what is left for them.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+impl HttpServer {
+    /// Listens at an address. `127.0.0.1:8000` is for this machine alone; `0.0.0.0:8000` is for all that can reach it,
+    /// and needs [`HttpOptions::allow_host`](super::HttpOptions::allow_host); with port 0 the system chooses one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address cannot be listened at.
+    pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let (path, drain) = ("/mcp".to_owned(), Duration::from_secs(30));
+        Ok(Self { listener, address, path, connections: 10_000, drain })
+    }
+
+    /// The path at which the service is; `/mcp` unless told.
+    #[must_use]
+    pub fn path(mut self, path: &str) -> Self {
+        self.path = path.to_owned();
+        self
+    }
+
+    /// How many connections are kept at the same time, 10,000 unless told; others wait until one is closed.
+    #[must_use]
+    pub fn connections(mut self, count: usize) -> Self {
+        self.connections = count;
+        self
+    }
+
+    /// How long what is at work may take at the end, 30 s unless told.
+    #[must_use]
+    pub fn drain(mut self, time: Duration) -> Self {
+        self.drain = time;
+        self
+    }
+
+    /// Where the server listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What clients on this machine are given.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.path)
+    }
+
+    /// Serves until `stop` is ready, and then until what is at work is done, as far as there is time for it.
+    pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
+        let mut stop = pin!(stop);
+        let (path, places) = (Arc::<str>::from(self.path), Arc::new(Semaphore::new(self.connections)));
+        let (ending, _) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = accept(&self.listener, &places) => accepted,
+                // Those that are over are let go.
+                Some(_) = connections.join_next() => continue,
+            };
+            let (stream, place) = accepted;
+            let (service, path, ending) = (service.clone(), Arc::clone(&path), ending.subscribe());
+            connections.spawn(async move {
+                serve_connection(stream, service, path, ending).await;
+                drop(place);
+            });
+        }
+        drop(self.listener);
+        // Whoever has nothing at work is let go at once; the others when it is done.
+        let _ = ending.send(true);
+        let drained = service.drain(self.drain).await;
+        let gone = async { while connections.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(FAREWELL, gone).await;
+        connections.shutdown().await;
+        drained
+    }
+}
+
+/// Waits for a connection, and for a place for it.
+async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    loop {
+        // The semaphore is never closed.
+        let place = Arc::clone(places).acquire_owned().await.ok();
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, place),
+            Err(error) => {
+                tracing::warn!(target: "mcp", %error, "a connection was not accepted");
+                // Most often there are too many open files, which takes a moment to get better.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, service: HttpService, path: Arc<str>, mut ending: watch::Receiver<bool>) {
+    // Small messages are not kept back to be sent with others.
+    let _ = stream.set_nodelay(true);
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADER_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .keep_alive_interval(HEADER_TIME);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = (request.uri().path() == &*path).then(|| service.clone().call(request));
+        async move {
+            match response {
+                Some(response) => response.await,
+                None => Ok(nothing_here()),
+            }
+        }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        _ = async { ending.wait_for(|is_ending| *is_ending).await.is_ok() } => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(target: "mcp", error, "a connection ended");
+    }
+}
+
+fn nothing_here() -> Response<ResponseBody> {
+    Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path").into_response(None, Revision::LATEST)
+}

@@ -1,0 +1,278 @@
+//! The service: requests of HTTP in, responses out.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
+use http_body::Body;
+use mcp_server::{Caller, Connection, Extensions, Principal, Server};
+use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
+use mcp_types::{ErrorObject, Method, Revision};
+use tower_service::Service;
+
+use super::admission::{Admission, Kind};
+use super::body::{KEEP_ALIVE, ResponseBody};
+use super::exchange::{Exchange, First, News};
+use super::lifeline::{Drained, Lifeline, Stage};
+use super::options::{HttpOptions, SessionMode};
+use super::refusal::Refusal;
+use super::upload;
+use crate::rules::era::{Offer, Served, choose, id_of, refuse_param};
+use crate::rules::media;
+use crate::rules::metadata::check_param;
+use crate::rules::status::status_of;
+
+/// A server as a service of HTTP, for [axum], hyper, or whatever speaks [tower].
+///
+/// Clones are the same service: they share its limits, and its end. It answers at whatever path it is put.
+///
+/// Handlers find the request in their context, with what others put into its extensions:
+/// `ctx.extension::<http::request::Parts>()`. A [`Principal`] there is who the client is, and a [`ValidUntil`] how long
+/// it may listen.
+///
+/// [axum]: https://docs.rs/axum
+/// [tower]: https://docs.rs/tower
+#[derive(Clone)]
+pub struct HttpService(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    options: HttpOptions,
+    admission: Arc<Admission>,
+    lifeline: Arc<Lifeline>,
+}
+
+/// How long a client may listen for changes, for example until its token expires: put it into the extensions of a
+/// request. Then the stream ends properly, and the client comes back with a new token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "it is an instant with a meaning")]
+pub struct ValidUntil(pub Instant);
+
+impl HttpService {
+    /// Makes a service of a server, for clients on this machine.
+    #[must_use]
+    pub fn new(server: Server) -> Self {
+        Self::with_options(server, HttpOptions::default())
+    }
+
+    /// Makes a service of a server.
+    #[must_use]
+    pub fn with_options(server: Server, options: HttpOptions) -> Self {
+        let (admission, lifeline) = (Arc::default(), Arc::default());
+        Self(Arc::new(Inner { server, options, admission, lifeline }))
+    }
+
+    /// Ends the service: new requests are turned away with 503, streams for changes end with their result, and what is
+    /// at work may finish within `time`; then it is given up.
+    pub async fn drain(&self, time: Duration) -> Drained {
+        let drained = self.0.lifeline.drain(time).await;
+        tracing::info!(target: "mcp", finished = drained.finished, cut = drained.cut, "the service has ended");
+        drained
+    }
+}
+
+impl std::fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpService").field("server", &self.0.server).field("options", &self.0.options).finish()
+    }
+}
+
+/// The future of a response; dropping it cancels the request.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
+
+impl<B> Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let served = inner.serve(parts, body).await;
+            Ok(served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST)))
+        })
+    }
+}
+
+impl Inner {
+    /// Answers a request; the order of the checks is the register's.
+    async fn serve<B: Body>(&self, parts: Parts, body: B) -> Result<Response<ResponseBody>, Refusal> {
+        self.check(&parts)?;
+        let parts = Arc::new(parts);
+        let chosen;
+        let server = match &self.options.configure {
+            None => &self.server,
+            Some(configure) => {
+                chosen = configure(Arc::clone(&parts)).await?;
+                &chosen
+            }
+        };
+        let body = upload::read(body, &self.options, &self.admission).await?;
+        let incoming = parse(&body, &server.config().limits.message);
+        match self.start(server, parts, incoming) {
+            Started::Exchange(exchange, served) => Ok(respond(exchange, served).await),
+            Started::Response(response) => Ok(response),
+        }
+    }
+
+    /// What can be said without reading the body.
+    fn check(&self, parts: &Parts) -> Result<(), Refusal> {
+        let forbidden = |fault: crate::rules::hosts::Forbidden| {
+            tracing::warn!(target: "mcp", %fault, "refused");
+            Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
+        };
+        self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)?;
+        if parts.method != Verb::POST {
+            return Err(Refusal::method_not_allowed());
+        }
+        if self.lifeline.stage() != Stage::Serving {
+            let text = "the server is about to end: try again later";
+            return Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after));
+        }
+        if !media::is_json(&parts.headers) {
+            let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+        }
+        if !media::accepts(&parts.headers, media::JSON) || !media::accepts(&parts.headers, media::EVENT_STREAM) {
+            let text = "`Accept` must allow both `application/json` and `text/event-stream`";
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
+        }
+        Ok(())
+    }
+
+    /// Has the kernel take a message, unless something about HTTP is wrong with it.
+    fn start(&self, server: &Server, parts: Arc<Parts>, incoming: Result<Incoming<'_>, InvalidMessage>) -> Started {
+        let offer = Offer::new(&server.config().revisions, self.options.sessions != SessionMode::Off);
+        let checked = choose(&offer, &parts.headers, &incoming)
+            .and_then(|served| check_params(server, &offer, &parts, &incoming).map(|()| served));
+        let served = match checked {
+            Ok(served) => served,
+            Err(error) => {
+                let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, error);
+                let id = incoming.as_ref().ok().and_then(id_of);
+                return Started::Response(refusal.into_response(id, Revision::LATEST));
+            }
+        };
+        let incoming = match incoming {
+            Ok(incoming) => incoming,
+            Err(invalid) => {
+                tracing::debug!(target: "mcp", what = %invalid, "the client broke a rule");
+                let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
+                return Started::Response(refusal.into_response(invalid.id(), served.revision()));
+            }
+        };
+        let principal = parts.extensions.get::<Principal>();
+        let kind = if served == Served::Modern && is_listen(&incoming) { Kind::Listener } else { Kind::Request };
+        let permit = match self.admission.admit(kind, principal, &self.options) {
+            Ok(permit) => permit,
+            Err(refusal) => return Started::Response(refusal.into_response(id_of(&incoming), served.revision())),
+        };
+        let mut connection = match served {
+            Served::Modern => Connection::from_envelope(server),
+            Served::Legacy(revision) => Connection::from_version(server, revision),
+        };
+        let mut caller = Caller::default();
+        caller.principal = principal.cloned();
+        let expiry = parts.extensions.get::<ValidUntil>().copied();
+        let mut extensions = Extensions::new();
+        extensions.insert_shared(parts);
+        caller.extensions = Some(Arc::new(extensions));
+        #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
+        let now = Instant::now();
+        let Some(key) = connection.feed_parsed(now, incoming, &caller) else { return Started::Response(accepted()) };
+        let mut exchange = Exchange::new(connection, key, permit, &self.lifeline, self.options.keep_alive);
+        if let Some(ValidUntil(at)) = expiry.filter(|_| kind == Kind::Listener) {
+            exchange.expire_at(at);
+        }
+        Started::Exchange(exchange, served)
+    }
+}
+
+/// What became of a message.
+enum Started {
+    Exchange(Exchange, Served),
+    Response(Response<ResponseBody>),
+}
+
+/// Compares the parameters that a tool wants repeated with the headers (H-77, H-79). A tool that has none costs nothing.
+fn check_params(
+    server: &Server,
+    offer: &Offer<'_>,
+    parts: &Parts,
+    incoming: &Result<Incoming<'_>, InvalidMessage>,
+) -> Result<(), ErrorObject> {
+    let Ok(Incoming::Single(Message::Request(request))) = incoming else { return Ok(()) };
+    if request.method != Method::TOOLS_CALL {
+        return Ok(());
+    }
+    let Some(params) = &request.params else { return Ok(()) };
+    let tool = params.get("name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
+    let Some(wanted) = tool.and_then(|tool| server.header_params(&tool)) else { return Ok(()) };
+    let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
+    for param in wanted.iter() {
+        if let Err(fault) = check_param(&parts.headers, &param.name, &param.path, arguments) {
+            return refuse_param(offer, request, &fault);
+        }
+    }
+    Ok(())
+}
+
+fn is_listen(incoming: &Incoming<'_>) -> bool {
+    matches!(incoming, Incoming::Single(Message::Request(request)) if request.method == Method::SUBSCRIPTIONS_LISTEN)
+}
+
+/// Waits for the answer. What is said before it makes the response a stream, and so does a long silence: until then
+/// the status is open (H-29).
+async fn respond(mut exchange: Exchange, served: Served) -> Response<ResponseBody> {
+    let mut events = Vec::new();
+    match poll_fn(|cx| exchange.poll_first(cx, &mut events)).await {
+        First::Answer(answer) => {
+            let mut response = Response::new(ResponseBody::full(answer.message));
+            *response.status_mut() = status_of(served.era(), answer.failure);
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+            response
+        }
+        First::News(News::Over) => accepted(),
+        First::News(News::Cut) => {
+            let error = ErrorObject::internal_error("the server had to end before the request was done");
+            let refusal = Refusal::with_error(StatusCode::SERVICE_UNAVAILABLE, error);
+            refusal.into_response(None, served.revision())
+        }
+        First::News(News::Events) if exchange.is_over() => event_stream(ResponseBody::full(events)),
+        First::News(News::Events) => event_stream(ResponseBody::events(exchange, events)),
+        First::News(News::Silence) => event_stream(ResponseBody::events(exchange, KEEP_ALIVE.to_vec())),
+    }
+}
+
+/// H-11: what asks for nothing gets nothing.
+fn accepted() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
+    /// Proxies that buffer would hold events back (H-20).
+    const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    response
+}
