@@ -170,12 +170,3 @@ async fn eras_share_a_connection() {
     assert!(client.call("list_notes", json!({})).await.get("resultType").is_none());
     client.finish().await;
 }
-
-#[test]
-fn without_arguments_it_says_what_to_try() {
-    let output = std::process::Command::new(DEMO).output().unwrap();
-    let usage = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && usage.contains("usage: demo --stdio"), "{usage}");
-    let output = std::process::Command::new(DEMO).arg("--http").output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-}

@@ -1,7 +1,8 @@
-//! Runs the examples as a client would: as processes, on their standard streams, in both eras.
+//! Runs the examples as a client would: as processes, on their standard streams and over HTTP, in both eras.
 
 mod asking;
 mod client;
 mod demo;
+mod http;
 mod minimal;
 mod readme;

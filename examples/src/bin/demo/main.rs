@@ -11,9 +11,11 @@
 //! | `asking` | two questions at once, and a step that must not be repeated before a question |
 //! | `prompts` | typed arguments, completion |
 //! | `about` | fixed resources |
+//! | `http` | what to try over HTTP |
 
 mod about;
 mod asking;
+mod http;
 mod journal;
 mod notes;
 mod primes;
@@ -26,16 +28,19 @@ use std::process::ExitCode;
 
 use mcp_server::mrtr::MemoryLedger;
 use mcp_server::{BuildError, Server};
+use mcp_transport_http::{HttpServer, HttpService, told_to_end};
 use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
 
 const USAGE: &str = r#"A demo server of the Model Context Protocol.
 
-usage: demo --stdio [--verbose]
+usage: demo [--address ADDRESS] [--verbose]
+       demo --stdio [--verbose]
 
-  --stdio     serve whoever started this process, on standard input and output
-  --verbose   say more on standard error
+  --address ADDRESS   serve over HTTP at this address; 127.0.0.1:8000 unless told
+  --stdio             serve whoever started this process, on standard input and output
+  --verbose           say more on standard error
 
-Ask it something, in one line:
+To try it on standard streams, in one line:
 
   echo '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"text_statistics","arguments":{"text":"To be, or not to be"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}' | demo --stdio
 
@@ -43,25 +48,36 @@ Or add it to an MCP client as the command `demo` with the argument `--stdio`, an
 a note, a conversion from miles to kilometres, or the number of primes up to ten million.
 "#;
 
-/// One thread is enough: handlers run in the task of their connection anyway.
+/// One thread is enough: what takes long here lets others work.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<ExitCode> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_known = |argument: &String| matches!(argument.as_str(), "--stdio" | "--verbose");
-    if let Some(unknown) = arguments.iter().find(|argument| !is_known(argument)) {
-        writeln!(io::stderr(), "unknown argument `{unknown}`\n\n{USAGE}")?;
-        return Ok(ExitCode::from(2));
+    let (mut stdio, mut address, mut level) = (false, "127.0.0.1:8000".to_owned(), tracing::Level::INFO);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match (argument.as_str(), &mut arguments) {
+            ("--stdio", _) => stdio = true,
+            ("--verbose", _) => level = tracing::Level::DEBUG,
+            ("--address", rest) if rest.len() > 0 => address = rest.next().unwrap_or_default(),
+            ("--help" | "-h", _) => {
+                io::stdout().write_all(USAGE.as_bytes())?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            (unknown, _) => {
+                writeln!(io::stderr(), "`{unknown}` is not understood\n\n{USAGE}")?;
+                return Ok(ExitCode::from(2));
+            }
+        }
     }
-    let has = |flag| arguments.iter().any(|argument| argument == flag);
-    if !has("--stdio") {
-        io::stdout().write_all(USAGE.as_bytes())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    // Standard output belongs to the protocol, so logs go to standard error: clients show or keep it.
-    let level = if has("--verbose") { tracing::Level::DEBUG } else { tracing::Level::INFO };
+    // Standard output may belong to the protocol, so logs go to standard error: clients show or keep it.
     tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).init();
-    let ended = serve_stdio_with(server()?, &ServeOptions::default()).await?;
-    tracing::debug!(?ended, "stopped");
+    if stdio {
+        let ended = serve_stdio_with(server()?, &ServeOptions::default()).await?;
+        tracing::debug!(?ended, "stopped");
+    } else {
+        let listener = HttpServer::bind(&address).await?;
+        io::stdout().write_all(http::invitation(&listener.url()).as_bytes())?;
+        listener.serve(HttpService::new(server()?), told_to_end()).await;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

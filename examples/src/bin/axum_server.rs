@@ -1,0 +1,59 @@
+//! MCP as a part of an axum application: routes of its own, and a middleware that knows users by their tokens.
+//!
+//! ```console
+//! $ cargo run --bin axum_server
+//! $ curl http://127.0.0.1:8000/
+//! $ curl http://127.0.0.1:8000/mcp -H 'Authorization: Bearer ann-secret' -H 'Content-Type: application/json' \
+//!     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami"}}'
+//! ```
+
+use std::io::{self, Write};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use mcp_server::{BuildError, NoArguments, Principal, RequestContext, Server, tool};
+use mcp_transport_http::{HttpService, told_to_end};
+
+#[tokio::main]
+async fn main() -> io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".to_owned());
+    let mcp = HttpService::new(server()?);
+    let app = Router::new()
+        .route_service("/mcp", mcp.clone())
+        // Only what is above needs a token.
+        .route_layer(from_fn(authenticate))
+        .route("/", get("There is an MCP server at /mcp.\n"));
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    writeln!(io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
+    let stop = async move {
+        told_to_end().await;
+        // What is at work may finish, while nothing new is taken on.
+        mcp.drain(std::time::Duration::from_secs(30)).await;
+    };
+    axum::serve(listener, app).with_graceful_shutdown(stop).await
+}
+
+fn server() -> Result<Server, BuildError> {
+    let whoami = tool("whoami", async |ctx: RequestContext, _: NoArguments| {
+        ctx.principal().map_or_else(|| "nobody".to_owned(), |principal| principal.subject.to_string())
+    });
+    Server::builder("members", "1.0").tool(whoami.description("Tells the user's name")).build()
+}
+
+/// Finds out whose token it is, and tells the service: handlers see the principal, and limits count by it.
+async fn authenticate(mut request: Request, next: Next) -> Response {
+    let token = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    // A real one asks an authorisation server, and compares in constant time.
+    let user = match token {
+        Some("ann-secret") => "ann",
+        Some("bob-secret") => "bob",
+        _ => return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")]).into_response(),
+    };
+    request.extensions_mut().insert(Principal::new(None, user));
+    next.run(request).await
+}

@@ -1,0 +1,135 @@
+//! The examples over HTTP, by the lines that people paste.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+const MINIMAL_HTTP: &str = include_str!("../../src/bin/minimal_http.rs");
+
+const AXUM: &str = include_str!("../../src/bin/axum_server.rs");
+
+/// Nothing takes that long, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Starts a server; returns it with what it prints up to a line that begins in a way.
+async fn start(program: &str, arguments: &[&str], last: &str) -> (Child, String) {
+    let mut command = Command::new(program);
+    let mut child =
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut text = String::new();
+    while !text.lines().last().is_some_and(|line| line.starts_with(last)) {
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        text.push_str(&line.expect("more text"));
+        text.push('\n');
+    }
+    (child, text)
+}
+
+/// Does what a pasted `curl` does; returns the stream of the answer, with what came up to something.
+async fn curl(command: &str, until: &str) -> (TcpStream, String) {
+    let words: Vec<&str> = command.split('\'').collect();
+    let url = command.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+    let mut body = "";
+    let mut headers = format!("Host: {host}\r\nAccept: */*\r\nConnection: close\r\n");
+    for pair in words.chunks(2) {
+        match pair {
+            [flag, value] if flag.ends_with("-H ") => headers += &format!("{value}\r\n"),
+            [flag, value] if flag.ends_with("-d ") => body = value,
+            _ => {}
+        }
+    }
+    let verb = if body.is_empty() { "GET" } else { "POST" };
+    let length = body.len();
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let request = format!("{verb} /{path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let answer = read_until(&mut stream, until).await;
+    (stream, answer)
+}
+
+async fn read_until(stream: &mut TcpStream, until: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(until) {
+        let mut piece = [0; 4096];
+        let count = timeout(PATIENCE, stream.read(&mut piece)).await.unwrap().unwrap();
+        assert_ne!(count, 0, "no {until:?} in {text}");
+        text += &String::from_utf8_lossy(&piece[..count]);
+    }
+    text
+}
+
+/// Everything that the demo suggests works, in both eras.
+#[tokio::test]
+async fn what_the_demo_suggests_works() {
+    let (mut child, text) = start(env!("CARGO_BIN_EXE_demo"), &["--address", "127.0.0.1:0"], "Ctrl-C").await;
+    let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("curl")).collect();
+    let [modern, legacy, watch, listen, note] = commands[..] else { panic!("{text}") };
+    let (_, answer) = curl(modern, "serverInfo").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("42.1648128"), "{answer}");
+    let (_, answer) = curl(legacy, "structuredContent").await;
+    assert!(answer.contains("42.1648128") && !answer.contains("resultType"), "{answer}");
+    let (_, answer) = curl(watch, "25997").await;
+    assert!(answer.contains("text/event-stream") && answer.contains("primes so far"), "{answer}");
+    let (mut stream, answer) = curl(listen, "subscriptions/acknowledged").await;
+    assert!(answer.contains("text/event-stream"), "{answer}");
+    curl(note, "note://1").await;
+    read_until(&mut stream, "resources/list_changed").await;
+    // At the end the stream is closed with its result.
+    #[cfg(unix)]
+    {
+        Command::new("kill").arg(child.id().unwrap().to_string()).status().await.unwrap();
+        read_until(&mut stream, "\"result\"").await;
+        let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// The lines in the documentation of the axum example work, and nobody gets in without a token.
+#[tokio::test]
+async fn axum_knows_its_users() {
+    let (_child, text) = start(env!("CARGO_BIN_EXE_axum_server"), &["127.0.0.1:0"], "http").await;
+    let here = text.trim().trim_end_matches("/mcp");
+    let documented = AXUM.replace("\\\n//!", "").replace("http://127.0.0.1:8000", here);
+    let commands: Vec<&str> = documented.lines().filter_map(|line| line.strip_prefix("//! $ curl")).collect();
+    let [front, whoami] = commands[..] else { panic!("{documented}") };
+    let (_, answer) = curl(front, "at /mcp").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (_, answer) = curl(whoami, "\"ann\"").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (_, answer) = curl(&whoami.replace("ann-secret", "guess"), "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("www-authenticate: Bearer"), "{answer}");
+}
+
+#[test]
+fn the_smallest_http_server_has_fifteen_lines() {
+    let lines = MINIMAL_HTTP.lines().filter(|line| !line.trim().is_empty()).count();
+    assert!(lines <= 15, "{lines} lines");
+}
+
+/// It differs from the smallest server of all in where it serves.
+#[test]
+fn the_smallest_http_server_is_the_smallest_server() {
+    let minimal = include_str!("../../src/bin/minimal.rs");
+    let over_http = minimal
+        .replace("one tool.", "one tool, at http://127.0.0.1:8000/mcp.")
+        .replace("mcp_transport_stdio::serve_stdio(server)", "mcp_transport_http::serve(server, \"127.0.0.1:8000\")");
+    assert_eq!(MINIMAL_HTTP, over_http);
+}
+
+/// What is not understood is said.
+#[test]
+fn unknown_arguments_are_refused() {
+    for arguments in [&["--http"][..], &["--address"]] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_demo")).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(arguments[0]));
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_demo")).arg("--help").output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("usage: demo"));
+}
