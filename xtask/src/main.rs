@@ -24,7 +24,8 @@ usage: cargo xtask <command>
   bench types            compare mcp-types with its peers, in time and allocations
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
-  bench stdio            compare servers over standard streams: time of a call, start, size, dependencies";
+  bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
+  bench http             compare servers over HTTP: requests, streams, listeners, memory, instructions, size";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "mrtr"] => bench::mrtr(),
         ["bench", "stdio"] => bench::stdio(),
+        ["bench", "http"] => bench::http(),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
