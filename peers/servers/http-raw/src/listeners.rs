@@ -1,6 +1,6 @@
 //! Those who listen to changes.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::tools::event;
 
 #[derive(Default)]
-pub(crate) struct Listeners(RefCell<Vec<Listener>>);
+pub(crate) struct Listeners(Mutex<Vec<Listener>>);
 
 struct Listener {
     /// The id of the subscription, as it is written in JSON.
@@ -19,6 +19,10 @@ struct Listener {
 }
 
 impl Listeners {
+    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a listener; returns its stream, which begins with the acknowledgement.
     pub(crate) fn add(&self, id: Value, filter: &Value) -> Body {
         let (events, body) = Body::events();
@@ -29,15 +33,13 @@ impl Listeners {
             "method": "notifications/subscriptions/acknowledged",
             "params": { "_meta": meta, "notifications": filter },
         })));
-        self.0.borrow_mut().push(Listener { id: id.to_string(), events });
+        self.lock().push(Listener { id: id.to_string(), events });
         body
     }
 
     /// Tells all listeners that the list of tools has changed: the text is made once, the ids are put in.
     pub(crate) fn publish(&self) {
-        self.0
-            .borrow_mut()
-            .retain(|Listener { id, events }| events.send([BEFORE_ID, id, AFTER_ID].concat().into()).is_ok());
+        self.lock().retain(|Listener { id, events }| events.send([BEFORE_ID, id, AFTER_ID].concat().into()).is_ok());
     }
 }
 

@@ -10,7 +10,7 @@ mod tools;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -21,7 +21,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::task::LocalSet;
 
 use crate::body::Body;
 use crate::listeners::Listeners;
@@ -29,20 +28,20 @@ use crate::tools::Tools;
 
 fn main() -> Result<(), Box<dyn Error>> {
     driven::end_with_input();
-    let server = Rc::new(Server { tools: Tools::new(driven::number_of_tools()), listeners: Listeners::default() });
+    let server = Arc::new(Server { tools: Tools::new(driven::number_of_tools()), listeners: Listeners::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    LocalSet::new().block_on(&runtime, serve(server))
+    runtime.block_on(serve(server))
 }
 
 #[expect(clippy::print_stdout, reason = "the driver reads the address from here")]
-async fn serve(server: Rc<Server>) -> Result<(), Box<dyn Error>> {
+async fn serve(server: Arc<Server>) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let server = Rc::clone(&server);
-        tokio::task::spawn_local(async move {
+        let server = Arc::clone(&server);
+        tokio::spawn(async move {
             let service = service_fn(|request| server.handle(request));
             // Whoever hangs up in the middle does not bother the others.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;

@@ -8,7 +8,7 @@ mod driven;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -17,13 +17,12 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 fn main() -> Result<(), Box<dyn Error>> {
     driven::end_with_input();
@@ -55,8 +54,7 @@ async fn serve(service: StreamableHttpService<Arc<Server>, NeverSessionManager>)
 
 struct Server {
     names: BTreeSet<String>,
-    /// The number of changes so far.
-    changes: watch::Sender<u64>,
+    listeners: Mutex<Vec<SubscriptionSink>>,
 }
 
 impl Server {
@@ -64,7 +62,7 @@ impl Server {
         let others = (1..=number.saturating_sub(3)).map(|index| format!("tool_{index:02}"));
         Self {
             names: ["echo", "progress", "change"].map(str::to_owned).into_iter().chain(others).collect(),
-            changes: watch::Sender::new(0),
+            listeners: Mutex::default(),
         }
     }
 }
@@ -103,7 +101,12 @@ impl ServerHandler for Server {
             }
         }
         if request.name == "change" {
-            self.changes.send_modify(|changes| *changes += 1);
+            // This takes less time than telling the tasks of all listeners to do it.
+            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for listener in listeners {
+                // Whoever hung up does not want to know.
+                let _ = listener.notify_tool_list_changed().await;
+            }
         }
         let text = request.arguments.as_mut().and_then(|arguments| arguments.remove("text"));
         let Some(serde_json::Value::String(text)) = text else {
@@ -117,17 +120,11 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.changes.subscribe();
-        loop {
-            tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                changed = changes.changed() => {
-                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
-                        return Ok(());
-                    }
-                }
-            }
-        }
+        let listeners = || self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners().push(context.sink().clone());
+        context.cancelled().await;
+        listeners().retain(|listener| listener.id() != context.sink().id());
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::error::Error;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -22,25 +22,24 @@ use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
-use tokio::task::LocalSet;
 
 fn main() -> Result<(), Box<dyn Error>> {
     driven::end_with_input();
     let others = (1..=driven::number_of_tools().saturating_sub(3)).map(|index| format!("tool_{index:02}"));
     let names = ["echo", "progress", "change"].map(str::to_owned).into_iter().chain(others).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    LocalSet::new().block_on(&runtime, serve(Rc::new(names)))
+    runtime.block_on(serve(Arc::new(names)))
 }
 
 #[expect(clippy::print_stdout, reason = "the driver reads the address from here")]
-async fn serve(names: Rc<BTreeSet<String>>) -> Result<(), Box<dyn Error>> {
+async fn serve(names: Arc<BTreeSet<String>>) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let names = Rc::clone(&names);
-        tokio::task::spawn_local(async move {
+        let names = Arc::clone(&names);
+        tokio::spawn(async move {
             let service = service_fn(|request| handle(&names, request));
             // Whoever hangs up in the middle does not bother the others.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
