@@ -1,7 +1,12 @@
 //! What the benches have in common: how to measure, how to count, how to report.
 
 pub mod allocations;
+pub mod footprint;
 pub mod measure;
 pub mod operations;
 pub mod report;
+pub mod statistics;
+pub mod table;
+pub mod usage;
 pub mod versions;
+pub mod watchdog;

@@ -56,7 +56,17 @@ fn counted(program: &str, options: &[&str]) -> Outcome {
 
 /// Compares servers over standard streams.
 pub(crate) fn stdio() -> Outcome {
-    for package in servers()? {
+    compare("stdio")
+}
+
+/// Compares servers over HTTP.
+pub(crate) fn http() -> Outcome {
+    compare("http")
+}
+
+/// Builds the servers over a transport, and runs the program that compares them.
+fn compare(transport: &str) -> Outcome {
+    for package in servers(transport)? {
         // One by one, so that none is built with features that another one asks for.
         let mut command = cargo();
         command.args(["build", "--release", "--package", &package, "--manifest-path"]).arg(manifest());
@@ -65,21 +75,24 @@ pub(crate) fn stdio() -> Outcome {
             return Err(failure(&package, &status.to_string()));
         }
     }
-    run("stdio")?;
+    run(transport)?;
     Ok(HOW_TO_READ.to_owned())
 }
 
-/// Returns the packages below `peers/servers`: each is named after its folder.
-fn servers() -> Result<Vec<String>, String> {
+/// Returns the packages below `peers/servers` whose transport this is. Each is named after its folder, with `stdio-`
+/// before it unless it is one for HTTP.
+fn servers(transport: &str) -> Result<Vec<String>, String> {
     let folder = workspace::root().join("peers/servers");
     let unreadable = |error| format!("cannot read {}: {error}", folder.display());
     let mut packages = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if let Some(name) = path.file_name().filter(|_| path.join("Cargo.toml").is_file()) {
-            packages.push(format!("stdio-{}", name.to_string_lossy()));
+            let name = name.to_string_lossy();
+            packages.push(if name.starts_with("http-") { name.into_owned() } else { format!("stdio-{name}") });
         }
     }
+    packages.retain(|package| package.split('-').next() == Some(transport));
     packages.sort_unstable();
     Ok(packages)
 }
@@ -162,8 +175,11 @@ mod tests {
 
     #[test]
     fn the_servers_are_found() {
-        let servers = servers().unwrap();
-        assert!(servers.iter().any(|server| server == "stdio-raw"), "{servers:?}");
+        for (transport, expected) in [("stdio", "stdio-raw"), ("http", "http-raw")] {
+            let servers = servers(transport).unwrap();
+            assert!(servers.iter().any(|server| server == expected), "{servers:?}");
+            assert!(servers.iter().all(|server| server.starts_with(transport)), "{servers:?}");
+        }
     }
 
     #[test]

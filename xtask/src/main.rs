@@ -26,6 +26,7 @@ usage: cargo xtask <command>
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
   bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
+  bench http             compare servers over HTTP: requests, streams, listeners, memory, instructions, size
   conformance server     run the official conformance suite against the fixture of mcp-tests, at all revisions
     [--spec REVISION]      at one revision
     [--scenario NAME]      one scenario";
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "mrtr"] => bench::mrtr(),
         ["bench", "stdio"] => bench::stdio(),
+        ["bench", "http"] => bench::http(),
         ["conformance", "server", options @ ..] => conformance::server(options),
         _ => Err(USAGE.to_owned()),
     };

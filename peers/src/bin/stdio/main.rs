@@ -2,24 +2,21 @@
 
 mod answer;
 mod dialect;
-mod footprint;
 mod process;
 mod rounds;
 mod servers;
-mod table;
-mod usage;
-mod watchdog;
 
 use std::process::ExitCode;
 
-use peers::versions;
+use peers::footprint::Footprint;
+use peers::statistics::{fastest, median};
+use peers::table::{Table, known, micros};
+use peers::{usage, versions};
 
 use crate::dialect::Dialect;
-use crate::footprint::Footprint;
 use crate::process::Process;
-use crate::rounds::{DEPTH, ROUNDS, Tally, fastest, median};
+use crate::rounds::{DEPTH, ROUNDS, Tally};
 use crate::servers::{BASE, SERVERS, Server};
-use crate::table::{Table, known, micros};
 
 /// How often each server is started.
 const STARTS: usize = 51;
@@ -172,7 +169,7 @@ fn start_up(rows: &[Row], starts: &[Vec<f64>], memory: &[Option<u64>]) -> Table 
 fn footprints(servers: &[&Server]) -> Table {
     let mut table = Table::new("What is built", &["", "executable, KiB", "crates", "crates linked"]);
     for server in servers {
-        let footprint = Footprint::of(server);
+        let footprint = server.path().map(|path| Footprint::of(&path, server.package)).unwrap_or_default();
         let size = footprint.size.map(|size| size / 1024);
         table.add(vec![server.name.to_owned(), known(size), known(footprint.crates), known(footprint.linked)]);
     }

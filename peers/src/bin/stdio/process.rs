@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use peers::watchdog::{self, Shared, Watchdog};
 use serde_json::Value;
 
 use crate::answer::{self, Pattern};
 use crate::dialect::{DIGITS, Dialect, FIRST_CALL, LIST_ID, OPENING_ID};
 use crate::servers::Server;
-use crate::watchdog::{self, Shared, Watchdog};
 
 /// How long any wait may take: an answer, a round, the end of the process.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use peers::statistics::{fastest, median, percentile};
+use peers::usage;
+
 use crate::process::{Process, now};
-use crate::usage;
 
 /// How many rounds each server has.
 pub(crate) const ROUNDS: usize = 31;
@@ -42,11 +44,7 @@ impl Tally {
 
     /// The nanoseconds that so many of a hundred round trips do not exceed.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
-        let mut trips = self.trips.clone();
-        trips.sort_unstable();
-        trips
-            .get((trips.len() * percent / 100).min(trips.len().saturating_sub(1)))
-            .map_or(f64::NAN, |trip| *trip as f64)
+        percentile(&self.trips, percent)
     }
 
     /// The nanoseconds of the processor's time per call; not a number where that is unknown.
@@ -151,32 +149,4 @@ fn time(process: &mut Process, round: Round, calls: usize, trips: &mut Vec<u64>)
         round(process, calls, trips)?;
         Ok(start.elapsed())
     })
-}
-
-pub(crate) fn fastest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_of_all_round_trips() {
-        let tally = Tally { trips: (1..=100).rev().collect(), ..Tally::default() };
-        assert_eq!((tally.percentile(50), tally.percentile(99)), (51.0, 100.0));
-        assert!(Tally::default().percentile(50).is_nan());
-    }
-
-    #[test]
-    fn the_median_ignores_outliers() {
-        let tally = Tally { rounds: vec![5.0, 1.0, 900.0], ..Tally::default() };
-        assert_eq!((tally.median(), tally.fastest()), (5.0, 1.0));
-    }
 }

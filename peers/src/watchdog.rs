@@ -7,19 +7,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// A process that may be killed by the one who waits for it, and by the one who ends the wait.
-pub(crate) type Shared = Arc<Mutex<Child>>;
+pub type Shared = Arc<Mutex<Child>>;
 
 /// Kills a process unless the wait ends in time.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
+pub struct Watchdog {
     /// Nothing is sent: hanging up tells that the wait is over.
     wait: Sender<()>,
     thread: JoinHandle<bool>,
 }
 
 impl Watchdog {
+    /// Starts to wait; the process is killed when the limit is reached.
     #[expect(clippy::disallowed_methods, reason = "what blocks cannot look at the clock, so another thread does")]
-    pub(crate) fn start(process: &Shared, limit: Duration) -> Self {
+    pub fn start(process: &Shared, limit: Duration) -> Self {
         let (wait, ended) = mpsc::channel();
         let process = Arc::clone(process);
         let thread = thread::spawn(move || {
@@ -33,14 +34,14 @@ impl Watchdog {
     }
 
     /// Ends the wait; returns whether the process had to be killed.
-    pub(crate) fn stop(self) -> bool {
+    pub fn stop(self) -> bool {
         drop(self.wait);
         self.thread.join().unwrap_or(false)
     }
 }
 
 /// Kills a process by its id; one that has ended already stays as it is.
-pub(crate) fn kill(process: &Shared) {
+pub fn kill(process: &Shared) {
     let mut process = process.lock().unwrap_or_else(PoisonError::into_inner);
     if process.kill().is_ok() {
         let _ = process.wait();

@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::servers::Server;
 use crate::watchdog::Watchdog;
 
 /// How long Cargo may take to list the crates.
@@ -15,21 +14,24 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// What could be found out; the rest stays unknown.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Footprint {
+#[non_exhaustive]
+pub struct Footprint {
     /// The size of the executable in bytes, as it was built.
-    pub(crate) size: Option<u64>,
+    pub size: Option<u64>,
     /// The number of crates that it takes to build the server, besides the server itself.
-    pub(crate) crates: Option<usize>,
+    pub crates: Option<usize>,
     /// The same without those that run in the compiler only.
-    pub(crate) linked: Option<usize>,
+    pub linked: Option<usize>,
 }
 
 impl Footprint {
-    pub(crate) fn of(server: &Server) -> Self {
+    /// Looks at the executable, and at the package of the benches that builds it.
+    #[must_use]
+    pub fn of(executable: &Path, package: &str) -> Self {
         Self {
-            size: server.path().and_then(|path| Some(path.metadata().ok()?.len())),
-            crates: crates(server.package, "normal"),
-            linked: crates(server.package, "normal,no-proc-macro"),
+            size: executable.metadata().ok().map(|metadata| metadata.len()),
+            crates: crates(package, "normal"),
+            linked: crates(package, "normal,no-proc-macro"),
         }
     }
 }

@@ -2,18 +2,22 @@
 
 use std::fmt;
 
+/// Rows of cells under headings.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     title: String,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(title: impl Into<String>, headings: &[&str]) -> Self {
+    /// Starts a table; the first heading is that of the column which names the rows.
+    #[must_use]
+    pub fn new(title: impl Into<String>, headings: &[&str]) -> Self {
         Self { title: title.into(), rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()] }
     }
 
-    pub(crate) fn add(&mut self, row: Vec<String>) {
+    /// Adds a row, with one cell for each heading.
+    pub fn add(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 }
@@ -41,7 +45,8 @@ impl fmt::Display for Table {
 }
 
 /// Writes nanoseconds as microseconds; what is not a number is unknown.
-pub(crate) fn micros(nanoseconds: f64) -> String {
+#[must_use]
+pub fn micros(nanoseconds: f64) -> String {
     let micros = nanoseconds / 1000.0;
     if micros.is_nan() {
         known::<f64>(None)
@@ -53,7 +58,8 @@ pub(crate) fn micros(nanoseconds: f64) -> String {
 }
 
 /// Writes what may be unknown.
-pub(crate) fn known<T: fmt::Display>(value: Option<T>) -> String {
+#[must_use]
+pub fn known<T: fmt::Display>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 

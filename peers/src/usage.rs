@@ -5,13 +5,21 @@ use std::time::Duration;
 /// The time that all threads of a process have run so far, ended ones included.
 ///
 /// It comes in steps of ten milliseconds, so it takes many calls to know what one costs.
-pub(crate) fn processor_time(id: u32) -> Option<Duration> {
+#[must_use]
+pub fn processor_time(id: u32) -> Option<Duration> {
     ticks(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?).map(|ticks| Duration::from_millis(ticks * 10))
 }
 
 /// The most memory that a process has had at a time, in KiB.
-pub(crate) fn peak_memory(id: u32) -> Option<u64> {
-    peak(&std::fs::read_to_string(format!("/proc/{id}/status")).ok()?)
+#[must_use]
+pub fn peak_memory(id: u32) -> Option<u64> {
+    kibibytes(&std::fs::read_to_string(format!("/proc/{id}/status")).ok()?, "VmHWM:")
+}
+
+/// The memory that a process has now, in KiB.
+#[must_use]
+pub fn memory(id: u32) -> Option<u64> {
+    kibibytes(&std::fs::read_to_string(format!("/proc/{id}/status")).ok()?, "VmRSS:")
 }
 
 /// Adds up the time in user mode and in the kernel. The name, in parentheses, can contain anything.
@@ -20,8 +28,8 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
-fn peak(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+fn kibibytes(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
@@ -36,8 +44,8 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_found_among_the_lines() {
-        assert_eq!(peak("VmPeak:\t   90 kB\nVmHWM:\t    2048 kB\nVmRSS:\t 1024 kB\n"), Some(2048));
-        assert_eq!(peak("VmRSS:\t 1024 kB\n"), None);
+    fn memory_is_found_among_the_lines() {
+        assert_eq!(kibibytes("VmPeak:\t   90 kB\nVmHWM:\t    2048 kB\nVmRSS:\t 1024 kB\n", "VmHWM:"), Some(2048));
+        assert_eq!(kibibytes("VmRSS:\t 1024 kB\n", "VmHWM:"), None);
     }
 }

@@ -1,0 +1,35 @@
+//! A server with fifty tools over HTTP, as its author would write it.
+
+#[path = "../../../shared/driven.rs"]
+mod driven;
+#[path = "../../ours/src/tools.rs"]
+mod tools;
+
+use std::error::Error;
+
+use mcp_server::{Change, RequestContext, Server, tool};
+use mcp_transport_http::{HttpServer, HttpService};
+
+use crate::tools::Arguments;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    driven::end_with_input();
+    let server = tools::echoes(Server::builder("ours", "1.0"), driven::number_of_tools() - 2)
+        .tool(tool("progress", async |ctx: RequestContext, Arguments { text }| {
+            (1..=3).for_each(|done| ctx.progress((done, 3)));
+            text
+        }))
+        .tool(tool("change", async |ctx: RequestContext, Arguments { text }| {
+            ctx.server().publish(&Change::Tools);
+            text
+        }))
+        .stateless()
+        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = HttpServer::bind("127.0.0.1:0").await?;
+        println!("{}", listener.url());
+        listener.serve(HttpService::new(server), std::future::pending()).await;
+        Ok(())
+    })
+}

@@ -1,0 +1,148 @@
+//! Compares servers over HTTP: requests, streams, listeners, what they bring along.
+
+mod answer;
+mod client;
+mod connection;
+mod counts;
+mod listeners;
+mod process;
+mod report;
+mod request;
+mod response;
+mod rounds;
+mod servers;
+
+use std::process::ExitCode;
+
+use peers::versions;
+
+use crate::client::Client;
+use crate::listeners::{CHANGES, Listeners};
+use crate::process::{Process, TOOLS, now};
+use crate::report::{Aims, Load};
+use crate::request::Kind;
+use crate::rounds::{ROUNDS, Tally};
+use crate::servers::{SERVERS, Server};
+
+/// What is asked, and on how many connections.
+const LOADS: &[Load] = &[
+    Load { kind: Kind::Modern, connections: 1 },
+    Load { kind: Kind::Modern, connections: 32 },
+    Load { kind: Kind::Progress, connections: 1 },
+    Load { kind: Kind::Progress, connections: 32 },
+    Load { kind: Kind::Legacy, connections: 1 },
+    Load { kind: Kind::Legacy, connections: 32 },
+];
+
+/// How many tools there are where it is shown that their number does not matter.
+const MANY_TOOLS: usize = 500;
+
+#[expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the report is what this is for")]
+fn run() -> Result<(), String> {
+    let packages = ["rmcp", "hyper", "serde_json"].map(versions::named).join(", ");
+    println!("{packages}; {TOOLS} tools; {ROUNDS} rounds each, in turns");
+    println!("{}\n", if process::pin_driver() { "servers on processor 0, the driver on 1" } else { "NOT PINNED" });
+    let (built, missing): (Vec<_>, Vec<_>) = SERVERS.iter().partition(|server| server.path().is_some());
+    for server in &built {
+        println!("{}: {}", server.name, server.about);
+    }
+    for server in missing {
+        println!("{}: not built, and left out", server.name);
+    }
+    println!();
+
+    let mut aims = Aims::default();
+    let processes = built.iter().map(|server| Process::start(server)).collect::<Result<Vec<_>, _>>()?;
+    for load in LOADS {
+        let tallies = take_turns(&built, &processes, *load)?;
+        println!("{}", report::load(*load, &built, &tallies, &mut aims));
+    }
+    for process in processes {
+        process.stop()?;
+    }
+
+    let (changes, memory) = changes(&built)?;
+    println!("{}", report::changes(&built, &changes, &memory, &mut aims));
+    println!("{}", counted(&built, &mut aims)?);
+    println!("{}", report::footprints(&built));
+    println!("{}", aims.table());
+    Ok(())
+}
+
+/// Has the servers take turns with one kind of load; what a server does not support is left out.
+#[expect(clippy::print_stdout, reason = "the report is what this is for")]
+fn take_turns(servers: &[&Server], processes: &[Process], load: Load) -> Result<Vec<Option<Tally>>, String> {
+    let mut clients = Vec::new();
+    for (server, process) in servers.iter().zip(processes) {
+        if server.supports(load.kind) {
+            clients.push((Client::open(load.kind, process.address, load.connections)?, process.id()));
+        }
+    }
+    let mut tallies = rounds::take_turns(&mut clients)?.into_iter();
+    let supporting = servers.iter().filter(|server| server.supports(load.kind));
+    for (server, (client, _)) in supporting.zip(&clients) {
+        if client.unlike() > 0 {
+            let (unlike, name) = (client.unlike(), server.name);
+            println!("{name}: {unlike} answers differ in more than the id; the driver read them in full");
+        }
+    }
+    Ok(servers.iter().map(|server| server.supports(load.kind).then(|| tallies.next()).flatten()).collect())
+}
+
+/// Of each server, the nanoseconds that each change took and the memory per listener.
+type Changes = (Vec<Option<Vec<f64>>>, Vec<Option<f64>>);
+
+/// Has the servers take turns in telling all listeners of a change.
+fn changes(servers: &[&Server]) -> Result<Changes, String> {
+    let mut listened = Vec::new();
+    for server in servers {
+        // A process of its own, so that its memory has not grown yet.
+        let open = || {
+            let process = Process::start(server)?;
+            let listeners = Listeners::open(&process).map_err(|error| format!("{}: {error}", server.name))?;
+            Ok::<_, String>((process, listeners))
+        };
+        listened.push(server.supports(Kind::Listen).then(open).transpose()?);
+    }
+    let mut times: Vec<Option<Vec<f64>>> = listened.iter().map(|open| open.as_ref().map(|_| Vec::new())).collect();
+    for turn in 0..CHANGES {
+        for offset in 0..servers.len() {
+            let index = (turn + offset) % servers.len();
+            if let (Some((_, listeners)), Some(times)) = (&mut listened[index], &mut times[index]) {
+                times.push(listeners.change()?.as_nanos() as f64);
+            }
+        }
+    }
+    let memory = listened.iter().map(|open| open.as_ref().and_then(|(_, listeners)| listeners.memory)).collect();
+    Ok((times, memory))
+}
+
+fn counted(servers: &[&Server], aims: &mut Aims) -> Result<String, String> {
+    if !counts::is_installed("valgrind") {
+        return Ok("Instructions and allocations are not counted: valgrind is not installed\n".to_owned());
+    }
+    let start = now();
+    let mut rows = Vec::new();
+    for (kind, tools) in
+        [(Kind::Modern, TOOLS), (Kind::Modern, MANY_TOOLS), (Kind::Progress, TOOLS), (Kind::Legacy, TOOLS)]
+    {
+        for server in servers {
+            let count = |count: fn(&Server, Kind, usize) -> Result<f64, String>| {
+                server.supports(kind).then(|| count(server, kind, tools)).transpose()
+            };
+            rows.push((kind, tools, server.name, count(counts::instructions)?, count(counts::allocations)?));
+        }
+    }
+    Ok(report::counts(&rows, start.elapsed(), aims).to_string())
+}

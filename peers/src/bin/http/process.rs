@@ -1,0 +1,116 @@
+//! A server that runs.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use peers::watchdog::{self, Shared, Watchdog};
+
+use crate::servers::Server;
+
+/// How long any wait may take: for an answer, for the end of the process.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// The number of tools that a server has, unless it is said otherwise.
+pub(crate) const TOOLS: usize = 50;
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: &'static str,
+    id: u32,
+    child: Shared,
+    errors: Option<BufReader<ChildStderr>>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Process {
+    pub(crate) fn start(server: &Server) -> Result<Self, String> {
+        Self::start_with(server, TOOLS, &[])
+    }
+
+    /// Starts a server on a processor of its own, with `before` before its command.
+    pub(crate) fn start_with(server: &Server, tools: usize, before: &[&str]) -> Result<Self, String> {
+        let name = server.name;
+        let path = server.path().ok_or_else(|| format!("{name} was not built"))?;
+        let mut line: Vec<String> = Vec::new();
+        if can_pin() {
+            line.extend(["taskset", "-c", SERVER_PROCESSOR].map(str::to_owned));
+        }
+        line.extend(before.iter().map(|word| (*word).to_owned()));
+        line.push(path.to_string_lossy().into_owned());
+        line.extend(["--tools".to_owned(), tools.to_string()]);
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        if !before.is_empty() {
+            command.stderr(Stdio::piped());
+        }
+        let mut child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
+        let (output, errors, id) = (child.stdout.take(), child.stderr.take(), child.id());
+        let child = Arc::new(Mutex::new(child));
+        let watchdog = Watchdog::start(&child, LIMIT);
+        let mut line = String::new();
+        let read = output
+            .ok_or_else(|| "no output".to_owned())
+            .and_then(|output| BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string()));
+        watchdog.stop();
+        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next()?.parse().ok());
+        match (read, address) {
+            (Ok(_), Some(address)) => Ok(Self { name, id, child, errors: errors.map(BufReader::new), address }),
+            (read, _) => {
+                watchdog::kill(&child);
+                Err(format!("{name} says no address but `{line}` ({read:?})"))
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Ends the server by closing its input; returns what it wrote to its standard error output, if that was asked for.
+    pub(crate) fn stop(mut self) -> Result<String, String> {
+        drop(self.lock().stdin.take());
+        let watchdog = Watchdog::start(&self.child, LIMIT);
+        let mut said = String::new();
+        let read = self.errors.take().map_or(Ok(0), |mut errors| errors.read_to_string(&mut said));
+        if watchdog.stop() {
+            return Err(format!("{}: did not end when its input did, and was killed", self.name));
+        }
+        read.map_err(|error| format!("{}: {error}", self.name))?;
+        Ok(said)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        watchdog::kill(&self.child);
+    }
+}
+
+/// Keeps this driver off the processor of the servers; returns whether that was possible.
+pub(crate) fn pin_driver() -> bool {
+    let id = std::process::id().to_string();
+    let mut command = Command::new("taskset");
+    command.args(["-p", "-c", DRIVER_PROCESSOR, &id]).stdout(Stdio::null()).stderr(Stdio::null());
+    can_pin() && command.status().is_ok_and(|status| status.success())
+}
+
+fn can_pin() -> bool {
+    // What this driver is pinned to does not count.
+    let has_two = std::fs::exists("/sys/devices/system/cpu/cpu1").unwrap_or(false);
+    has_two && crate::counts::is_installed("taskset")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+const SERVER_PROCESSOR: &str = "0";
+const DRIVER_PROCESSOR: &str = "1";
