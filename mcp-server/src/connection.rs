@@ -1,6 +1,5 @@
 //! One client of a server: the kernel's machine with the handlers that answer for it.
 
-use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
 use crate::endpoint::{AnswerFuture, Request, Served};
 use crate::extensions::Extensions;
+use crate::fifo::Fifo;
 use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
 use crate::reentry;
@@ -46,13 +46,11 @@ pub struct Connection {
     server: Server,
     shared: Arc<Shared>,
     /// Requests that no handler has seen yet.
-    fresh: VecDeque<Fresh>,
+    fresh: Fifo<Fresh>,
     /// Handlers that wait for something.
     running: Tasks,
-    /// Who sent the requests that are open.
+    /// Who sent the requests that wait.
     callers: Callers,
-    /// Events on their way from the kernel, kept for its room.
-    events: Vec<Event>,
 }
 
 struct Fresh {
@@ -68,7 +66,7 @@ pub struct Caller {
     /// Who is behind it, if the transport made sure.
     pub principal: Option<Principal>,
     /// What else handlers may want to know.
-    pub extensions: Option<Arc<Extensions>>,
+    pub extensions: Extensions,
 }
 
 impl Connection {
@@ -96,10 +94,9 @@ impl Connection {
         Self {
             server: server.clone(),
             shared: Arc::new(Shared::new(kernel)),
-            fresh: VecDeque::new(),
+            fresh: Fifo::default(),
             running: Tasks::default(),
             callers: Callers::default(),
-            events: Vec::new(),
         }
     }
 
@@ -121,13 +118,12 @@ impl Connection {
     ) -> Option<RequestKey> {
         let mut state = self.shared.lock();
         let key = feed(&mut state.kernel);
-        self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
         self.callers.retain(|key| state.kernel.is_open(key));
-        if let Some(key) = key.filter(|key| state.kernel.is_open(*key)) {
-            self.callers.note(key, caller.extensions.as_ref());
-        }
         drop(state);
-        self.handle_events();
+        let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
+        if let Some(key) = key.filter(|key| !has_begun && self.is_open(*key)) {
+            self.callers.note(key, &caller.extensions);
+        }
         key
     }
 
@@ -285,11 +281,8 @@ impl Connection {
     }
 
     fn input<R>(&mut self, input: impl FnOnce(&mut Kernel) -> R) -> R {
-        let mut state = self.shared.lock();
-        let outcome = input(&mut state.kernel);
-        self.events.extend(std::iter::from_fn(|| state.kernel.poll_event()));
-        drop(state);
-        self.handle_events();
+        let outcome = input(&mut self.shared.lock().kernel);
+        self.handle_events(None);
         outcome
     }
 
@@ -307,7 +300,7 @@ impl Connection {
             Ok(Answer::InputRequired(asks)) if ctx.era() == Era::Legacy => {
                 let again: AnswerFuture = Box::pin(reentry::answer(ctx.clone(), *asks));
                 let handler = Guarded::new(again.instrument(span.clone()));
-                self.running.push(Task { handler, responder, ctx: ctx.clone() });
+                self.run(Task { handler, responder, ctx: ctx.clone() });
             }
             outcome => {
                 telemetry::end(span, &outcome);
@@ -340,13 +333,24 @@ impl Connection {
         self.input(|kernel| answer::send(kernel, responder, outcome));
     }
 
+    /// Acts on the news of the kernel. `fed` is what was fed just now, and who sent it; returns whether its handler may
+    /// begin.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most of what the kernel tells is for operators alone")]
-    fn handle_events(&mut self) {
-        let mut events = std::mem::take(&mut self.events);
-        for event in events.drain(..) {
+    fn handle_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
+        let mut has_begun = false;
+        while let Some(event) = self.next_event() {
             telemetry::note(&event);
             match event {
-                Event::Request { scope, params, responder } => self.admit(scope, params, responder),
+                Event::Request { scope, params, responder } => {
+                    let key = scope.key();
+                    has_begun |= fed.is_some_and(|(fed, _)| fed == key);
+                    // Handles grow: what is younger than what was fed came with it.
+                    let extensions = match fed {
+                        Some((fed, extensions)) if fed <= key => extensions.clone(),
+                        Some(_) | None => self.callers.of(key),
+                    };
+                    self.admit(scope, params, responder, extensions);
+                }
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
                     let mut state = self.shared.lock();
@@ -374,7 +378,11 @@ impl Connection {
                 _ => {}
             }
         }
-        self.events = events;
+        has_begun
+    }
+
+    fn next_event(&self) -> Option<Event> {
+        self.shared.lock().kernel.poll_event()
     }
 
     /// Tells whoever asked of the progress; the question may be over by the time that they have heard of it.
@@ -398,12 +406,11 @@ impl Connection {
         }
     }
 
-    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder) {
-        let extensions = self.callers.of(scope.key());
+    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, extensions: Extensions) {
         let span = telemetry::span(&scope, &params, &self.shared);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
         let ctx = RequestContext::new(scope, params, shared, server, extensions);
-        self.fresh.push_back(Fresh { ctx, responder, span });
+        self.fresh.push(Fresh { ctx, responder, span });
     }
 
     fn cancel(&mut self, request: RequestKey) {
@@ -422,7 +429,7 @@ impl Connection {
     /// Has handlers begin, but not while too much waits to be sent: their answers would only add to it.
     fn start_fresh(&mut self, cx: &mut Context<'_>) {
         while self.wants_input()
-            && let Some(fresh) = self.fresh.pop_front()
+            && let Some(fresh) = self.fresh.pop()
         {
             self.start(fresh, cx);
         }
@@ -448,8 +455,14 @@ impl Connection {
                 let span = handler.span();
                 self.finish(&span, &ctx, responder, outcome);
             }
-            Poll::Pending => self.running.push(Task { handler, responder, ctx }),
+            Poll::Pending => self.run(Task { handler, responder, ctx }),
         }
+    }
+
+    /// Has a handler go on as soon as it can; it is looked at once more, now that somebody watches it.
+    fn run(&mut self, task: Task) {
+        self.running.push(task);
+        self.shared.driver.wake();
     }
 
     /// Asks the client what handlers want to know.

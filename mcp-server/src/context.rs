@@ -34,7 +34,7 @@ struct Inner {
     round: Mutex<Option<Box<mcp_mrtr::Round>>>,
     connection: ConnectionHandle,
     server: Server,
-    extensions: Mutex<Option<Arc<Extensions>>>,
+    extensions: Mutex<Extensions>,
     cancel: Cancel,
 }
 
@@ -52,7 +52,7 @@ impl RequestContext {
         params: PayloadBuf,
         shared: Arc<Shared>,
         server: Server,
-        extensions: Option<Arc<Extensions>>,
+        extensions: Extensions,
     ) -> Self {
         Self(Arc::new(Inner {
             origin: Origin::Client { scope, params },
@@ -307,16 +307,15 @@ impl RequestContext {
     /// What the transport or a layer knows about the request, by its type.
     #[must_use]
     pub fn extension<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.extensions().as_ref()?.share()
+        self.extensions().share()
     }
 
     /// Gives the handler a value, by its type: what a layer found out about the request.
     pub fn insert_extension<T: std::any::Any + Send + Sync>(&self, value: T) {
-        let mut extensions = self.extensions();
-        Arc::make_mut(extensions.get_or_insert_default()).insert(value);
+        self.extensions().insert(value);
     }
 
-    fn extensions(&self) -> MutexGuard<'_, Option<Arc<Extensions>>> {
+    fn extensions(&self) -> MutexGuard<'_, Extensions> {
         self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,9 +4,17 @@ use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+type Value = Arc<dyn Any + Send + Sync>;
+
 /// At most one value of each type: the application's own state, or what a transport knows about a request.
+///
+/// It is cheap to clone.
 #[derive(Clone, Default)]
-pub struct Extensions(BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub struct Extensions {
+    /// Most have one, which takes no room of its own.
+    first: Option<(TypeId, Value)>,
+    others: BTreeMap<TypeId, Value>,
+}
 
 impl Extensions {
     /// Starts empty, without taking memory.
@@ -17,34 +25,87 @@ impl Extensions {
 
     /// Adds a value; one of the same type that is there already is replaced.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) {
-        self.0.insert(TypeId::of::<T>(), Arc::new(value));
+        self.insert_shared(Arc::new(value));
     }
 
     /// Adds a value that others hold as well; returns what was there of the same type.
     pub fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.0.insert(TypeId::of::<T>(), value)
+        let id = TypeId::of::<T>();
+        match &mut self.first {
+            Some((first, there)) if *first == id => Some(std::mem::replace(there, value)),
+            Some(_) => self.others.insert(id, value),
+            None => {
+                let there = self.others.remove(&id);
+                self.first = Some((id, value));
+                there
+            }
+        }
+    }
+
+    fn find(&self, id: TypeId) -> Option<&Value> {
+        match &self.first {
+            Some((first, value)) if *first == id => Some(value),
+            Some(_) | None => self.others.get(&id),
+        }
     }
 
     /// The value of a type.
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+        self.find(TypeId::of::<T>())?.downcast_ref()
     }
 
     /// The value of a type, to be kept.
     #[must_use]
     pub fn share<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
+        Arc::clone(self.find(TypeId::of::<T>())?).downcast().ok()
     }
 
     /// Removes the value of a type.
     pub fn remove<T: Any + Send + Sync>(&mut self) -> Option<Arc<T>> {
-        self.0.remove(&TypeId::of::<T>())?.downcast().ok()
+        let id = TypeId::of::<T>();
+        let removed = match self.first.take_if(|(first, _)| *first == id) {
+            Some((_, value)) => Some(value),
+            None => self.others.remove(&id),
+        };
+        removed?.downcast().ok()
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
     }
 }
 
 impl std::fmt::Debug for Extensions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Extensions").field("len", &self.0.len()).finish()
+        f.debug_struct("Extensions").field("len", &(self.others.len() + usize::from(self.first.is_some()))).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One value of each type, wherever it is kept.
+    #[test]
+    fn values_are_found_by_their_type() {
+        let mut all = Extensions::new();
+        assert!(all.is_empty());
+        all.insert(1_u8);
+        all.insert("two");
+        all.insert(3_u16);
+        assert_eq!((all.get(), all.get(), all.get::<u16>()), (Some(&1_u8), Some(&"two"), Some(&3)));
+        assert!(all.insert_shared(Arc::new("deux")).is_some() && all.insert_shared(Arc::new(4_u32)).is_none());
+        assert_eq!((all.remove::<u8>().as_deref(), all.remove::<u8>()), (Some(&1), None));
+        all.insert("zwei");
+        all.insert(5_u8);
+        assert_eq!((all.get::<&str>(), all.share::<u8>().as_deref(), all.get::<i8>()), (Some(&"zwei"), Some(&5), None));
+        assert_eq!(format!("{all:?}"), "Extensions { len: 4 }");
+        for removed in [all.remove::<&str>().is_some(), all.remove::<u16>().is_some(), all.remove::<u32>().is_some()] {
+            assert!(removed);
+        }
+        assert!(all.remove::<u8>().is_some() && all.is_empty());
     }
 }

@@ -18,7 +18,8 @@ use crate::guarded::Guarded;
 #[derive(Default)]
 pub(crate) struct Tasks {
     open: BTreeMap<RequestKey, Task>,
-    woken: Arc<Woken>,
+    /// Most requests are answered without waiting, so it is made for the first that does not.
+    woken: Option<Arc<Woken>>,
 }
 
 /// A handler at work, with the right to answer for it.
@@ -56,14 +57,16 @@ impl Tasks {
     pub(crate) fn push(&mut self, task: Task) {
         let key = task.responder.key();
         self.open.insert(key, task);
-        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken: Arc::clone(&self.woken) }).wake();
+        let woken = Arc::clone(self.woken.get_or_insert_default());
+        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
     }
 
     /// Polls the handlers that were woken, each once; returns those that are done.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(Task, Result<Answer, ErrorObject>)> {
-        self.woken.driver.register(cx.waker());
-        let ready = std::mem::take(&mut *self.woken.ready.lock().unwrap_or_else(PoisonError::into_inner));
         let mut done = Vec::new();
+        let Some(woken) = &self.woken else { return done };
+        woken.driver.register(cx.waker());
+        let ready = std::mem::take(&mut *woken.ready.lock().unwrap_or_else(PoisonError::into_inner));
         for waker in ready {
             // Whoever wakes it from here on means the next time.
             waker.is_ready.store(false, Ordering::Release);

@@ -462,9 +462,7 @@ fn waiting_bytes(event: &Event) -> usize {
 }
 
 /// Reads the metadata of a request, within its limit.
-///
-/// It is large, so it is boxed before it moves on.
-fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<Box<RequestMeta>>, Refusal> {
+fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
     let Some(params) = &request.params else { return Ok(None) };
     if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.meta_bytes) {
         return Err(invalid_meta(&format_args!("more than {} bytes", limits.meta_bytes)));

@@ -200,10 +200,10 @@ fn batches_keep_their_caller() {
     let mut client = Client::new(&server, Revision::V2025_03_26);
     let mut extensions = Extensions::new();
     extensions.insert("ann");
-    client.caller.extensions = Some(Arc::new(extensions));
+    client.caller.extensions = extensions;
     let batch: Vec<_> = (0..3).map(|_| client.request("tools/call", json!({ "name": "who" }))).collect();
     client.send(&json!(batch));
-    client.caller.extensions = None;
+    client.caller.extensions = Extensions::new();
     let (_, answers) = client.next_routed();
     let answers: Vec<_> = answers.as_array().unwrap().iter().map(|one| &one["result"]["content"][0]["text"]).collect();
     assert_eq!(answers, ["ann"; 3]);

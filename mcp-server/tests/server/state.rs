@@ -1,6 +1,5 @@
 //! What a handler knows: about its request, its client, its server.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcp_server::types::{
@@ -8,8 +7,8 @@ use mcp_server::types::{
     RequestedSchema, Revision,
 };
 use mcp_server::{
-    Caller, ClientCapability, Connection, Extensions, HandlerError, Limits, NoArguments, Outcome, Principal,
-    RequestContext, Server, prompt, resource, tool,
+    Caller, ClientCapability, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext,
+    Server, prompt, resource, tool,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -132,11 +131,9 @@ struct Address(&'static str);
 fn caller(principal: Option<&str>, address: Option<&'static str>) -> Caller {
     let mut caller = Caller::default();
     caller.principal = principal.map(|subject| Principal::new(Some("issuer"), subject));
-    caller.extensions = address.map(|address| {
-        let mut extensions = Extensions::new();
-        extensions.insert(Address(address));
-        Arc::new(extensions)
-    });
+    if let Some(address) = address {
+        caller.extensions.insert(Address(address));
+    }
     caller
 }
 

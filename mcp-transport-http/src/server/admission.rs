@@ -83,9 +83,9 @@ impl Admission {
     }
 
     /// Takes a body that does not come at once, if there is room.
-    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Upload, Refusal> {
+    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Place, Refusal> {
         if take(&self.uploads, options.uploads) {
-            return Ok(Upload(Arc::clone(self)));
+            return Ok(Place(Arc::clone(self)));
         }
         let text = "as many bodies are on their way as the server can take: send it at once, or try again later";
         Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, options.retry_after))
@@ -122,9 +122,9 @@ impl Drop for Permit {
 }
 
 /// Room for a body, until it is dropped.
-pub(crate) struct Upload(Arc<Admission>);
+pub(crate) struct Place(Arc<Admission>);
 
-impl Drop for Upload {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.uploads.fetch_sub(1, Ordering::Relaxed);
     }

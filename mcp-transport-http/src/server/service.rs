@@ -1,19 +1,20 @@
 //! The service: requests of HTTP in, responses out.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{Caller, Connection, Extensions, Principal, Server};
+use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
 use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
 use mcp_types::{ErrorObject, Method, Revision};
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::admission::{Admission, Kind};
@@ -22,7 +23,7 @@ use super::exchange::{Exchange, First, News};
 use super::lifeline::{Drained, Lifeline, Stage};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
-use super::upload;
+use super::upload::Upload;
 use crate::rules::era::{Offer, Served, choose, id_of, refuse_param};
 use crate::rules::media;
 use crate::rules::metadata::check_param;
@@ -83,53 +84,96 @@ impl std::fmt::Debug for HttpService {
     }
 }
 
-/// The future of a response; dropping it cancels the request.
-pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
-
-impl<B> Service<Request<B>> for HttpService
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-{
+impl<B: Body> Service<Request<B>> for HttpService {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = ResponseFuture;
+    type Future = ResponseFuture<B>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let served = inner.serve(parts, body).await;
-            Ok(served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST)))
-        })
+    fn call(&mut self, request: Request<B>) -> ResponseFuture<B> {
+        let (parts, body) = request.into_parts();
+        let checked = self.0.check(&parts);
+        let parts = Arc::new(parts);
+        let configure = self.0.options.configure.as_ref().filter(|_| checked.is_ok());
+        ResponseFuture {
+            choosing: configure.map(|configure| configure(Arc::clone(&parts))),
+            inner: Arc::clone(&self.0),
+            refusal: checked.err(),
+            chosen: None,
+            parts: Some(parts),
+            upload: Some(Upload::new(body)),
+            exchange: None,
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a response; dropping it cancels the request.
+    ///
+    /// A request goes through its parts one after the other.
+    pub struct ResponseFuture<B> {
+        inner: Arc<Inner>,
+        // What could be said at once.
+        refusal: Option<Refusal>,
+        // Finds the server, if that is left to the application.
+        choosing: Option<BoxFuture<Result<Server, Refusal>>>,
+        chosen: Option<Server>,
+        parts: Option<Arc<Parts>>,
+        #[pin]
+        upload: Option<Upload<B>>,
+        exchange: Option<(Exchange, Served)>,
+    }
+}
+
+impl<B: Body> Future for ResponseFuture<B> {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_response(cx)
+            .map(|served| Ok(served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST))))
+    }
+}
+
+impl<B: Body> ResponseFuture<B> {
+    fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
+        let mut this = self.project();
+        if let Some(refusal) = this.refusal.take() {
+            return Poll::Ready(Err(refusal));
+        }
+        if let Some(choosing) = this.choosing {
+            *this.chosen = Some(ready!(choosing.as_mut().poll(cx))?);
+            *this.choosing = None;
+        }
+        if let Some(upload) = this.upload.as_mut().as_pin_mut() {
+            let body = ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?;
+            this.upload.set(None);
+            let server = this.chosen.as_ref().unwrap_or(&this.inner.server);
+            let incoming = parse(&body, &server.config().limits.message);
+            // Whoever polls a future that is done waits for nothing.
+            let Some(parts) = this.parts.take() else { return Poll::Pending };
+            match this.inner.start(server, parts, incoming) {
+                Started::Exchange(exchange, served) => *this.exchange = Some((exchange, served)),
+                Started::Response(response) => return Poll::Ready(Ok(response)),
+            }
+        }
+        let mut events = Vec::new();
+        let Some((exchange, _)) = this.exchange else { return Poll::Pending };
+        let first = ready!(exchange.poll_first(cx, &mut events));
+        let Some((exchange, served)) = this.exchange.take() else { return Poll::Pending };
+        Poll::Ready(Ok(respond(first, events, exchange, served)))
+    }
+}
+
+impl<B> std::fmt::Debug for ResponseFuture<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
 }
 
 impl Inner {
-    /// Answers a request; the order of the checks is the register's.
-    async fn serve<B: Body>(&self, parts: Parts, body: B) -> Result<Response<ResponseBody>, Refusal> {
-        self.check(&parts)?;
-        let parts = Arc::new(parts);
-        let chosen;
-        let server = match &self.options.configure {
-            None => &self.server,
-            Some(configure) => {
-                chosen = configure(Arc::clone(&parts)).await?;
-                &chosen
-            }
-        };
-        let body = upload::read(body, &self.options, &self.admission).await?;
-        let incoming = parse(&body, &server.config().limits.message);
-        match self.start(server, parts, incoming) {
-            Started::Exchange(exchange, served) => Ok(respond(exchange, served).await),
-            Started::Response(response) => Ok(response),
-        }
-    }
-
     /// What can be said without reading the body.
     fn check(&self, parts: &Parts) -> Result<(), Refusal> {
         let forbidden = |fault: crate::rules::hosts::Forbidden| {
@@ -189,9 +233,7 @@ impl Inner {
         let mut caller = Caller::default();
         caller.principal = principal.cloned();
         let expiry = parts.extensions.get::<ValidUntil>().copied();
-        let mut extensions = Extensions::new();
-        extensions.insert_shared(parts);
-        caller.extensions = Some(Arc::new(extensions));
+        caller.extensions.insert_shared(parts);
         #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
         let now = Instant::now();
         let Some(key) = connection.feed_parsed(now, incoming, &caller) else { return Started::Response(accepted()) };
@@ -221,8 +263,13 @@ fn check_params(
         return Ok(());
     }
     let Some(params) = &request.params else { return Ok(()) };
-    let tool = params.get("name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
-    let Some(wanted) = tool.and_then(|tool| server.header_params(&tool)) else { return Ok(()) };
+    let wanted = params.get("name").and_then(|name| {
+        // A name with escapes is rare, and has to be read.
+        let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
+        let read = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
+        server.header_params(&read)
+    });
+    let Some(wanted) = wanted else { return Ok(()) };
     let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
     for param in wanted.iter() {
         if let Err(fault) = check_param(&parts.headers, &param.name, &param.path, arguments) {
@@ -236,11 +283,10 @@ fn is_listen(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::Single(Message::Request(request)) if request.method == Method::SUBSCRIPTIONS_LISTEN)
 }
 
-/// Waits for the answer. What is said before it makes the response a stream, and so does a long silence: until then
-/// the status is open (H-29).
-async fn respond(mut exchange: Exchange, served: Served) -> Response<ResponseBody> {
-    let mut events = Vec::new();
-    match poll_fn(|cx| exchange.poll_first(cx, &mut events)).await {
+/// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
+/// long silence: until then the status is open (H-29).
+fn respond(first: First, events: Vec<u8>, exchange: Exchange, served: Served) -> Response<ResponseBody> {
+    match first {
         First::Answer(answer) => {
             let mut response = Response::new(ResponseBody::full(answer.message));
             *response.status_mut() = status_of(served.era(), answer.failure);

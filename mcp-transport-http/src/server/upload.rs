@@ -1,63 +1,78 @@
 //! The body of a request, within its limits.
 
-use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
+use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-use super::admission::{Admission, Upload};
+use super::admission::{Admission, Place};
 use super::options::HttpOptions;
 use super::refusal::Refusal;
 
-/// Reads a body. What has come with the headers is there at once, and is not copied.
-pub(crate) async fn read<B: Body>(
-    body: B,
-    options: &HttpOptions,
-    admission: &Arc<Admission>,
-) -> Result<Bytes, Refusal> {
-    let limit = options.body_limit;
-    if body.size_hint().lower() > limit as u64 {
-        return Err(too_large(limit));
+pin_project! {
+    /// A body that is read. What has come with the headers is there at once, and is not copied.
+    pub(crate) struct Upload<B> {
+        #[pin]
+        body: B,
+        parts: Parts,
+        waiting: Option<Waiting>,
     }
-    let mut body = pin!(body);
-    let mut parts = Parts::None;
-    let mut waiting: Option<(Upload, std::pin::Pin<Box<Sleep>>)> = None;
-    poll_fn(|cx| {
+}
+
+/// A body that was not there at once.
+struct Waiting {
+    time: Pin<Box<Sleep>>,
+    _place: Place,
+}
+
+impl<B: Body> Upload<B> {
+    pub(crate) fn new(body: B) -> Self {
+        Self { body, parts: Parts::None, waiting: None }
+    }
+
+    pub(crate) fn poll(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        options: &HttpOptions,
+        admission: &Arc<Admission>,
+    ) -> Poll<Result<Bytes, Refusal>> {
+        let mut this = self.project();
+        let limit = options.body_limit;
+        if this.body.size_hint().lower() > limit as u64 {
+            return Poll::Ready(Err(too_large(limit)));
+        }
         loop {
-            match body.as_mut().poll_frame(cx) {
+            match this.body.as_mut().poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     // What is not data are trailers, which say nothing here.
                     let Ok(data) = frame.into_data() else { continue };
-                    if parts.len() + data.remaining() > limit {
+                    if this.parts.len() + data.remaining() > limit {
                         return Poll::Ready(Err(too_large(limit)));
                     }
-                    parts.add(data);
+                    this.parts.add(data);
                 }
                 Poll::Ready(Some(Err(_))) => {
                     return Poll::Ready(Err(Refusal::new(StatusCode::BAD_REQUEST, "the body is not complete")));
                 }
-                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(None) => return Poll::Ready(Ok(std::mem::replace(this.parts, Parts::None).into_bytes())),
                 Poll::Pending => {
-                    if waiting.is_none() {
-                        waiting = Some((admission.admit_upload(options)?, Box::pin(sleep(options.body_time))));
+                    if this.waiting.is_none() {
+                        let place = admission.admit_upload(options)?;
+                        *this.waiting = Some(Waiting { time: Box::pin(sleep(options.body_time)), _place: place });
                     }
-                    let is_late = waiting.as_mut().is_some_and(|(_, time)| time.as_mut().poll(cx).is_ready());
-                    if is_late {
-                        let text = "the body took too long; the time is `HttpOptions::body_time`";
-                        return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
-                    }
-                    return Poll::Pending;
+                    let Some(waiting) = this.waiting else { return Poll::Pending };
+                    ready!(waiting.time.as_mut().poll(cx));
+                    let text = "the body took too long; the time is `HttpOptions::body_time`";
+                    return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
                 }
             }
         }
-    })
-    .await?;
-    Ok(parts.into_bytes())
+    }
 }
 
 fn too_large(limit: usize) -> Refusal {
