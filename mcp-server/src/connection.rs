@@ -406,7 +406,7 @@ impl Connection {
         }
     }
 
-    fn admit(&mut self, scope: Box<RequestScope>, params: PayloadBuf, responder: Responder, extensions: Extensions) {
+    fn admit(&mut self, scope: Arc<RequestScope>, params: PayloadBuf, responder: Responder, extensions: Extensions) {
         let span = telemetry::span(&scope, &params, &self.shared);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
         let ctx = RequestContext::new(scope, params, shared, server, extensions);

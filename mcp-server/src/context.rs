@@ -41,14 +41,14 @@ struct Inner {
 /// Where the answers of a round come from.
 enum Origin {
     /// The request came from the client, with all that belongs to it.
-    Client { scope: Box<RequestScope>, params: PayloadBuf },
+    Client { scope: Arc<RequestScope>, params: PayloadBuf },
     /// The server asked by itself, and serves the request once more.
     Round { request: RequestContext, responses: InputResponses, state: Option<String> },
 }
 
 impl RequestContext {
     pub(crate) fn new(
-        scope: Box<RequestScope>,
+        scope: Arc<RequestScope>,
         params: PayloadBuf,
         shared: Arc<Shared>,
         server: Server,

@@ -18,12 +18,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Starts a server; returns it with what it prints up to a line that begins in a way.
 async fn start(program: &str, arguments: &[&str], last: &str) -> (Child, String) {
     let mut command = Command::new(program);
-    let mut child =
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut child = command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the server starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut text = String::new();
     while !text.lines().last().is_some_and(|line| line.starts_with(last)) {
-        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("it does not hang").expect("text");
         text.push_str(&line.expect("more text"));
         text.push('\n');
     }
@@ -33,8 +38,8 @@ async fn start(program: &str, arguments: &[&str], last: &str) -> (Child, String)
 /// Does what a pasted `curl` does; returns the stream of the answer, with what came up to something.
 async fn curl(command: &str, until: &str) -> (TcpStream, String) {
     let words: Vec<&str> = command.split('\'').collect();
-    let url = command.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
-    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+    let url = command.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
+    let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
     let mut body = "";
     let mut headers = format!("Host: {host}\r\nAccept: */*\r\nConnection: close\r\n");
     for pair in words.chunks(2) {
@@ -46,9 +51,9 @@ async fn curl(command: &str, until: &str) -> (TcpStream, String) {
     }
     let verb = if body.is_empty() { "GET" } else { "POST" };
     let length = body.len();
-    let mut stream = TcpStream::connect(host).await.unwrap();
+    let mut stream = TcpStream::connect(host).await.expect("somebody listens");
     let request = format!("{verb} /{path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.expect("somebody reads");
     let answer = read_until(&mut stream, until).await;
     (stream, answer)
 }
@@ -57,7 +62,8 @@ async fn read_until(stream: &mut TcpStream, until: &str) -> String {
     let mut text = String::new();
     while !text.contains(until) {
         let mut piece = [0; 4096];
-        let count = timeout(PATIENCE, stream.read(&mut piece)).await.unwrap().unwrap();
+        let count =
+            timeout(PATIENCE, stream.read(&mut piece)).await.expect("it does not hang").expect("something to read");
         assert_ne!(count, 0, "no {until:?} in {text}");
         text += &String::from_utf8_lossy(&piece[..count]);
     }

@@ -45,7 +45,7 @@ impl Connection {
             Err(error) => {
                 let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
                 let failure = Failure::Failed(error.code);
-                self.answer_error(key, entry.batch, Some(&entry.id), entry.revision, &error, failure);
+                self.answer_error(key, entry.batch, Some(&entry.scope.id), entry.scope.revision, &error, failure);
             }
         }
         self.admit_waiting();
@@ -57,7 +57,7 @@ impl Connection {
         // The empty result keeps all members that it does not know, as they are.
         let mut result =
             result.decode::<EmptyResult>().map_err(|_| ErrorObject::internal_error("the result is not valid"));
-        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.facts, entry.revision));
+        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.scope.facts, entry.scope.revision));
         if let (Ok(result), Some((facts, revision))) = (&mut result, entry) {
             self.add_cache_hints(result, facts, revision);
         }
@@ -84,12 +84,12 @@ impl Connection {
         entry: &Entry,
         mut result: R,
     ) -> Result<Vec<u8>, Option<ErrorObject>> {
-        self.complete(&mut result, entry.facts, entry.revision);
+        self.complete(&mut result, entry.scope.facts, entry.scope.revision);
         // Asked before the revision takes the member away.
         let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
-        let restriction = self.restrict(&mut result, entry.revision);
+        let restriction = self.restrict(&mut result, entry.scope.revision);
         let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
-        let may_ask = entry.facts.is_some_and(|facts| facts.may_ask.contains(entry.revision));
+        let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_ask.contains(entry.scope.revision));
         if asks && !may_ask {
             //
             what.push("InputRequiredResult");
@@ -101,7 +101,8 @@ impl Connection {
         if let Some(missing) = undeclared(&result, entry) {
             return Err(Some(missing));
         }
-        let message = if what.is_empty() { self.write(&entry.id, &mut result, entry.revision) } else { None };
+        let message =
+            if what.is_empty() { self.write(&entry.scope.id, &mut result, entry.scope.revision) } else { None };
         if message.is_none() {
             self.emit(Event::NotExpressible { request: key, what });
         }
@@ -165,13 +166,15 @@ impl Connection {
         message: Option<String>,
     ) -> Delivery {
         let Some(entry) = self.in_flight.get_mut(request) else { return Delivery::LeftOut };
-        let Some(token) = entry.progress_token.clone() else { return Delivery::LeftOut };
+        // H-19: a subscription carries changes alone.
+        let token = entry.scope.progress_token.clone().filter(|_| entry.kind == Kind::Running);
+        let Some(token) = token else { return Delivery::LeftOut };
         let progress = progress.into();
         if entry.last_progress.as_ref().is_some_and(|last| progress.as_f64() <= last.as_f64()) {
             return Delivery::LeftOut;
         }
         entry.last_progress = Some(progress.clone());
-        let revision = entry.revision;
+        let revision = entry.scope.revision;
         let mut params = ProgressNotificationParams::new(token, progress);
         (params.total, params.message) = (total, message);
         let _ = restrict_to(&mut params, revision);
@@ -189,8 +192,9 @@ impl Connection {
     ) -> Delivery {
         let (threshold, route) = match request {
             Some(key) => {
-                let threshold = self.in_flight.get_mut(key).and_then(|entry| match entry.revision.era() {
-                    Era::Modern => entry.log_level,
+                let running = self.in_flight.get_mut(key).filter(|entry| entry.kind == Kind::Running);
+                let threshold = running.and_then(|entry| match entry.scope.revision.era() {
+                    Era::Modern => entry.scope.log_level,
                     // The level belongs to the connection and may have changed since the request came.
                     Era::Legacy => Some(self.log_level),
                 });
@@ -235,7 +239,7 @@ impl Connection {
             return Err(Misuse::Reserved(method.clone()));
         }
         let (revision, route) = match related {
-            Some(key) => (self.in_flight.get_mut(key).map(|entry| entry.revision), self.related_route(key)),
+            Some(key) => (self.in_flight.get_mut(key).map(|entry| entry.scope.revision), self.related_route(key)),
             None => {
                 (self.negotiated().filter(|_| self.has_back_channel && self.lifecycle.is_ready()), Route::Standalone)
             }
@@ -257,7 +261,7 @@ impl Connection {
             // L-7: everything on the stream carries the id of the listen request.
             let mut params: NotificationParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
             params.meta.get_or_insert_default().subscription_id =
-                self.in_flight.get_mut(key).map(|entry| entry.id.clone());
+                self.in_flight.get_mut(key).map(|entry| entry.scope.id.clone());
             return Ok(self.notify(route, method, &params, Weight::Needed));
         }
         Ok(self.notify(route, method, params, Weight::Needed))
@@ -286,7 +290,7 @@ impl Connection {
         }
         let listeners: Vec<RequestKey> = self.listeners.iter().flat_map(|listeners| listeners.of(change)).collect();
         for key in listeners {
-            let message = self.in_flight.get_mut(key).and_then(|entry| announcement.for_listener(&entry.id));
+            let message = self.in_flight.get_mut(key).and_then(|entry| announcement.for_listener(&entry.scope.id));
             if let Some(message) = message {
                 self.send(Route::Listen(key), message, Weight::Change);
             }
@@ -314,7 +318,7 @@ impl Connection {
     /// Fails if the request is not a subscription that is open.
     pub fn end_listening(&mut self, request: RequestKey) -> Result<(), Misuse> {
         let entry = self.in_flight.get_mut(request).filter(|entry| entry.kind == Kind::Listening);
-        let id = entry.map(|entry| entry.id.clone()).ok_or(Misuse::Unknown)?;
+        let id = entry.map(|entry| entry.scope.id.clone()).ok_or(Misuse::Unknown)?;
         let _ = self.in_flight.close(request);
         self.remove_listener(request);
         let mut result = SubscriptionsListenResult::default();
@@ -367,7 +371,7 @@ impl Connection {
         }
         if let Some(key) = related {
             let entry = self.in_flight.get_mut(key).ok_or(Misuse::Unknown)?;
-            if entry.revision.era() == Era::Modern {
+            if entry.scope.revision.era() == Era::Modern {
                 return Err(Misuse::NoBackChannel("a modern request is answered with `input_required` instead"));
             }
         }
@@ -495,12 +499,12 @@ const USUAL_ANSWER: usize = 512;
 
 /// Refuses questions that the client cannot be asked, and says what it would have to declare.
 fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
-    if entry.revision.era() == Era::Legacy {
+    if entry.scope.revision.era() == Era::Legacy {
         return None;
     }
     let needed = result.questions()?.iter().flat_map(|(_, question)| ClientCapability::needed_for(question));
     let mut required = None;
-    for missing in needed.filter(|needed| !needed.is_declared(&entry.client.capabilities)) {
+    for missing in needed.filter(|needed| !needed.is_declared(&entry.scope.client.capabilities)) {
         missing.require(required.get_or_insert_default());
     }
     required.map(ErrorObject::missing_required_client_capability)

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::commands::Delivery;
 use super::connection::Connection;
 use super::event::Event;
-use super::in_flight::{Entry, Held, Kind, Responder};
+use super::in_flight::{Entry, Kind, Responder};
 use super::inputs::{Refusal, check_extension};
 use super::scope::RequestScope;
 use crate::RequestKey;
@@ -32,12 +32,11 @@ impl Connection {
         if scope.method == Method::PING {
             self.answer_now(&scope, batch, EmptyResult::default());
         } else if !OWN.contains(&scope.method) {
-            self.open_request(scope, params, batch, None)?;
+            self.open_request(scope, params, batch, false)?;
         } else if self.config.consult {
-            let held = Held { scope: scope.clone(), params: params.clone() };
-            self.open_request(scope, params, batch, Some(Box::new(held)))?;
+            self.open_request(scope, params, batch, true)?;
         } else {
-            self.serve(scope, &params, batch)?;
+            self.serve(&Arc::new(scope), &params, batch)?;
         }
         Ok(())
     }
@@ -46,18 +45,16 @@ impl Connection {
     /// ([`ServerConfig::consult`](super::ServerConfig::consult)). Any other is answered as a method that is not there.
     pub fn proceed(&mut self, responder: Responder) -> Delivery {
         let key = responder.key();
-        let Some(Entry { id, revision, batch, held, .. }) = self.in_flight.close(key) else {
+        let Some(Entry { scope, batch, held, .. }) = self.in_flight.close(key) else {
             return Delivery::LeftOut;
         };
-        let Some(held) = held else {
-            let error = ErrorObject::method_not_found("nobody answers this method");
-            self.refuse(key, batch, Some(&id), revision, &error);
-            self.admit_waiting();
-            return Delivery::Queued;
-        };
-        let Held { scope, params } = *held;
-        if let Err(refusal) = self.serve(scope, &params, batch) {
-            self.refuse_request(key, batch, &id, revision, *refusal);
+        match held.map(|params| self.serve(&scope, &params, batch)) {
+            Some(Ok(())) => {}
+            Some(Err(refusal)) => self.refuse_request(key, batch, &scope.id, scope.revision, *refusal),
+            None => {
+                let error = ErrorObject::method_not_found("nobody answers this method");
+                self.refuse(key, batch, Some(&scope.id), scope.revision, &error);
+            }
         }
         self.admit_waiting();
         Delivery::Queued
@@ -66,7 +63,7 @@ impl Connection {
     /// Answers a request that the application leaves to the kernel.
     pub(super) fn serve(
         &mut self,
-        scope: RequestScope,
+        scope: &Arc<RequestScope>,
         params: &PayloadBuf,
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
@@ -74,16 +71,16 @@ impl Connection {
             "server/discover" => {
                 let mut result = DiscoverResult::new(self.config.versions(scope.era()), self.config.declared());
                 result.instructions.clone_from(&self.config.instructions);
-                self.answer_now(&scope, batch, result);
+                self.answer_now(scope, batch, result);
             }
             "logging/setLevel" => {
                 let SetLevelRequestParams { level, .. } = decode(params)?;
                 self.log_level = level;
                 self.emit(Event::LogLevel(level));
-                self.answer_now(&scope, batch, EmptyResult::default());
+                self.answer_now(scope, batch, EmptyResult::default());
             }
             "resources/subscribe" | "resources/unsubscribe" if self.lifecycle.is_stateless() => {
-                return Err(PeerMisbehaved::NeedsSession(scope.method).into());
+                return Err(PeerMisbehaved::NeedsSession(scope.method.clone()).into());
             }
             "resources/subscribe" => {
                 let SubscribeRequestParams { uri, .. } = decode(params)?;
@@ -94,17 +91,17 @@ impl Connection {
                 }
                 self.subscriptions.insert(uri.clone());
                 self.emit(Event::Subscription { uri, active: true });
-                self.answer_now(&scope, batch, EmptyResult::default());
+                self.answer_now(scope, batch, EmptyResult::default());
             }
             "resources/unsubscribe" => {
                 let UnsubscribeRequestParams { uri, .. } = decode(params)?;
                 if self.subscriptions.remove(&uri) {
                     self.emit(Event::Subscription { uri, active: false });
                 }
-                self.answer_now(&scope, batch, EmptyResult::default());
+                self.answer_now(scope, batch, EmptyResult::default());
             }
             "subscriptions/listen" => self.listen(scope, params)?,
-            _ => return Err(PeerMisbehaved::UnknownMethod(scope.method).into()),
+            _ => return Err(PeerMisbehaved::UnknownMethod(scope.method.clone()).into()),
         }
         Ok(())
     }
@@ -141,7 +138,7 @@ impl Connection {
     }
 
     /// Opens a subscription: the acknowledgement goes first, with what the server will honour (L-3, L-5).
-    fn listen(&mut self, scope: RequestScope, params: &PayloadBuf) -> Result<(), Refusal> {
+    fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         if self.in_flight.listening() >= limits.listeners {
             return Err(PeerMisbehaved::TooManyListeners.into());
@@ -153,19 +150,9 @@ impl Connection {
         for uri in asked.resource_subscriptions.iter().flatten() {
             self.check_uri(uri)?;
         }
-        let filter = self.honoured(asked, &scope)?;
-        let entry = Entry {
-            id: scope.id.clone(),
-            facts: scope.facts,
-            revision: scope.revision,
-            client: Arc::clone(&scope.client),
-            log_level: None,
-            progress_token: None,
-            last_progress: None,
-            batch: None,
-            kind: Kind::Listening,
-            held: None,
-        };
+        let filter = self.honoured(asked, scope)?;
+        let entry =
+            Entry { scope: Arc::clone(scope), last_progress: None, batch: None, kind: Kind::Listening, held: None };
         let _ = self.in_flight.open(scope.key, entry);
         self.listeners.get_or_insert_default().insert(scope.key, &filter);
         let mut params = SubscriptionsAcknowledgedNotificationParams::new(filter.clone());
@@ -175,10 +162,9 @@ impl Connection {
         if write_notification(&mut message, &method, Some(&params)).is_ok() {
             self.send(Route::Listen(scope.key), message, Weight::Needed);
         }
-        let key = scope.key;
-        self.emit(Event::Listening { scope: Box::new(scope), filter });
+        self.emit(Event::Listening { scope: Arc::clone(scope), filter });
         if self.draining {
-            let _ = self.end_listening(key);
+            let _ = self.end_listening(scope.key);
         }
         Ok(())
     }

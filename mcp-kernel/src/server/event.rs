@@ -1,5 +1,7 @@
 //! What a connection has to say to the application.
 
+use std::sync::Arc;
+
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, SubscriptionFilter};
 
@@ -16,7 +18,7 @@ pub enum Event {
     /// The client asks for something; answer with the responder.
     Request {
         /// What holds for the request.
-        scope: Box<RequestScope>,
+        scope: Arc<RequestScope>,
         /// The parameters; an empty object where there were none.
         params: PayloadBuf,
         /// The right to answer.
@@ -50,7 +52,7 @@ pub enum Event {
     /// The client listens for changes; they go out with `publish`.
     Listening {
         /// What holds for the request.
-        scope: Box<RequestScope>,
+        scope: Arc<RequestScope>,
         /// What the server acknowledged.
         filter: SubscriptionFilter,
     },

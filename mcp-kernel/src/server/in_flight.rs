@@ -2,34 +2,20 @@
 
 use std::sync::Arc;
 
-use mcp_types::gate::MethodFacts;
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{LoggingLevel, Number, ProgressToken, RequestId, Revision};
+use mcp_types::{Number, RequestId};
 
-use super::lifecycle::Client;
 use super::scope::RequestScope;
 use crate::RequestKey;
 
 /// One request.
 pub(crate) struct Entry {
-    pub(crate) id: RequestId,
-    /// What the protocol says about the method, if it is one of its own.
-    pub(crate) facts: Option<&'static MethodFacts>,
-    pub(crate) revision: Revision,
-    pub(crate) client: Arc<Client>,
-    pub(crate) log_level: Option<LoggingLevel>,
-    pub(crate) progress_token: Option<ProgressToken>,
+    pub(crate) scope: Arc<RequestScope>,
     pub(crate) last_progress: Option<Number>,
     pub(crate) batch: Option<RequestKey>,
     pub(crate) kind: Kind,
-    /// What the kernel needs to go on with, if it will answer once the application agrees.
-    pub(crate) held: Option<Box<Held>>,
-}
-
-/// A request that the kernel can answer by itself.
-pub(crate) struct Held {
-    pub(crate) scope: RequestScope,
-    pub(crate) params: PayloadBuf,
+    /// The parameters, if the kernel will answer once the application agrees.
+    pub(crate) held: Option<Box<PayloadBuf>>,
 }
 
 /// How a request is worked on.
@@ -122,7 +108,7 @@ impl InFlight {
     }
 
     pub(crate) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
-        self.open.iter().find(|(_, entry)| entry.id == *id).map(|(key, _)| *key)
+        self.open.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key)
     }
 
     pub(crate) fn keys(&self) -> Vec<RequestKey> {

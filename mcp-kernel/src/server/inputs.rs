@@ -15,8 +15,8 @@ use mcp_types::{
 
 use super::connection::{Batch, Connection};
 use super::event::Event;
-use super::in_flight::{Entry, Held, Kind};
-use super::lifecycle::{Agreed, Client};
+use super::in_flight::{Entry, Kind};
+use super::lifecycle::{Agreed, Client, Known};
 use super::scope::{Principal, RequestScope};
 use crate::RequestKey;
 use crate::deadlines::Wake;
@@ -244,7 +244,7 @@ impl Connection {
             return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
         };
         let client = Client { capabilities, info: meta.client_info.take() };
-        Ok(Agreed { revision, client: Arc::new(client) })
+        Ok(Agreed { revision, client: Known::Own(client) })
     }
 
     /// Whether the method exists for this client (E-13, E-14, H-33, EX-11).
@@ -283,13 +283,14 @@ impl Connection {
         Ok((responses.unwrap_or_default(), state))
     }
 
-    /// Opens a request for the application, at once or when another one ends.
+    /// Opens a request for the application, at once or when another one ends. `is_own` is one that the kernel can answer
+    /// once the application agrees.
     pub(super) fn open_request(
         &mut self,
         scope: RequestScope,
         params: PayloadBuf,
         batch: Option<RequestKey>,
-        held: Option<Box<Held>>,
+        is_own: bool,
     ) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.in_flight);
@@ -299,20 +300,11 @@ impl Connection {
                 return Err(PeerMisbehaved::TooManyRequests.into());
             }
         }
-        let entry = Entry {
-            id: scope.id.clone(),
-            facts: scope.facts,
-            revision: scope.revision,
-            client: Arc::clone(&scope.client),
-            log_level: scope.log_level,
-            progress_token: scope.progress_token.clone(),
-            last_progress: None,
-            batch,
-            kind: Kind::Running,
-            held,
-        };
-        let responder = self.in_flight.open(scope.key, entry);
-        let event = Event::Request { scope: Box::new(scope), params, responder };
+        let (key, scope) = (scope.key, Arc::new(scope));
+        let held = is_own.then(|| Box::new(params.clone()));
+        let entry = Entry { scope: Arc::clone(&scope), last_progress: None, batch, kind: Kind::Running, held };
+        let responder = self.in_flight.open(key, entry);
+        let event = Event::Request { scope, params, responder };
         if running < most {
             self.emit(event)
         } else {
@@ -381,7 +373,7 @@ impl Connection {
     /// A modern request is cancelled by that (H-25). A legacy one goes on, since its client may come back (B-28), and
     /// what was kept back for a slow reader goes on too: to wherever the driver keeps it for the client.
     pub fn handle_stream_closed(&mut self, request: RequestKey) {
-        let era = self.in_flight.get_mut(request).map(|entry| entry.revision.era());
+        let era = self.in_flight.get_mut(request).map(|entry| entry.scope.era());
         if era == Some(Era::Modern) {
             self.cancel_request(request, None);
         } else {

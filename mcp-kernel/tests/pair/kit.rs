@@ -117,7 +117,7 @@ impl Pair {
     }
 
     /// The request that the server's application got.
-    pub(crate) fn expect_request(&mut self) -> (Box<RequestScope>, PayloadBuf, Responder) {
+    pub(crate) fn expect_request(&mut self) -> (Arc<RequestScope>, PayloadBuf, Responder) {
         match self.server_events.pop_front() {
             Some(server::Event::Request { scope, params, responder }) => (scope, params, responder),
             other => panic!("expected a request, found {other:?}"),

@@ -20,7 +20,7 @@ pub(crate) struct Script {
 
 /// A request that the application was asked to answer.
 pub(crate) struct Asked {
-    pub(crate) scope: mcp_kernel::server::RequestScope,
+    pub(crate) scope: Arc<mcp_kernel::server::RequestScope>,
     pub(crate) params: Value,
     pub(crate) responder: Responder,
 }
@@ -184,7 +184,7 @@ impl Script {
         let event = self.event();
         let Event::Request { scope, params, responder } = event else { panic!("no request: {event:?}") };
         let params = serde_json::from_str(params.as_str()).expect("JSON");
-        Asked { scope: *scope, params, responder }
+        Asked { scope, params, responder }
     }
 
     /// The next event, which must be a complaint.
