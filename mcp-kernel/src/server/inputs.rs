@@ -16,8 +16,8 @@ use mcp_types::{
 use super::connection::{Batch, Connection};
 use super::event::Event;
 use super::in_flight::{Entry, Kind};
-use super::lifecycle::{Agreed, Client, Known};
-use super::scope::{Principal, RequestScope};
+use super::lifecycle::{Agreed, Client};
+use super::scope::{Known, Principal, RequestScope};
 use crate::RequestKey;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
@@ -197,17 +197,19 @@ impl Connection {
             return Err(PeerMisbehaved::DuplicateId(request.id).into());
         }
         let mut meta = read_meta(&request, &self.config.limits)?;
-        let (agreed, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
-            (self.agree(meta)?, meta.log_level)
+        let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
+            let (revision, client) = self.agree(meta)?;
+            (revision, Known::Own(client), meta.log_level)
         } else if request.method == Method::INITIALIZE {
             return self.initialize(key, &request);
         } else {
-            (self.lifecycle.admit(&request.method, &self.config)?, Some(self.log_level))
+            let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
+            (revision, Known::Shared(client), Some(self.log_level))
         };
         // Y-1: a server that did not declare logging does not log.
         let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
         let facts = gate::method(&request.method);
-        self.check_method(&request.method, facts, &agreed)?;
+        self.check_method(&request.method, facts, revision, &client)?;
         let params = request.params.map(Payload::into_owned).unwrap_or_default();
         let (input_responses, request_state) =
             if modern { self.read_retry(&params)? } else { (InputResponses::new(), None) };
@@ -216,8 +218,8 @@ impl Connection {
             id: request.id,
             method: request.method,
             facts,
-            revision: agreed.revision,
-            client: agreed.client,
+            revision,
+            client,
             log_level,
             trace_context: meta.as_ref().map(|meta| meta.trace_context()).unwrap_or_default(),
             progress_token: meta.and_then(|meta| meta.progress_token),
@@ -230,7 +232,7 @@ impl Connection {
     }
 
     /// What a modern request says about itself (X-7, X-8, X-11, V-2, DU-18).
-    fn agree(&self, meta: &mut RequestMeta) -> Result<Agreed, Refusal> {
+    fn agree(&self, meta: &mut RequestMeta) -> Result<(Revision, Client), Refusal> {
         let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
         let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
         let capabilities = meta.client_capabilities.take().ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
@@ -244,18 +246,24 @@ impl Connection {
             return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
         };
         let client = Client { capabilities, info: meta.client_info.take() };
-        Ok(Agreed { revision, client: Known::Own(client) })
+        Ok((revision, client))
     }
 
     /// Whether the method exists for this client (E-13, E-14, H-33, EX-11).
-    fn check_method(&self, method: &Method, facts: Option<&MethodFacts>, agreed: &Agreed) -> Result<(), Refusal> {
+    fn check_method(
+        &self,
+        method: &Method,
+        facts: Option<&MethodFacts>,
+        revision: Revision,
+        client: &Client,
+    ) -> Result<(), Refusal> {
         let unknown = || Refusal::from(PeerMisbehaved::UnknownMethod(method.clone()));
         if let Some((extension, revisions)) = self.config.extension_of(method)
-            && revisions.contains(agreed.revision)
+            && revisions.contains(revision)
         {
-            return check_extension(&agreed.client.capabilities, extension);
+            return check_extension(&client.capabilities, extension);
         }
-        let travels = facts.is_some_and(|facts| facts.may_travel(Direction::ClientToServer, agreed.revision));
+        let travels = facts.is_some_and(|facts| facts.may_travel(Direction::ClientToServer, revision));
         if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
     }
 

@@ -36,26 +36,7 @@ pub(crate) enum Lifecycle {
 #[derive(Clone)]
 pub(crate) struct Agreed {
     pub(crate) revision: Revision,
-    pub(crate) client: Known,
-}
-
-/// What is known about a client: what the request says, or what the handshake said for all of them.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is a part of what a request allocates anyway")]
-pub(crate) enum Known {
-    Own(Client),
-    Shared(Arc<Client>),
-}
-
-impl std::ops::Deref for Known {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        match self {
-            Self::Own(client) => client,
-            Self::Shared(client) => client,
-        }
-    }
+    pub(crate) client: Arc<Client>,
 }
 
 /// What a client says about itself.
@@ -68,7 +49,7 @@ pub(crate) struct Client {
 impl Agreed {
     /// A revision with a client of which nothing is known.
     pub(crate) fn unknown(revision: Revision) -> Self {
-        Self { revision, client: Known::Shared(Arc::default()) }
+        Self { revision, client: Arc::default() }
     }
 }
 
@@ -112,7 +93,7 @@ impl Lifecycle {
         let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
         if let Self::Fresh = self {
             let client = Client { capabilities: params.capabilities, info: Some(params.client_info) };
-            *self = Self::Negotiated(Agreed { revision, client: Known::Shared(Arc::new(client)) });
+            *self = Self::Negotiated(Agreed { revision, client: Arc::new(client) });
         }
         let mut capabilities = config.declared();
         if self.is_stateless() {
