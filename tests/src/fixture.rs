@@ -34,6 +34,7 @@ pub fn server() -> Result<Server, BuildError> {
     let described = Server::builder("conformance-server", env!("CARGO_PKG_VERSION"))
         .instructions("Every feature of the protocol once, for tests.")
         .state(seal::Seal::default())
-        .state(both_eras::Steps::default());
+        .state(both_eras::Steps::default())
+        .state(tools::UnderWay::default());
     add.into_iter().fold(described, |builder, add| add(builder)).build()
 }

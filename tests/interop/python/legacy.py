@@ -25,16 +25,18 @@ from session import (
     check_cancellation,
     check_complaints,
     check_completion,
-    check_exit,
     check_lists,
+    check_nothing_under_way,
     check_progress,
     check_prompts,
     check_resources,
-    check_stdout,
     check_tools,
+    check_wire,
+    check_wire_closed,
     text_of,
 )
-from wire import Wire
+from stateless import check_stateless, check_stateless_cancellation
+from wire import Server
 
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
@@ -55,9 +57,9 @@ def offering(revision: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def connected(
-    report: Report, command: Sequence[str], revision: str, callbacks: Sequence[str] = ()
+    report: Report, server: Server, revision: str, callbacks: Sequence[str] = ()
 ) -> AsyncIterator[Session]:
-    wire, host = Wire(command), Host()
+    wire, host = server.wire(), Host()
     with offering(revision):
         client = Client(
             wire.transport(),
@@ -70,9 +72,9 @@ async def connected(
             yield Session(report, revision, "legacy", client, wire, host)
 
 
-async def drive(report: Report, command: Sequence[str], revision: str) -> None:
+async def drive(report: Report, server: Server, revision: str) -> None:
     try:
-        async with connected(report, command, revision) as session:
+        async with connected(report, server, revision) as session:
             await check_handshake(session)
             await check_lists(session)
             await check_tools(session)
@@ -81,23 +83,28 @@ async def drive(report: Report, command: Sequence[str], revision: str) -> None:
             await check_resources(session)
             await check_completion(session)
             await check_progress(session)
-            await check_logging(session)
-            await check_sampling(session)
-            await check_elicitation(session)
-            await check_roots(session)
-            if revision >= "2025-06-18":
-                await check_asking(session)
-            await check_list_changed(session)
-            await check_subscriptions(session)
+            await (check_stateless if session.wire.is_http else check_in_session)(session)
             await check_complaints(session)
-            await check_cancellation(session)
-            check_stdout(session)
-        check_exit(report, f"{revision}/exit-at-end-of-input", session.wire)
+            await (check_stateless_cancellation if session.wire.is_http else check_cancellation)(session)
+            await check_wire(session)
+        check_wire_closed(session)
     except Exception as error:
         report.fail(f"{revision}/connection", describe(error))
-    await check_without_capabilities(report, command, revision)
+    await check_without_capabilities(report, server, revision)
     if revision == "2025-03-26":
         report.not_available(f"{revision}/batch", "the package neither sends nor reads batches")
+
+
+async def check_in_session(session: Session) -> None:
+    """What needs a server that remembers the client."""
+    await check_logging(session)
+    await check_sampling(session)
+    await check_elicitation(session)
+    await check_roots(session)
+    if session.revision >= "2025-06-18":
+        await check_asking(session)
+    await check_list_changed(session)
+    await check_subscriptions(session)
 
 
 async def check_handshake(session: Session) -> None:
@@ -108,10 +115,11 @@ async def check_handshake(session: Session) -> None:
         expect(client.server_info and client.server_info.name and client.server_info.version, "no serverInfo")
     async with session.check("initialize-capabilities"):
         offered = client.server_capabilities
-        expect(offered.tools and offered.tools.list_changed, "tools.listChanged is not declared")
-        expect(offered.prompts and offered.prompts.list_changed, "prompts.listChanged is not declared")
-        expect(offered.resources and offered.resources.list_changed, "resources.listChanged is not declared")
-        expect(offered.resources.subscribe, "resources.subscribe is not declared")
+        expect(offered.tools and offered.prompts and offered.resources, "tools, prompts or resources are not declared")
+        kinds = (offered.tools, offered.prompts, offered.resources)
+        tells = not session.wire.is_http  # nothing can be told to a client that is forgotten at once
+        equal([bool(kind.list_changed) for kind in kinds], [tells] * 3, "listChanged of tools, prompts, resources")
+        equal(bool(offered.resources.subscribe), tells, "resources.subscribe")
         expect(offered.logging is not None, "logging is not declared")
         if session.revision >= "2025-03-26":
             expect(offered.completions is not None, "completions is not declared")
@@ -247,8 +255,8 @@ async def check_subscriptions(session: Session) -> None:
         equal(wire.notifications(updated, mark), [], "updates after the end of the subscription")
 
 
-async def check_without_capabilities(report: Report, command: Sequence[str], revision: str) -> None:
-    """A client that declares nothing must not be asked anything."""
+async def check_without_capabilities(report: Report, server: Server, revision: str) -> None:
+    """A client that declares nothing must not be asked anything. This is a connection after the one with all checks."""
     calls = {
         "sampling": ("sampling/createMessage", "test_sampling", {"prompt": "x"}),
         "roots": ("roots/list", "test_list_roots", None),
@@ -256,18 +264,21 @@ async def check_without_capabilities(report: Report, command: Sequence[str], rev
     if revision >= "2025-06-18":
         calls["elicitation"] = ("elicitation/create", "test_elicitation", {"message": "x"})
     try:
-        async with connected(report, command, revision, callbacks=("logging_callback",)) as session:
+        async with connected(report, server, revision, callbacks=("logging_callback",)) as session:
             for capability, (method, tool, arguments) in calls.items():
                 async with session.check(f"without-capability/{capability}"):
                     await expect_failure(session, tool, arguments)
                     equal(session.wire.requests_of_server(method), [], "requests of the server")
+            if session.wire.is_http:
+                async with session.check("cancellation/by-closing"):
+                    await check_nothing_under_way(session)
     except Exception as error:
         report.fail(f"{revision}/without-capability", describe(error))
 
 
-async def check_counter_offer(report: Report, command: Sequence[str]) -> None:
+async def check_counter_offer(report: Report, server: Server) -> None:
     async with report.check("negotiation/unknown-version", CONNECT_WAIT):
-        async with connected(report, command, "2099-01-01") as session:
+        async with connected(report, server, "2099-01-01") as session:
             equal(session.client.protocol_version, REVISIONS[-1], "version that the server offered instead")
 
 

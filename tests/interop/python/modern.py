@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -23,16 +24,16 @@ from session import (
     check_cancellation,
     check_complaints,
     check_completion,
-    check_exit,
     check_lists,
     check_progress,
     check_prompts,
     check_resources,
-    check_stdout,
     check_tools,
+    check_wire,
+    check_wire_closed,
     refusal,
 )
-from wire import SUBSCRIPTION_ID, Wire
+from wire import SUBSCRIPTION_ID, Http, Server, Wire
 
 REVISION = "2026-07-28"
 PREFIX = "test_input_required_result_"
@@ -46,10 +47,10 @@ CHANGES = {
 
 @asynccontextmanager
 async def connected(
-    report: Report, command: Sequence[str], mode: str, callbacks: Sequence[str] = ()
+    report: Report, server: Server, mode: str, callbacks: Sequence[str] = ()
 ) -> AsyncIterator[Session]:
     """`mode` is `auto` (ask the server what it speaks) or the revision (just speak it)."""
-    wire, host = Wire(command), Host()
+    wire, host = server.wire(), Host()
     client = Client(
         wire.transport(),
         mode=mode,
@@ -61,9 +62,9 @@ async def connected(
         yield Session(report, REVISION, "modern", client, wire, host)
 
 
-async def drive(report: Report, command: Sequence[str]) -> None:
+async def drive(report: Report, server: Server) -> None:
     try:
-        async with connected(report, command, "auto") as session:
+        async with connected(report, server, "auto") as session:
             await check_discover(session)
             await check_lists(session)
             await check_tools(session)
@@ -81,12 +82,19 @@ async def drive(report: Report, command: Sequence[str]) -> None:
                 equal(session.wire.requests_of_server(), [], "requests of the server")
             await check_complaints(session)
             await check_cancellation(session)
-            check_stdout(session)
-        check_exit(report, f"{REVISION}/exit-at-end-of-input", session.wire)
+            if isinstance(session.wire, Http):
+                async with session.check("cancellation/by-closing"):
+                    wire = session.wire
+                    slow = [m for m in wire.sent if m["params"].get("arguments") == {"seconds": 60}]
+                    equal([wire.closed(m["id"]) for m in slow], [True], "whether the response was closed")
+                    posted = [json.loads(r.request.content)["method"] for r in wire.responses]
+                    expect("notifications/cancelled" not in posted, "the cancellation was posted as well")
+            await check_wire(session)
+        check_wire_closed(session)
     except Exception as error:
         report.fail(f"{REVISION}/connection", describe(error))
-    await check_few_capabilities(report, command)
-    await check_both_eras(report, command)
+    await check_few_capabilities(report, server)
+    await check_both_eras(report, server)
 
 
 async def check_discover(session: Session) -> None:
@@ -121,6 +129,9 @@ async def check_modern_tools(session: Session) -> None:
     async with session.check("tool/test_custom_header"):
         text = await session.text("test_custom_header", {"value": "interop-value"})
         expect("interop-value" in text, f"the value is not in {text!r}")
+        if isinstance(session.wire, Http):
+            headers = session.wire.last_response("test_custom_header").request.headers
+            equal(headers.get("mcp-param-value"), "interop-value", "header")
     async with session.check("tool/test_missing_capability"):
         expect(await session.text("test_missing_capability"), "no text")
     async with session.check("tool/test_streaming_elicitation"):
@@ -299,10 +310,10 @@ async def check_removed_methods(session: Session) -> None:
                 await request()
 
 
-async def check_few_capabilities(report: Report, command: Sequence[str]) -> None:
+async def check_few_capabilities(report: Report, server: Server) -> None:
     """Clients that skip discovery and cannot do everything."""
     try:
-        async with connected(report, command, REVISION, callbacks=("logging_callback",)) as session:
+        async with connected(report, server, REVISION, callbacks=("logging_callback",)) as session:
             async with session.check("without-discover"):
                 equal(await session.text("test_simple_text"), "This is a simple text response for testing.", "text")
                 equal(session.wire.sent[0]["method"], "tools/call", "first message")
@@ -310,7 +321,7 @@ async def check_few_capabilities(report: Report, command: Sequence[str]) -> None
                 async with refusal(types.MISSING_REQUIRED_CLIENT_CAPABILITY) as caught:
                     await session.client.call_tool("test_missing_capability")
                 equal(caught[0].data, {"requiredCapabilities": {"sampling": {}}}, "data")
-        async with connected(report, command, REVISION, callbacks=("sampling_callback",)) as session:
+        async with connected(report, server, REVISION, callbacks=("sampling_callback",)) as session:
             async with session.check("input/only-what-the-client-can"):
                 tool = PREFIX + "capabilities"
                 result = await session.client.session.call_tool(tool, allow_input_required=True)
@@ -321,9 +332,9 @@ async def check_few_capabilities(report: Report, command: Sequence[str]) -> None
         report.fail(f"{REVISION}/few-capabilities", describe(error))
 
 
-async def check_both_eras(report: Report, command: Sequence[str]) -> None:
+async def check_both_eras(report: Report, server: Server) -> None:
     """A client that probes and falls back does both on one pipe."""
-    wire = Wire(command)
+    wire = server.wire()
     async with report.check("both-eras/discover-then-initialize", CONNECT_WAIT):
         async with wire.transport() as streams, ClientSession(*streams) as session:
             raw = await session.send_discover(REVISION)
@@ -332,7 +343,7 @@ async def check_both_eras(report: Report, command: Sequence[str]) -> None:
             equal(result.protocol_version, "2025-11-25", "version")
             call = await session.call_tool("test_simple_text")
             expect(call.content, "no content")
-    wire = Wire(command)
+    wire = server.wire()
     async with report.check("both-eras/refused-probe-then-initialize", CONNECT_WAIT):
         async with wire.transport() as streams, ClientSession(*streams) as session:
             try:

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from host import SAMPLED, Host
 from report import WAIT, Report, equal, expect, until
-from wire import Wire
+from wire import Http, Pipe, Wire
 
 FIXTURE = json.loads((Path(__file__).parent.parent / "fixture.json").read_text())
 WATCHED = "test://watched-resource"
@@ -342,8 +342,15 @@ async def check_cancellation(session: Session) -> None:
         await anyio.sleep(QUIET)
         equal(wire.notifications("notifications/progress", mark), [], "progress after the cancellation")
         equal(wire.answers(request_id), [], "answers to the cancelled request")
+        await check_nothing_under_way(session)
     async with session.check("cancellation/session-still-works"):
         equal(await session.text("test_simple_text"), "This is a simple text response for testing.", "text")
+
+
+async def check_nothing_under_way(session: Session) -> None:
+    """Slow calls that were given up have ended, here or on other connections to the same server; a moment later at most."""
+    while not (await session.text("test_slow", {"seconds": 0})).endswith("others under way: 0"):
+        await anyio.sleep(0.05)
 
 
 async def check_complaints(session: Session) -> None:
@@ -352,17 +359,41 @@ async def check_complaints(session: Session) -> None:
         equal(session.wire.complaints, [], "complaints")
 
 
-def check_stdout(session: Session) -> None:
-    name = f"{session.revision}/stdout-has-only-messages"
-    if session.wire.faults:
-        session.report.fail(name, str(session.wire.faults[0]))
+async def check_wire(session: Session) -> None:
+    """To be called before the connection is closed, and after everything else."""
+    wire = session.wire
+    if isinstance(wire, Http):
+        await check_http(session, wire)
+    else:
+        async with session.check("stdout-has-only-messages"):
+            equal(wire.faults, [], "other lines")
+
+
+async def check_http(session: Session, wire: Http) -> None:
+    async with session.check("http/only-messages"):
+        equal(wire.faults, [], "faults")
+    async with session.check("http/no-session"):
+        headers = [headers for r in wire.responses for headers in (r.headers, r.request.headers)]
+        equal([h["mcp-session-id"] for h in headers if "mcp-session-id" in h], [], "ids of sessions")
+    async with session.check("http/statuses"):
+        expected = {200, 400, 404} if session.era == "modern" else {200, 202}
+        equal({r.status_code for r in wire.responses if r.request.method == "POST"}, expected, "statuses")
+    async with session.check("http/media-types"):
+        types = {r.headers.get("content-type") for r in wire.responses if r.status_code == 200}
+        equal(types, {"application/json", "text/event-stream"}, "types")
+    async with session.check("http/versions"):
+        initialize = wire.responses[0].request if session.era == "legacy" else None
+        versions = {r.request.headers.get("mcp-protocol-version") for r in wire.responses if r.request is not initialize}
+        equal(versions - {"2099-01-01"}, {session.revision}, "versions in headers")
+
+
+def check_wire_closed(session: Session) -> None:
+    """To be called when the connection is closed."""
+    if not isinstance(session.wire, Pipe):
+        return
+    name = f"{session.revision}/exit-at-end-of-input"
+    if session.wire.killed:
+        why = "the server had to be killed, it did not exit within 2 s of the end of its input"
+        session.report.fail(name, why)
     else:
         session.report.ok(name)
-
-
-def check_exit(report: Report, name: str, wire: Wire) -> None:
-    """To be called when the connection is closed."""
-    if wire.killed:
-        report.fail(name, "the server had to be killed, it did not exit within 2 s of the end of its input")
-    else:
-        report.ok(name)

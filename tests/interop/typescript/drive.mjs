@@ -1,12 +1,13 @@
-// Drives a fixture server over stdio with the official TypeScript client, revision by revision.
+// Drives a fixture server with the official TypeScript client, revision by revision.
 //
-//     node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]...
+//     node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]...    over stdio, one process for each connection
+//     node drive.mjs [--revision R]... --url URL                   over HTTP; the server serves legacy clients statelessly
 
 import { parseArgs } from 'node:util';
 import * as legacy from './legacy.mjs';
 import * as modern from './modern.mjs';
 import { Report } from './report.mjs';
-import { killServers } from './wire.mjs';
+import { Server, killServers } from './wire.mjs';
 
 /** Milliseconds after which the whole run has failed. */
 const TOTAL = 120_000;
@@ -16,17 +17,18 @@ const args = process.argv.slice(2);
 const split = args.indexOf('--');
 const command = split < 0 ? [] : args.slice(split + 1);
 const { values } = parseArgs({
-  args: args.slice(0, Math.max(split, 0)),
-  options: { revision: { type: 'string', multiple: true } },
+  args: split < 0 ? args : args.slice(0, split),
+  options: { revision: { type: 'string', multiple: true }, url: { type: 'string' } },
 });
 const revisions = values.revision ?? every;
 const unknown = revisions.filter((revision) => !every.includes(revision));
-if (command.length === 0 || unknown.length > 0) {
-  console.error('usage: node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]...');
+if ((command.length === 0) === (values.url === undefined) || unknown.length > 0) {
+  console.error('usage: node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]... | --url URL');
   console.error(`revisions: ${every.join(' ')}`);
   process.exit(2);
 }
 
+const server = new Server({ command, url: values.url });
 const report = new Report();
 
 function finish() {
@@ -42,8 +44,8 @@ setTimeout(() => {
 }, TOTAL);
 
 for (const revision of revisions) {
-  if (revision === modern.REVISION) await modern.drive(report, command);
-  else await legacy.drive(report, command, revision);
+  if (revision === modern.REVISION) await modern.drive(report, server);
+  else await legacy.drive(report, server, revision);
 }
-if (revisions.includes(legacy.REVISIONS.at(-1))) await legacy.checkCounterOffer(report, command);
+if (revisions.includes(legacy.REVISIONS.at(-1))) await legacy.checkCounterOffer(report, server);
 finish();

@@ -11,24 +11,26 @@ import {
   checkCancellation,
   checkComplaints,
   checkCompletion,
-  checkExit,
   checkLists,
+  checkNothingUnderWay,
   checkProgress,
   checkPrompts,
   checkResources,
-  checkStdout,
   checkTools,
+  checkWire,
+  checkWireClosed,
   connected,
   textOf,
 } from './session.mjs';
+import { checkStateless, checkStatelessCancellation } from './stateless.mjs';
 
 export const REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 
-export async function drive(report, command, revision) {
+export async function drive(report, server, revision) {
   // The client offers the first version of its list, and takes only what is in it.
   const options = { supportedProtocolVersions: [revision] };
   try {
-    const session = await connected(report, command, revision, 'legacy', { options }, async (session) => {
+    const session = await connected(report, server, revision, 'legacy', { options }, async (session) => {
       await checkHandshake(session);
       await checkLists(session);
       await checkTools(session);
@@ -39,25 +41,30 @@ export async function drive(report, command, revision) {
       await checkResources(session);
       await checkCompletion(session);
       await checkProgress(session);
-      await checkLogging(session);
-      await checkSampling(session);
-      await checkElicitation(session);
-      await checkRoots(session);
-      if (revision >= '2025-06-18') await checkAsking(session);
-      await checkListChanged(session);
-      await checkSubscriptions(session);
+      await (session.wire.isHttp ? checkStateless : checkInSession)(session);
       await checkComplaints(session);
-      await checkCancellation(session);
-      await checkStdout(session);
+      await (session.wire.isHttp ? checkStatelessCancellation : checkCancellation)(session);
+      await checkWire(session);
     });
-    await checkExit(session);
+    await checkWireClosed(session);
   } catch (error) {
     report.fail(`${revision}/connection`, describe(error));
   }
-  await checkWithoutCapabilities(report, command, revision, options);
+  await checkWithoutCapabilities(report, server, revision, options);
   if (revision === '2025-03-26') {
     report.notAvailable(`${revision}/batch`, 'the package neither sends nor reads batches');
   }
+}
+
+/** What needs a server that remembers the client. */
+async function checkInSession(session) {
+  await checkLogging(session);
+  await checkSampling(session);
+  await checkElicitation(session);
+  await checkRoots(session);
+  if (session.revision >= '2025-06-18') await checkAsking(session);
+  await checkListChanged(session);
+  await checkSubscriptions(session);
 }
 
 async function checkHandshake(session) {
@@ -70,10 +77,12 @@ async function checkHandshake(session) {
   });
   await session.check('initialize-capabilities', () => {
     const offered = client.getServerCapabilities();
+    const tells = !wire.isHttp; // nothing can be told to a client that is forgotten at once
     for (const kind of ['tools', 'prompts', 'resources']) {
-      expect(offered[kind]?.listChanged, `${kind}.listChanged is not declared`);
+      expect(offered[kind], `${kind} is not declared`);
+      equal(offered[kind].listChanged === true, tells, `${kind}.listChanged`);
     }
-    expect(offered.resources.subscribe, 'resources.subscribe is not declared');
+    equal(offered.resources.subscribe === true, tells, 'resources.subscribe');
     expect(offered.logging, 'logging is not declared');
     if (session.revision >= '2025-03-26') expect(offered.completions, 'completions is not declared');
   });
@@ -227,32 +236,33 @@ async function checkSubscriptions(session) {
   });
 }
 
-/** A client that declares nothing must not be asked anything. */
-async function checkWithoutCapabilities(report, command, revision, options) {
+/** A client that declares nothing must not be asked anything. This is a connection after the one with all checks. */
+async function checkWithoutCapabilities(report, server, revision, options) {
   const calls = {
     sampling: ['sampling/createMessage', 'test_sampling', { prompt: 'x' }],
     roots: ['roots/list', 'test_list_roots', undefined],
   };
   if (revision >= '2025-06-18') calls.elicitation = ['elicitation/create', 'test_elicitation', { message: 'x' }];
   try {
-    await connected(report, command, revision, 'legacy', { options, capabilities: {} }, async (session) => {
+    await connected(report, server, revision, 'legacy', { options, capabilities: {} }, async (session) => {
       for (const [capability, [method, tool, args]] of Object.entries(calls)) {
         await session.check(`without-capability/${capability}`, async () => {
           await expectFailure(session, tool, args);
           equal(session.wire.requestsOfServer(method), [], 'requests of the server');
         });
       }
+      if (session.wire.isHttp) await session.check('cancellation/by-closing', () => checkNothingUnderWay(session));
     });
   } catch (error) {
     report.fail(`${revision}/without-capability`, describe(error));
   }
 }
 
-export async function checkCounterOffer(report, command) {
+export async function checkCounterOffer(report, server) {
   const newest = REVISIONS.at(-1);
   const options = { supportedProtocolVersions: ['2023-01-01', newest] };
   const check = async () => {
-    await connected(report, command, newest, 'legacy', { options }, async ({ client, wire }) => {
+    await connected(report, server, newest, 'legacy', { options }, async ({ client, wire }) => {
       equal(wire.sent[0].params.protocolVersion, '2023-01-01', 'offered version');
       equal(client.getNegotiatedProtocolVersion(), newest, 'version that the server offered instead');
     });

@@ -12,13 +12,13 @@ import {
   checkCancellation,
   checkComplaints,
   checkCompletion,
-  checkExit,
   checkLists,
   checkProgress,
   checkPrompts,
   checkResources,
-  checkStdout,
   checkTools,
+  checkWire,
+  checkWireClosed,
   connected,
   refusal,
 } from './session.mjs';
@@ -35,11 +35,11 @@ const UPDATED = 'notifications/resources/updated';
 
 const negotiation = (mode) => ({ versionNegotiation: { mode, probe: { timeoutMs: CONNECT_WAIT } } });
 
-export async function drive(report, command) {
+export async function drive(report, server) {
   let discovered;
   try {
     const how = { options: negotiation('auto'), inPlace: true };
-    const session = await connected(report, command, REVISION, 'modern', how, async (session) => {
+    const session = await connected(report, server, REVISION, 'modern', how, async (session) => {
       discovered = session.client.getDiscoverResult();
       await checkDiscover(session);
       await checkLists(session);
@@ -59,14 +59,20 @@ export async function drive(report, command) {
       });
       await checkComplaints(session);
       await checkCancellation(session);
-      await checkStdout(session);
+      if (session.wire.isHttp) {
+        await session.check('cancellation/by-closing', () => {
+          const slow = session.wire.sent.filter((m) => m.params?.name === 'test_slow' && m.params.arguments.seconds === 60);
+          equal(slow.map(({ id }) => session.wire.closed(id)), [true], 'whether the response was closed');
+        });
+      }
+      await checkWire(session);
     });
-    await checkExit(session);
+    await checkWireClosed(session);
   } catch (error) {
     report.fail(`${REVISION}/connection`, describe(error));
   }
-  await checkWaysToConnect(report, command, discovered);
-  await checkFewCapabilities(report, command);
+  await checkWaysToConnect(report, server, discovered);
+  await checkFewCapabilities(report, server);
   for (const name of ['discover-then-initialize', 'refused-probe-then-initialize']) {
     report.notAvailable(`both-eras/${name}`, 'the package sends no initialize to a server that knows the newer revision');
   }
@@ -111,6 +117,10 @@ async function checkModernTools(session) {
   await session.check('tool/test_custom_header', async () => {
     const text = await session.text('test_custom_header', { value: 'interop-value' });
     expect(text.includes('interop-value'), `the value is not in "${text}"`);
+    if (session.wire.isHttp) {
+      const { asked } = session.wire.lastExchange('test_custom_header');
+      equal(asked.get('mcp-param-value'), 'interop-value', 'header');
+    }
   });
   await session.check('tool/test_missing_capability', async () => {
     expect(await session.text('test_missing_capability'), 'no text');
@@ -285,6 +295,7 @@ async function checkListen(session) {
   await session.check('listen/ends', async () => {
     const id = await listening({ toolsListChanged: true }, () => {});
     await until(() => wire.cancelled(id));
+    if (wire.isHttp) expect(wire.closed(id), 'the response was not closed');
     await sleep(QUIET);
     const mark = wire.received.length;
     await session.call('test_trigger_tool_change');
@@ -315,22 +326,24 @@ async function checkRemovedMethods(session) {
 }
 
 /** The ways to find out what a server speaks, other than to ask it on the pipe in use. */
-async function checkWaysToConnect(report, command, discovered) {
+async function checkWaysToConnect(report, server, discovered) {
   const call = async (session) => expect(await session.text('test_simple_text'), 'no text');
   const check = (name, how, body) =>
     report.check(
       `${REVISION}/${name}`,
       () =>
-        connected(report, command, REVISION, 'modern', how, async (session) => {
+        connected(report, server, REVISION, 'modern', how, async (session) => {
           equal(session.client.getNegotiatedProtocolVersion(), REVISION, 'version');
           await body(session);
         }),
       CONNECT_WAIT,
     );
-  await check('probe-by-another-process', { options: negotiation('auto') }, async (session) => {
-    equal(session.wire.sent, [], 'messages before the first call');
-    await call(session);
-  });
+  if (!server.url) {
+    await check('probe-by-another-process', { options: negotiation('auto') }, async (session) => {
+      equal(session.wire.sent, [], 'messages before the first call');
+      await call(session);
+    });
+  }
   await check('pinned', { options: negotiation({ pin: REVISION }), inPlace: true }, call);
   const prior = { kind: 'modern', discover: discovered };
   await check('without-discover', { connect: { prior } }, async (session) => {
@@ -339,17 +352,17 @@ async function checkWaysToConnect(report, command, discovered) {
   });
 }
 
-async function checkFewCapabilities(report, command) {
+async function checkFewCapabilities(report, server) {
   const how = (capabilities) => ({ options: negotiation({ pin: REVISION }), inPlace: true, capabilities });
   try {
-    await connected(report, command, REVISION, 'modern', how({}), async (session) => {
+    await connected(report, server, REVISION, 'modern', how({}), async (session) => {
       await session.check('without-capability', async () => {
         const error = await refusal(session.client.callTool({ name: 'test_missing_capability' }), -32021);
         equal(error.data, { requiredCapabilities: { sampling: {} } }, 'data');
       });
     });
     const { sampling } = EVERYTHING;
-    await connected(report, command, REVISION, 'modern', how({ sampling }), async (session) => {
+    await connected(report, server, REVISION, 'modern', how({ sampling }), async (session) => {
       await session.check('input/only-what-the-client-can', async () => {
         const name = `${PREFIX}capabilities`;
         const result = await session.client.callTool({ name }, { allowInputRequired: true });

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { Client, ProtocolError } from '@modelcontextprotocol/client';
 import { Host, SAMPLED } from './host.mjs';
 import { WAIT, equal, expect, sleep, until } from './report.mjs';
-import { Wire } from './wire.mjs';
 
 const FIXTURE = JSON.parse(readFileSync(new URL('../fixture.json', import.meta.url), 'utf8'));
 export const WATCHED = 'test://watched-resource';
@@ -50,9 +49,9 @@ export class Session {
 }
 
 /** Opens a connection, runs the body with it, closes it. */
-export async function connected(report, command, revision, era, { options, connect, inPlace, capabilities }, body) {
+export async function connected(report, server, revision, era, { options, connect, inPlace, capabilities }, body) {
   const declared = capabilities ?? EVERYTHING;
-  const wire = new Wire(command, { inPlace });
+  const wire = server.wire({ inPlace });
   const host = new Host();
   const client = new Client({ name: 'interop', version: '1.0.0' }, { capabilities: declared, ...options });
   host.serve(client, declared);
@@ -370,10 +369,24 @@ export async function checkCancellation(session) {
     await sleep(QUIET);
     equal(wire.notifications('notifications/progress', mark), [], 'progress after the cancellation');
     equal(wire.answers(id), [], 'answers to the cancelled request');
+    await checkNothingUnderWay(session);
   });
   await session.check('cancellation/session-still-works', async () => {
     equal(await session.text('test_simple_text'), SIMPLE, 'text');
   });
+}
+
+/**
+ * Slow calls that were given up have ended, here or on other connections to the same server; a moment later at most.
+ * The check around it limits how long.
+ */
+export async function checkNothingUnderWay(session) {
+  const end = Date.now() + WAIT;
+  while (Date.now() < end) {
+    if ((await session.text('test_slow', { seconds: 0 })).endsWith('others under way: 0')) return;
+    await sleep(50);
+  }
+  expect(false, 'slow calls are still under way');
 }
 
 export async function checkComplaints(session) {
@@ -383,14 +396,51 @@ export async function checkComplaints(session) {
   });
 }
 
-export async function checkStdout(session) {
-  await session.check('stdout-has-only-messages', () => equal(session.wire.faults, [], 'other lines'));
+/** To be called before the connection is closed, and after everything else. */
+export async function checkWire(session) {
+  const { wire } = session;
+  if (wire.isHttp) await checkHttp(session);
+  else await session.check('stdout-has-only-messages', () => equal(wire.faults, [], 'other lines'));
+}
+
+async function checkHttp(session) {
+  const { exchanges } = session.wire;
+  const different = (values) => [...new Set(values)].sort();
+  await session.check('http/no-session', () => {
+    const ids = exchanges.flatMap(({ asked, told }) => [asked, told].map((headers) => headers.get('mcp-session-id')));
+    equal(different(ids), [null], 'ids of sessions');
+  });
+  const posts = () => exchanges.filter(({ verb }) => verb === 'POST');
+  await session.check('http/statuses', async () => {
+    const notifications = session.wire.sent.filter((m) => 'method' in m && !('id' in m)).map((m) => m.method);
+    await until(() => posts().filter(({ status }) => status === 202).length >= notifications.length);
+    const expected = session.era === 'modern' ? [200, 202, 400] : [200, 202];
+    equal(different(posts().map(({ status }) => status)), expected, 'statuses');
+    // The package posts the end of a listening beside closing its response.
+    if (session.era === 'modern') equal(different(notifications), ['notifications/cancelled'], 'notifications');
+  });
+  await session.check('http/no-stream-beside-requests', () => {
+    // The package asks for one after the handshake, as it may.
+    const others = exchanges.filter(({ verb }) => verb !== 'POST').map(({ verb, status }) => [verb, status]);
+    equal(others, session.era === 'modern' ? [] : [['GET', 405]], 'other verbs');
+  });
+  await session.check('http/media-types', () => {
+    const types = posts().filter(({ status }) => status === 200).map(({ type }) => type);
+    equal(different(types), ['application/json', 'text/event-stream'], 'types');
+  });
+  await session.check('http/versions', () => {
+    const asked = session.era === 'legacy' ? exchanges.slice(1) : exchanges;
+    const versions = different(asked.map(({ asked }) => asked.get('mcp-protocol-version')));
+    equal(versions.filter((version) => version !== '2099-01-01'), [session.revision], 'versions in headers');
+  });
 }
 
 /** To be called when the connection is closed. */
-export async function checkExit(session) {
+export async function checkWireClosed(session) {
+  const { wire } = session;
+  if (wire.isHttp) return;
   await session.check('exit-at-end-of-input', async () => {
-    await until(() => session.wire.server.exitCode !== null || session.wire.server.signalCode !== null);
-    equal(session.wire.server.signalCode, null, 'signal that ended the server');
+    await until(() => wire.server.exitCode !== null || wire.server.signalCode !== null);
+    equal(wire.server.signalCode, null, 'signal that ended the server');
   });
 }
