@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
-use mcp_kernel::{CallId, Deadline, RequestKey, Route, Transmit};
+use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::{Incoming, PayloadBuf};
 use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, Revision};
 use tracing::{Instrument, Span};
@@ -20,7 +20,6 @@ use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
 use crate::endpoint::{AnswerFuture, Request, Served};
 use crate::extensions::Extensions;
-use crate::fifo::Fifo;
 use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
 use crate::reentry;
@@ -212,6 +211,19 @@ impl Connection {
     /// handlers may finish.
     pub fn drain(&mut self) {
         self.input(Kernel::drain);
+    }
+
+    /// Gives up what is at work: handlers are dropped where they wait, and their clients are told why.
+    pub fn give_up(&mut self, why: &ErrorObject) {
+        // Whoever waits for room would take the place of those that are given up.
+        while self.is_busy() {
+            let waiting = self.running.take_all().map(|task| (task.ctx, task.responder));
+            let fresh = std::iter::from_fn(|| self.fresh.pop()).map(|fresh| (fresh.ctx, fresh.responder));
+            for (ctx, responder) in waiting.chain(fresh).collect::<Vec<_>>() {
+                ctx.cancel();
+                self.respond(responder, Err(why.clone()));
+            }
+        }
     }
 
     /// Ends the connection from this side: subscriptions end with their result, everything else is given up.

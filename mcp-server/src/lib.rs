@@ -280,7 +280,6 @@ mod described;
 mod dispatch;
 mod endpoint;
 mod extensions;
-mod fifo;
 pub mod form;
 mod guarded;
 mod header_params;

@@ -98,9 +98,14 @@ impl Tasks {
     }
 
     pub(crate) fn cancel_all(&mut self) {
-        for (_, task) in std::mem::take(&mut self.open) {
+        for task in self.take_all() {
             task.ctx.cancel();
         }
+    }
+
+    /// Takes all handlers out where they wait.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Task> + use<> {
+        std::mem::take(&mut self.open).into_values()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -15,7 +15,8 @@ use crate::RequestKey;
 use crate::calls::Calls;
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::PeerMisbehaved;
-use crate::queue::{pop, push};
+use crate::fifo::Fifo;
+use crate::queue::pop;
 use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 
 /// The one home of what a server knows about one client (S0.1, S1.1).
@@ -83,7 +84,7 @@ pub struct Connection {
     pub(super) draining: bool,
     pub(super) closed: bool,
     pub(super) outbox: Outbox,
-    pub(super) events: VecDeque<Event>,
+    pub(super) events: Fifo<Event>,
 }
 
 /// The answers to a batch, which travel together (B-109).
@@ -131,7 +132,7 @@ impl Connection {
             draining: false,
             closed: false,
             outbox: Outbox::default(),
-            events: VecDeque::new(),
+            events: Fifo::default(),
         }
     }
 
@@ -156,7 +157,7 @@ impl Connection {
     /// The next thing for the application to know.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        pop(&mut self.events)
+        self.events.pop()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), and why.
@@ -209,7 +210,7 @@ impl Connection {
 
     /// Tells how much was dropped. What a flood drops is one piece of news, or else the news would be the next flood.
     pub(super) fn note_dropped(&mut self, route: Route, count: usize) {
-        match self.events.back_mut() {
+        match self.events.last_mut() {
             _ if count == 0 => {}
             Some(Event::Dropped { route: last, count: before }) if *last == route => *before += count,
             _ => self.emit(Event::Dropped { route, count }),
@@ -285,7 +286,7 @@ impl Connection {
     }
 
     pub(super) fn emit(&mut self, event: Event) {
-        push(&mut self.events, event);
+        self.events.push(event);
     }
 
     /// Lets requests that wait run, as far as the limit allows.

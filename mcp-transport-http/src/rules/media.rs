@@ -21,7 +21,16 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case(JSON) && !is_encoded
 }
 
-/// Whether an answer may be of a kind (H-8). Without the header, everything goes (RFC 9110).
+/// Whether an answer may be of both kinds that a server chooses from (H-8).
+#[must_use]
+pub fn accepts_both(headers: &HeaderMap) -> bool {
+    // Nearly all clients say it in these words.
+    const USUAL: &str = "application/json, text/event-stream";
+    headers.get(ACCEPT).is_some_and(|accepted| accepted == USUAL)
+        || (accepts(headers, JSON) && accepts(headers, EVENT_STREAM))
+}
+
+/// Whether an answer may be of a kind. Without the header, everything goes (RFC 9110).
 ///
 /// Of several ranges the one that says most about the kind counts.
 #[must_use]
@@ -88,6 +97,7 @@ mod tests {
         ] {
             let headers = headers(ACCEPT, values);
             assert_eq!((accepts(&headers, JSON), accepts(&headers, EVENT_STREAM)), (json, events), "{values:?}");
+            assert_eq!(accepts_both(&headers), json && events, "{values:?}");
         }
     }
 

@@ -58,7 +58,7 @@ impl Body for ResponseBody {
                         Poll::Pending => return Poll::Pending,
                         Poll::Ready(News::Events) => {}
                         Poll::Ready(News::Silence) => events.extend_from_slice(KEEP_ALIVE),
-                        Poll::Ready(News::Over | News::Cut) => {
+                        Poll::Ready(News::Over) => {
                             // What is left of the request ends here, even if nobody drops the body yet.
                             self.0 = Kind::Empty;
                             return Poll::Ready(None);

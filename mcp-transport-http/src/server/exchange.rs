@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::Connection;
+use mcp_types::ErrorObject;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::admission::Permit;
@@ -24,6 +25,7 @@ pub(crate) struct Exchange {
     /// Most requests are answered without waiting, and never have this.
     waiting: Option<Waiting>,
     is_draining: bool,
+    is_cut: bool,
     is_over: bool,
     _permit: Permit,
 }
@@ -42,8 +44,6 @@ pub(crate) enum News {
     Silence,
     /// Everything has been said.
     Over,
-    /// The service had to end before the request did.
-    Cut,
 }
 
 /// How a request is answered.
@@ -70,6 +70,7 @@ impl Exchange {
             expiry: None,
             waiting: None,
             is_draining: false,
+            is_cut: false,
             is_over: false,
             _permit: permit,
         }
@@ -85,18 +86,30 @@ impl Exchange {
         self.is_over
     }
 
+    /// Whether the service had to end before the request did.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
     /// Waits for the answer, or for the first thing that is said before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
-        self.run(cx);
-        match self.connection.poll_transmit() {
-            Some(answer) if matches!(answer.route, Route::Reply(_)) => {
-                self.is_over = true;
-                return Poll::Ready(First::Answer(answer));
+        loop {
+            self.run(cx);
+            match self.connection.poll_transmit() {
+                Some(answer) if matches!(answer.route, Route::Reply(_)) => {
+                    self.is_over = true;
+                    return Poll::Ready(First::Answer(answer));
+                }
+                Some(transmit) => {
+                    self.take(&transmit, events);
+                    return self.poll(cx, events).map(First::News);
+                }
+                None => {}
             }
-            Some(transmit) => self.take(&transmit, events),
-            None => {}
+            if let Some(news) = ready!(self.poll_quiet(cx)) {
+                return Poll::Ready(First::News(news));
+            }
         }
-        self.poll(cx, events).map(First::News)
     }
 
     /// Appends what there is to say.
@@ -115,14 +128,19 @@ impl Exchange {
                 }
                 return Poll::Ready(News::Events);
             }
-            if self.is_over || !self.connection.is_open(self.key) {
-                self.is_over = true;
-                return Poll::Ready(News::Over);
-            }
-            if let Some(news) = ready!(self.poll_waiting(cx)) {
+            if let Some(news) = ready!(self.poll_quiet(cx)) {
                 return Poll::Ready(news);
             }
         }
+    }
+
+    /// Says what it means that there is no message; without news there may be some now.
+    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+        if self.is_over || !self.connection.is_open(self.key) {
+            self.is_over = true;
+            return Poll::Ready(Some(News::Over));
+        }
+        self.poll_waiting(cx)
     }
 
     fn run(&mut self, cx: &mut Context<'_>) {
@@ -139,17 +157,19 @@ impl Exchange {
         self.is_over = matches!(transmit.route, Route::Reply(_));
     }
 
-    /// Waits for something other than a message; without news there may be messages now.
+    /// Waits for something other than a message.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
         let waiting = self
             .waiting
             .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(self.keep_alive)) });
         waiting.end.poll(cx, &self.at_work);
         let stage = self.at_work.stage();
-        if stage == Stage::Cut {
-            self.connection.close();
-            self.is_over = true;
-            return Poll::Ready(Some(News::Cut));
+        if stage == Stage::Cut && !self.is_cut {
+            self.is_cut = true;
+            self.connection.give_up(&ErrorObject::internal_error("the server had to end before the request was done"));
+            // What has no handler to give up, such as a stream for changes, is over by now or ends here.
+            self.connection.drain();
+            return Poll::Ready(None);
         }
         let is_expired = self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready());
         if !self.is_draining && (stage == Stage::Draining || is_expired) {

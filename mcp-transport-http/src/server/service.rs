@@ -192,7 +192,7 @@ impl Inner {
             let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
         }
-        if !media::accepts(&parts.headers, media::JSON) || !media::accepts(&parts.headers, media::EVENT_STREAM) {
+        if !media::accepts_both(&parts.headers) {
             let text = "`Accept` must allow both `application/json` and `text/event-stream`";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
         }
@@ -289,16 +289,14 @@ fn respond(first: First, events: Vec<u8>, exchange: Exchange, served: Served) ->
     match first {
         First::Answer(answer) => {
             let mut response = Response::new(ResponseBody::full(answer.message));
-            *response.status_mut() = status_of(served.era(), answer.failure);
+            *response.status_mut() = match exchange.is_cut() {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => status_of(served.era(), answer.failure),
+            };
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
             response
         }
         First::News(News::Over) => accepted(),
-        First::News(News::Cut) => {
-            let error = ErrorObject::internal_error("the server had to end before the request was done");
-            let refusal = Refusal::with_error(StatusCode::SERVICE_UNAVAILABLE, error);
-            refusal.into_response(None, served.revision())
-        }
         First::News(News::Events) if exchange.is_over() => event_stream(ResponseBody::full(events)),
         First::News(News::Events) => event_stream(ResponseBody::events(exchange, events)),
         First::News(News::Silence) => event_stream(ResponseBody::events(exchange, KEEP_ALIVE.to_vec())),
