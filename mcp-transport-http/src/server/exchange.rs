@@ -87,16 +87,24 @@ impl Exchange {
 
     /// Waits for the answer, or for the first thing that is said before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
-        self.run(cx);
-        match self.connection.poll_transmit() {
-            Some(answer) if matches!(answer.route, Route::Reply(_)) => {
-                self.is_over = true;
-                return Poll::Ready(First::Answer(answer));
+        loop {
+            self.run(cx);
+            match self.connection.poll_transmit() {
+                Some(answer) if matches!(answer.route, Route::Reply(_)) => {
+                    self.is_over = true;
+                    return Poll::Ready(First::Answer(answer));
+                }
+                Some(transmit) => {
+                    self.take(&transmit, events);
+                    return self.poll(cx, events).map(First::News);
+                }
+                None => {}
             }
-            Some(transmit) => self.take(&transmit, events),
-            None => {}
+            // An answer that is there after this is still an answer, and no event.
+            if let Some(news) = ready!(self.poll_idle(cx)) {
+                return Poll::Ready(First::News(news));
+            }
         }
-        self.poll(cx, events).map(First::News)
     }
 
     /// Appends what there is to say.
@@ -115,11 +123,7 @@ impl Exchange {
                 }
                 return Poll::Ready(News::Events);
             }
-            if self.is_over || !self.connection.is_open(self.key) {
-                self.is_over = true;
-                return Poll::Ready(News::Over);
-            }
-            if let Some(news) = ready!(self.poll_waiting(cx)) {
+            if let Some(news) = ready!(self.poll_idle(cx)) {
                 return Poll::Ready(news);
             }
         }
@@ -140,7 +144,11 @@ impl Exchange {
     }
 
     /// Waits for something other than a message; without news there may be messages now.
-    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+        if self.is_over || !self.connection.is_open(self.key) {
+            self.is_over = true;
+            return Poll::Ready(Some(News::Over));
+        }
         let waiting = self
             .waiting
             .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(self.keep_alive)) });
