@@ -84,8 +84,13 @@ pub fn choose(
         check_modern(offer, headers, request)?;
         return Ok(Served::Modern);
     }
-    let version = value_of(headers, &VERSION).map_err(|fault| fault.to_error_object())?;
-    let served = by_version(offer, version)?;
+    let version = value_of(headers, &VERSION).map_err(|fault| fault.to_error_object());
+    let served = version.and_then(|version| by_version(offer, version));
+    if incoming.is_err() {
+        // What cannot be read is refused for that; the header says no more than how.
+        return Ok(served.unwrap_or(Served::Modern));
+    }
+    let served = served?;
     match incoming {
         // DU-15, DU-16: a modern header does not make a modern request.
         Ok(Incoming::Single(Message::Request(request))) if served == Served::Modern && offer.serves_legacy => {
@@ -106,7 +111,7 @@ pub fn choose(
             Err(ErrorObject::invalid_request("a batch is not allowed here: send each message in a request of its own"))
         }
         // H-44
-        Ok(Incoming::Single(Message::Notification(_))) if version.is_none() && !offer.serves_legacy => {
+        Ok(Incoming::Single(Message::Notification(_))) if !headers.contains_key(&VERSION) && !offer.serves_legacy => {
             Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, "the header `MCP-Protocol-Version` is missing"))
         }
         Ok(_) | Err(_) => Ok(served),
