@@ -48,9 +48,10 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// Describes what is served.
+    /// Describes what is served. Without a legacy revision no legacy client is.
     #[must_use]
     pub fn new(revisions: &'a [Revision], serves_legacy: bool) -> Self {
+        let serves_legacy = serves_legacy && revisions.iter().any(|revision| revision.era() == Era::Legacy);
         Self { revisions, serves_legacy }
     }
 
