@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCod
 use http_body::Body;
 use mcp_server::{Caller, Connection, Extensions, Principal, Server};
 use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
-use mcp_types::{ErrorObject, Method, Revision};
+use mcp_types::{ErrorObject, Method, RequestId, Revision};
 use tower_service::Service;
 
 use super::admission::{Admission, Kind};
@@ -125,7 +125,7 @@ impl Inner {
         let body = upload::read(body, &self.options, &self.admission).await?;
         let incoming = parse(&body, &server.config().limits.message);
         match self.start(server, parts, incoming) {
-            Started::Exchange(exchange, served) => Ok(respond(exchange, served).await),
+            Started::Exchange(exchange, served, id) => Ok(respond(exchange, served, id).await),
             Started::Response(response) => Ok(response),
         }
     }
@@ -192,6 +192,7 @@ impl Inner {
         let mut extensions = Extensions::new();
         extensions.insert_shared(parts);
         caller.extensions = Some(Arc::new(extensions));
+        let id = id_of(&incoming).cloned();
         #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
         let now = Instant::now();
         let Some(key) = connection.feed_parsed(now, incoming, &caller) else { return Started::Response(accepted()) };
@@ -199,13 +200,13 @@ impl Inner {
         if let Some(ValidUntil(at)) = expiry.filter(|_| kind == Kind::Listener) {
             exchange.expire_at(at);
         }
-        Started::Exchange(exchange, served)
+        Started::Exchange(exchange, served, id)
     }
 }
 
 /// What became of a message.
 enum Started {
-    Exchange(Exchange, Served),
+    Exchange(Exchange, Served, Option<RequestId>),
     Response(Response<ResponseBody>),
 }
 
@@ -238,7 +239,7 @@ fn is_listen(incoming: &Incoming<'_>) -> bool {
 
 /// Waits for the answer. What is said before it makes the response a stream, and so does a long silence: until then
 /// the status is open (H-29).
-async fn respond(mut exchange: Exchange, served: Served) -> Response<ResponseBody> {
+async fn respond(mut exchange: Exchange, served: Served, id: Option<RequestId>) -> Response<ResponseBody> {
     let mut events = Vec::new();
     match poll_fn(|cx| exchange.poll_first(cx, &mut events)).await {
         First::Answer(answer) => {
@@ -251,7 +252,7 @@ async fn respond(mut exchange: Exchange, served: Served) -> Response<ResponseBod
         First::News(News::Cut) => {
             let error = ErrorObject::internal_error("the server had to end before the request was done");
             let refusal = Refusal::with_error(StatusCode::SERVICE_UNAVAILABLE, error);
-            refusal.into_response(None, served.revision())
+            refusal.into_response(id.as_ref(), served.revision())
         }
         First::News(News::Events) if exchange.is_over() => event_stream(ResponseBody::full(events)),
         First::News(News::Events) => event_stream(ResponseBody::events(exchange, events)),
