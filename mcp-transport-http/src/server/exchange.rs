@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::Connection;
+use tokio::runtime::Handle;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::admission::Permit;
@@ -25,7 +26,7 @@ pub(crate) struct Exchange {
     waiting: Option<Waiting>,
     is_draining: bool,
     is_over: bool,
-    _permit: Permit,
+    permit: Option<Permit>,
 }
 
 struct Waiting {
@@ -71,7 +72,7 @@ impl Exchange {
             waiting: None,
             is_draining: false,
             is_over: false,
-            _permit: permit,
+            permit: Some(permit),
         }
     }
 
@@ -172,6 +173,23 @@ impl Exchange {
         Poll::Ready(Some(News::Silence))
     }
 }
+
+impl Drop for Exchange {
+    /// What handlers left to be done at the end is done, whatever the end is, and counts as work until then.
+    fn drop(&mut self) {
+        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN)) else { return };
+        let held = (self.at_work.another(), self.permit.take());
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                teardown.await;
+                drop(held);
+            });
+        }
+    }
+}
+
+/// How long each thing may take that is left to be done at the end.
+const TEARDOWN: Duration = Duration::from_secs(5);
 
 /// How many bytes of events are sent together, unless one has more.
 const MOST_AT_ONCE: usize = 64 << 10;

@@ -5,7 +5,7 @@ use mcp_server::{Change, NoArguments, RequestContext, tool};
 use mcp_transport_http::HttpService;
 use serde_json::json;
 
-use crate::kit::{Demo, LEGACY, Notes, Post, code_of, server, tool_text};
+use crate::kit::{Demo, LEGACY, Post, code_of, server, tool_text};
 
 fn initialize(header: Option<&str>, version: &str) -> Post {
     let client = json!({ "name": "old", "version": "1" });
@@ -142,16 +142,9 @@ async fn nobody_is_asked() {
 /// S3.1, S3.20, S4.1, S4.14, S4.19, S4.20, DU-12: two requests share nothing but the server, whatever one says before the other.
 #[tokio::test]
 async fn requests_share_nothing() {
-    let notes = Notes::default();
-    let counted = notes.clone();
-    let count = tool("count", move |ctx: RequestContext, _: NoArguments| {
-        let closed = counted.clone();
+    let count = tool("count", |ctx: RequestContext, _: NoArguments| {
         let seen = ctx.connection().get::<u8>().is_some();
         ctx.connection().insert(1_u8);
-        ctx.connection().on_close(move || {
-            closed.add("closed");
-            std::future::ready(())
-        });
         let caps = serde_json::to_value(ctx.capabilities()).expect("JSON");
         std::future::ready(format!("{seen} {caps} {}", ctx.client_info().is_some()))
     });

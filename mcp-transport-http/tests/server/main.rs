@@ -14,3 +14,4 @@ mod sockets;
 mod statuses;
 mod streams;
 mod subscribers;
+mod teardown;
