@@ -1,7 +1,6 @@
 //! One request, from what it asks to the last thing that is said about it.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::admission::Permit;
 use super::body::write_event;
-use super::lifeline::{AtWork, Lifeline, Stage, Watch};
+use super::lifeline::{AtWork, Stage, Watch};
 
 /// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it (H-25, H-28).
 pub(crate) struct Exchange {
@@ -60,14 +59,14 @@ impl Exchange {
         connection: Connection,
         key: RequestKey,
         permit: Permit,
-        lifeline: &Arc<Lifeline>,
+        at_work: AtWork,
         keep_alive: Duration,
     ) -> Self {
         Self {
             connection,
             key,
             keep_alive,
-            at_work: AtWork::new(lifeline),
+            at_work,
             expiry: None,
             waiting: None,
             is_draining: false,

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::kit::{Demo, Post, code_of, tool_text};
+use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, tool_text};
 
 /// Begins the end, which goes on by itself.
 async fn begin(service: &HttpService, seconds: u64) -> JoinHandle<Drained> {
@@ -110,4 +110,22 @@ async fn who_goes_away_is_not_waited_for() {
     let drained = draining.await.expect("an end");
     assert_eq!((drained.cut, start.elapsed()), (0, Duration::ZERO));
     assert_eq!(demo.notes.take(), ["began", "dropped"]);
+}
+
+/// G10: a body that arrives when the end has begun is too late, even if its headers were not.
+#[tokio::test(start_paused = true)]
+async fn late_bodies_are_not_taken_on() {
+    let demo = Demo::default();
+    let service = demo.service();
+    let gate = Gate::default();
+    let call = Post::tool("wait", json!({}));
+    let parts = [Part::Wait(gate.clone()), Part::Data(call.content().into())];
+    let mut pending = call.body(RequestBody::parts(parts)).send(&service);
+    pending.starts().await;
+    assert_eq!(service.drain(Duration::from_secs(30)).await, Drained::default());
+    gate.open();
+    let reply = pending.reply().await;
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert_eq!(reply.json(503).await["id"], 1);
+    assert_eq!(demo.notes.take(), [""; 0], "no handler began");
 }
