@@ -3,12 +3,13 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
+use mcp_server::types::RawObject;
+use mcp_server::{HandlerError, Json, NoArguments, Progress, RequestContext, raw_tool, tool};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use crate::kit::{Demo, Post, code_of, server, tool_text};
+use crate::kit::{Demo, Post, RequestBody, code_of, server, tool_text};
 
 /// H-14, S3.28, G18: what has nothing to say before its result is one object, at once.
 #[tokio::test]
@@ -198,4 +199,38 @@ async fn streams_are_kept_apart() {
         assert_eq!(events[0]["params"]["progressToken"], token);
         assert_eq!((events.len(), tool_text(&events[1])), (2, "waited"));
     }
+}
+
+/// H-23, AMB-14: a message is one line, however a handler or a client wrote what is in it.
+#[tokio::test]
+async fn a_message_is_one_line() {
+    let schema = || serde_json::from_str::<RawObject>("{\"type\":\n\"object\"}").expect("a schema");
+    let echo = raw_tool("echo", schema(), async |ctx: RequestContext, arguments: RawObject| {
+        ctx.progress(Progress::new(1).message("two\nlines\r\nor three"));
+        Json(arguments)
+    });
+    let service = HttpService::new(server(|builder| builder.tool(echo)));
+    let call = Post::tool("echo", json!({})).token();
+    let content = call.content().replace(r#""arguments":{}"#, "\"arguments\":{\r\n\"a\":\n[1,\r2]}");
+    let mut reply = call.body(RequestBody::whole(content)).to(&service).await;
+    let events = reply.events().await;
+    assert_eq!(events[0]["params"]["message"], "two\nlines\r\nor three");
+    assert_eq!(events[1]["result"]["structuredContent"], json!({ "a": [1, 2] }));
+    let list = Post::modern("tools/list", json!({})).to(&service).await.rest().await;
+    assert!(!list.contains(['\n', '\r']), "{list}");
+}
+
+/// G9, rmcp 14, peers 3: progress that nobody reads is dropped, and the result is not.
+#[tokio::test]
+async fn progress_that_is_not_read_is_dropped() {
+    let flood = tool("flood", async |ctx: RequestContext, _: NoArguments| {
+        for done in 0..100_000 {
+            ctx.progress(done);
+        }
+        "flooded"
+    });
+    let service = HttpService::new(server(|builder| builder.tool(flood)));
+    let events = Post::tool("flood", json!({})).token().to(&service).await.events().await;
+    assert!(events.len() <= 2048, "{}", events.len());
+    assert_eq!(tool_text(events.last().expect("a result")), "flooded");
 }
