@@ -19,7 +19,7 @@ async fn assert_free(service: &HttpService) {
     assert_eq!(tool_text(&answer), "hello");
 }
 
-/// H-25, H-26, H-28, S3.32, S3.34, S4.77, S4.100, G11, rmcp 14, peers 7: an answer that nobody waits for is not worked on.
+/// H-25, H-26, H-28, S3.32, S3.34, S4.77, S4.100, G11, peers 7, peers 12: an answer that nobody waits for is not worked on.
 #[tokio::test]
 async fn who_does_not_wait_has_cancelled() {
     let demo = Demo::default();

@@ -123,7 +123,7 @@ async fn the_hook_comes_after_the_checks() {
 #[derive(Clone)]
 struct Tenant(&'static str);
 
-/// S4.64, S3.21: handlers see the request of HTTP, with what others put into it.
+/// S4.64: handlers see the request of HTTP, with what others put into it.
 #[tokio::test]
 async fn handlers_see_the_request() {
     let look = tool("look", async |ctx: RequestContext, _: NoArguments| {

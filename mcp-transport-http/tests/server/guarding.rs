@@ -82,7 +82,7 @@ async fn kinds_of_content_are_checked() {
     call().without("content-type").json(&service, 415).await;
 }
 
-/// G12, rmcp 5, peers 10: a body has as many bytes as it may have, and not one more, whatever it says about itself.
+/// G12, rmcp 5, peers 4, peers 10: a body has as many bytes as it may have, and not one more, whatever it says about itself.
 #[tokio::test]
 async fn bodies_have_a_limit() {
     let size = call().content().len();

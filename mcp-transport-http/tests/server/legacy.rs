@@ -56,7 +56,7 @@ async fn the_handshake_is_answered() {
     Post::legacy(Some("2025-06-18"), "ping", json!({})).json(&service, 200).await;
 }
 
-/// H-30, DU-19, S3.40, S4.16, B-100: there is nothing to GET and nothing to DELETE, with or without a session id.
+/// H-30, DU-19, S3.40, S4.16, B-100, peers 1: there is nothing to GET and nothing to DELETE, with or without a session id.
 #[tokio::test]
 async fn only_posts_are_served() {
     let service = Demo::default().service();
@@ -139,7 +139,7 @@ async fn nobody_is_asked() {
     }
 }
 
-/// S3.1, S3.20, S4.1, S4.14, S4.19, S4.20, DU-12: two requests share nothing but the server, whatever one says before the other.
+/// S3.1, S3.20, S4.14, S4.19, S4.20, DU-12, peers 12: two requests share nothing but the server, whatever one says before the other.
 #[tokio::test]
 async fn requests_share_nothing() {
     let count = tool("count", |ctx: RequestContext, _: NoArguments| {
@@ -163,7 +163,7 @@ async fn requests_share_nothing() {
     assert_eq!(tool_text(&answer), "false {} false");
 }
 
-/// S4.18, DU-25: without a session nobody is told of changes unasked.
+/// S4.3, S4.18, DU-25: without a session nobody is told of changes unasked.
 #[tokio::test]
 async fn nobody_is_told_unasked() {
     let demo = Demo::default();

@@ -18,7 +18,7 @@ fn wait(principal: &Principal) -> Post {
     Post::tool("wait", json!({})).extension(principal.clone())
 }
 
-/// G2, S4.92, S4.99, S4.100, S4.101, rmcp 15: what is too much is refused at once, with a time to come back, and what was taken on goes on.
+/// G2, S4.92, S4.100, S4.101, rmcp 15: what is too much is refused at once, with a time to come back, and what was taken on goes on.
 #[tokio::test]
 async fn too_much_is_refused_at_once() {
     let demo = Demo::default();
@@ -61,7 +61,7 @@ async fn one_cannot_take_everything() {
     drop((more, again));
 }
 
-/// G2: clones of a service are the same service, and what is refused or ignored takes no room.
+/// G2, peers 5: clones of a service are the same service, and what is refused or ignored takes no room.
 #[tokio::test]
 async fn room_is_counted_once() {
     let demo = Demo::default();

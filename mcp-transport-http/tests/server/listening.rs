@@ -85,7 +85,7 @@ async fn the_acknowledgement_comes_first() {
     assert_eq!(code_of(&answer), -32602);
 }
 
-/// L-1, L-7, L-14, L-20, S3.41, S3.47, S3.48, S4.18, rmcp 18, peers 8: what one request changes is heard on the streams of others who asked for it.
+/// L-1, L-7, L-9, L-14, L-20, S3.41, S3.47, S3.48, S4.18, rmcp 18, peers 8: what one request changes is heard on the streams of others who asked for it.
 #[tokio::test]
 async fn changes_reach_those_who_asked() {
     let service = HttpService::new(everything());

@@ -74,7 +74,7 @@ async fn parameters_are_looked_at_last() {
     assert_eq!(tool_text(&legacy.json(&service, 200).await), "done");
 }
 
-/// H-81, S3.F3: what counts is the tool as it is now.
+/// S3.F3: what counts is the tool as it is now.
 #[tokio::test]
 async fn changes_of_tools_count_at_once() {
     let server = regional();

@@ -135,7 +135,7 @@ async fn body_of(response: http::Response<Incoming>) -> String {
 /// How long a test waits for what takes no time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// H-1, H-5, H-14, S3.71: requests follow each other on a connection, and streams are sent as they grow.
+/// H-1, H-14, S3.71: requests follow each other on a connection, and streams are sent as they grow.
 #[tokio::test]
 async fn a_connection_serves_many_requests() {
     let demo = Demo::default();
@@ -159,7 +159,7 @@ async fn a_connection_serves_many_requests() {
     assert!(client.response().await.0.starts_with("HTTP/1.1 403"));
 }
 
-/// H-25, H-26, H-28, S3.32, S4.77, S4.100, G11, peers 7: a client that hangs up has cancelled, with HTTP/1.1.
+/// H-25, H-26, H-28, S3.32, S4.77, S4.100, G11, peers 7, peers 12: a client that hangs up has cancelled, with HTTP/1.1.
 #[tokio::test]
 async fn who_hangs_up_has_cancelled() {
     let demo = Demo::default();
@@ -221,7 +221,7 @@ async fn a_connection_has_so_many_streams() {
     }
 }
 
-/// G12, H-58: headers have a limit, and what is no HTTP at all harms nobody.
+/// G12, peers 4: headers have a limit, and what is no HTTP at all harms nobody.
 #[tokio::test]
 async fn headers_have_a_limit() {
     let demo = Demo::default();

@@ -15,7 +15,7 @@ fn notification(method: &str) -> Post {
     Post::message(json!({ "jsonrpc": "2.0", "method": method })).header("mcp-protocol-version", MODERN)
 }
 
-/// H-1, H-14, H-34, S3.1, S3.4, S3.9, S3.15, S3.F1, DU-10: a request that says everything about itself is answered.
+/// H-1, H-14, H-34, S3.1, S3.4, S3.9, S3.15, S3.21, S3.F1, DU-10: a request that says everything about itself is answered.
 #[tokio::test]
 async fn a_modern_request_needs_nothing_before_it() {
     let service = Demo::default().service();
@@ -24,7 +24,7 @@ async fn a_modern_request_needs_nothing_before_it() {
     assert_eq!(answer["result"]["resultType"], "complete");
 }
 
-/// S3.13, S3.14, S3.17, S3.18, S3.60: discovery is a request like others, and names the revisions of both eras.
+/// S3.13, S3.14, S3.17, S3.18, S3.60, S3.67: discovery is a request like others, and names the revisions of both eras.
 #[tokio::test]
 async fn discovery_is_a_request() {
     let service = Demo::default().service();
@@ -35,7 +35,7 @@ async fn discovery_is_a_request() {
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "demo");
 }
 
-/// H-3, H-11, H-12, H-13, H-30, H-32, H-42, H-44, H-45, H-52, S3.6, S3.7, S3.8, S3.10, S3.11, S3.16, S3.22, S3.26, S3.38, S3.F5, S3.F6, S3.F8, DU-15, DU-20, DU-21: the table of statuses, line by line.
+/// H-3, H-11, H-12, H-13, H-30, H-32, H-42, H-44, H-45, H-52, S3.6, S3.7, S3.8, S3.10, S3.11, S3.16, S3.19, S3.22, S3.26, S3.38, S3.F2, S3.F5, S3.F6, S3.F8, DU-15, DU-20, DU-21: the table of statuses, line by line.
 #[tokio::test]
 async fn every_situation_has_its_status() {
     let service = Demo::default().service();

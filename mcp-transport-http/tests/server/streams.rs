@@ -47,7 +47,7 @@ async fn a_result_that_was_waited_for_is_json() {
     assert_eq!(code_of(&Post::tool("refuse", json!({})).json(&service, 400).await), -32021);
 }
 
-/// H-14, H-16, H-18, H-20, H-23, S3.28, S3.29, S3.71, rmcp 22: what is said before the result makes a stream, in one piece if it can be.
+/// H-14, H-16, H-18, H-20, H-23, S3.24, S3.28, S3.29, S3.71, rmcp 22: what is said before the result makes a stream, in one piece if it can be.
 #[tokio::test]
 async fn what_is_said_before_the_result_makes_a_stream() {
     let service = Demo::default().service();
@@ -97,7 +97,7 @@ async fn the_status_is_decided_late() {
     assert_eq!((code_of(&events[1]), &events[1]["id"]), (-32021, &json!(1)));
 }
 
-/// H-21, G21, rmcp 22: an answer that takes long becomes a stream, and says now and then that it is still there.
+/// H-21, G21, peers 2: an answer that takes long becomes a stream, and says now and then that it is still there.
 #[tokio::test(start_paused = true)]
 async fn silence_makes_a_stream() {
     let demo = Demo::default();
@@ -137,7 +137,7 @@ async fn comments_fill_silence_only() {
     assert_eq!(begin.elapsed().as_secs(), 12);
 }
 
-/// H-23, H-31, S3.35, S3.40, S3.F10: sessions and event ids of others mean nothing here.
+/// H-23, H-31, S3.35, S3.40, S3.F10, peers 1: sessions and event ids of others mean nothing here.
 #[tokio::test]
 async fn foreign_sessions_mean_nothing() {
     let service = Demo::default().service();
@@ -155,7 +155,7 @@ async fn foreign_sessions_mean_nothing() {
     }
 }
 
-/// H-17, S3.30, S3.31, S4.24, DU-26: a question is a result that is not complete, and any machine can take the answer.
+/// H-17, S3.27, S3.30, S3.31, S3.69, S4.24, DU-26: a question is a result that is not complete, and any machine can take the answer.
 #[tokio::test]
 async fn questions_are_results() {
     let (here, there) = (server_with_keys(), server_with_keys());

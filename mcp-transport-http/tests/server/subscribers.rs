@@ -54,7 +54,7 @@ async fn there_is_room_for_some() {
     opened(&service, listen()).await;
 }
 
-/// L-7, L-11, S3.45, S3.46, S3.53, S4.84, G10: the end of the service ends streams with their result.
+/// L-7, L-11, S3.45, S3.46, S4.84, G10: the end of the service ends streams with their result.
 #[tokio::test(start_paused = true)]
 async fn the_end_comes_with_a_result() {
     let service = HttpService::new(changing());
