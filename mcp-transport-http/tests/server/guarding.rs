@@ -104,6 +104,9 @@ async fn bodies_have_a_limit() {
     // What says that it is too large is not read.
     let huge = RequestBody::whole(vec![b' '; (4 << 20) + 1]);
     call().body(huge).json(&Demo::default().service(), 413).await;
+    let announced = RequestBody::parts([Part::Wait(Gate::default())]).announcing(1 << 40);
+    let reply = call().body(announced).send(&Demo::default().service()).poll().await.expect("a refusal at once");
+    reply.json(413).await;
 }
 
 /// G12: nesting has a limit, too.

@@ -199,6 +199,11 @@ impl RequestBody {
     pub(crate) fn parts(parts: impl IntoIterator<Item = Part>) -> Self {
         Self { parts: parts.into_iter().collect(), length: None }
     }
+
+    /// Says how long it is, whether that is so or not.
+    pub(crate) fn announcing(self, length: u64) -> Self {
+        Self { length: Some(length), ..self }
+    }
 }
 
 impl Body for RequestBody {

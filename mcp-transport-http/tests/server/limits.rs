@@ -56,6 +56,10 @@ async fn one_cannot_take_everything() {
         started(&service, Post::tool("wait", json!({}))).await,
         started(&service, Post::tool("wait", json!({}))).await,
     ];
+    let (none, small) = (HttpOptions::default().in_flight(0), Duration::from_millis(10));
+    let service_without_room = HttpService::with_options(demo.server(), none.retry_after(small));
+    let reply = Post::tool("hello", json!({})).to(&service_without_room).await;
+    assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, Some("1")), "the header knows no less");
     drop(first);
     let again = started(&service, wait(&ann)).await;
     drop((more, again));

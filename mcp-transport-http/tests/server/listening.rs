@@ -155,6 +155,9 @@ async fn silent_streams_are_kept_alive() {
     advance(Duration::from_secs(1)).await;
     server.publish(&Change::Tools);
     assert_eq!(reply.event().await["method"], "notifications/tools/list_changed");
+    let told = tokio::time::Instant::now();
+    assert_eq!(reply.block().await.as_deref(), Some(":"));
+    assert_eq!(told.elapsed(), Duration::from_secs(15), "the silence begins with what was said last");
 }
 
 /// DU-25, L-16, S4.18: who has nothing to tell has no such method, and neither have legacy clients.
