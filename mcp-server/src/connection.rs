@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::ask_options::AskOptions;
 use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
-use crate::endpoint::{AnswerFuture, Request, Served};
+use crate::endpoint::{AnswerFuture, BoxFuture, Request, Served};
 use crate::extensions::Extensions;
 use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
@@ -265,31 +265,22 @@ impl Connection {
     /// (S1.16, S1.17). What panics or takes too long is given up, with a warning.
     ///
     /// `bound` makes a future that is ready when the time is over, which is the transport's to know.
-    pub async fn teardown<B: Future<Output = ()>>(&mut self, mut bound: impl FnMut() -> B) {
+    pub async fn teardown<B: Future<Output = ()>>(&mut self, bound: impl FnMut() -> B) {
         self.handle_disconnect();
-        while let Some(teardown) = self.pop_teardown() {
-            let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
-            let mut bound = std::pin::pin!(bound());
-            let outcome = std::future::poll_fn(|cx| {
-                let Ok(running) = &mut teardown else { return Poll::Ready(Err(Teardown::Panicked)) };
-                match std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-                    Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-                    Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err(Teardown::TooLong)),
-                    Err(_) => Poll::Ready(Err(Teardown::Panicked)),
-                }
-            });
-            match outcome.await {
-                Ok(()) => {}
-                Err(Teardown::Panicked) => tracing::warn!(target: "mcp", "a teardown callback panicked"),
-                Err(Teardown::TooLong) => {
-                    tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
-                }
-            }
-        }
+        run_teardown(&self.shared, bound).await;
     }
 
-    fn pop_teardown(&self) -> Option<crate::shared::Teardown> {
-        self.shared.teardown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop()
+    /// The same for a connection that is about to be dropped, if there is anything to do.
+    pub fn take_teardown<B>(&mut self, bound: impl FnMut() -> B + Send + 'static) -> Option<BoxFuture<()>>
+    where
+        B: Future<Output = ()> + Send + 'static,
+    {
+        if self.shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return None;
+        }
+        self.handle_disconnect();
+        let shared = Arc::clone(&self.shared);
+        Some(Box::pin(async move { run_teardown(&shared, bound).await }))
     }
 
     fn input<R>(&mut self, input: impl FnOnce(&mut Kernel) -> R) -> R {
@@ -493,6 +484,29 @@ impl Connection {
         // Whoever waits for them is woken, and may look here.
         for (reply, misuse) in refused {
             reply.send(Err(misuse.into()));
+        }
+    }
+}
+
+async fn run_teardown<B: Future<Output = ()>>(shared: &Shared, mut bound: impl FnMut() -> B) {
+    let next = || shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    while let Some(teardown) = next() {
+        let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
+        let mut bound = std::pin::pin!(bound());
+        let outcome = std::future::poll_fn(|cx| {
+            let Ok(running) = &mut teardown else { return Poll::Ready(Err(Teardown::Panicked)) };
+            match std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+                Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err(Teardown::TooLong)),
+                Err(_) => Poll::Ready(Err(Teardown::Panicked)),
+            }
+        });
+        match outcome.await {
+            Ok(()) => {}
+            Err(Teardown::Panicked) => tracing::warn!(target: "mcp", "a teardown callback panicked"),
+            Err(Teardown::TooLong) => {
+                tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
+            }
         }
     }
 }

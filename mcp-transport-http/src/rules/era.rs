@@ -48,9 +48,10 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// Describes what is served.
+    /// Describes what is served. Without a legacy revision no legacy client is.
     #[must_use]
     pub fn new(revisions: &'a [Revision], serves_legacy: bool) -> Self {
+        let serves_legacy = serves_legacy && revisions.iter().any(|revision| revision.era() == Era::Legacy);
         Self { revisions, serves_legacy }
     }
 
@@ -84,8 +85,13 @@ pub fn choose(
         check_modern(offer, headers, request)?;
         return Ok(Served::Modern);
     }
-    let version = value_of(headers, &VERSION).map_err(|fault| fault.to_error_object())?;
-    let served = by_version(offer, version)?;
+    let version = value_of(headers, &VERSION).map_err(|fault| fault.to_error_object());
+    let served = version.and_then(|version| by_version(offer, version));
+    if incoming.is_err() {
+        // What cannot be read is refused for that; the header says no more than how.
+        return Ok(served.unwrap_or(Served::Modern));
+    }
+    let served = served?;
     match incoming {
         // DU-15, DU-16: a modern header does not make a modern request.
         Ok(Incoming::Single(Message::Request(request))) if served == Served::Modern && offer.serves_legacy => {
@@ -106,7 +112,7 @@ pub fn choose(
             Err(ErrorObject::invalid_request("a batch is not allowed here: send each message in a request of its own"))
         }
         // H-44
-        Ok(Incoming::Single(Message::Notification(_))) if version.is_none() && !offer.serves_legacy => {
+        Ok(Incoming::Single(Message::Notification(_))) if !headers.contains_key(&VERSION) && !offer.serves_legacy => {
             Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, "the header `MCP-Protocol-Version` is missing"))
         }
         Ok(_) | Err(_) => Ok(served),
@@ -191,5 +197,177 @@ pub fn id_of<'a>(incoming: &'a Incoming<'_>) -> Option<&'a RequestId> {
     match incoming {
         Incoming::Single(Message::Request(request)) => Some(&request.id),
         Incoming::Single(_) | Incoming::Batch(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+    use mcp_types::jsonrpc::{Limits, parse};
+
+    use super::*;
+
+    const ALL: [Revision; 5] = [
+        Revision::V2024_11_05,
+        Revision::V2025_03_26,
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+        Revision::V2026_07_28,
+    ];
+
+    const MODERN: &str = "2026-07-28";
+
+    /// The version, and other headers.
+    type Headers<'a> = (Option<&'a str>, &'a [(&'static str, &'static str)]);
+
+    fn chosen(offer: &Offer<'_>, (version, others): Headers<'_>, body: &str) -> Result<Served, i64> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in version.map(|version| ("mcp-protocol-version", version)).iter().chain(others) {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+        }
+        let incoming = parse(body.as_bytes(), &Limits::default());
+        choose(offer, &headers, &incoming).map_err(|error| error.code.get())
+    }
+
+    fn request(method: &str, params: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+    }
+
+    /// A request with an envelope: the version and the capabilities as JSON.
+    fn modern(method: &str, version: &str, capabilities: &str, rest: &str) -> String {
+        let meta = format!(
+            r#"{{"io.modelcontextprotocol/protocolVersion":{version},"io.modelcontextprotocol/clientCapabilities":{capabilities}}}"#
+        );
+        request(method, &format!(r#"{{{rest}"_meta":{meta}}}"#))
+    }
+
+    const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
+
+    const LIST: &[(&str, &str)] = &[("mcp-method", "tools/list")];
+    const CALL: &[(&str, &str)] = &[("mcp-method", "tools/call"), ("mcp-name", "a")];
+
+    /// DU-10, DU-13, DU-14, DU-18, H-42, H-44, H-45, H-46, H-47, H-52, H-55: an envelope makes a request modern, and the first thing that is wrong with it is what counts; what the kernel refuses is left to it.
+    #[test]
+    fn envelopes_are_compared_in_order() {
+        let offer = Offer::new(&ALL, true);
+        let good = modern("tools/list", r#""2026-07-28""#, "{}", "");
+        let call = modern("tools/call", r#""2026-07-28""#, "{}", r#""name":"a","#);
+        let nameless = modern("tools/call", r#""2026-07-28""#, "{}", "");
+        let unknown = modern("tools/list", r#""v999""#, "{}", "");
+        let old = modern("tools/list", r#""2025-11-25""#, "{}", "");
+        let initialize = modern("initialize", r#""2026-07-28""#, "{}", "");
+        let no_capabilities =
+            request("tools/list", r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#);
+        let (kernel, differs) = (Ok(Served::Modern), Err(-32020));
+        for (what, headers, body, expected) in [
+            ("everything fits", (Some(MODERN), LIST), &good, kernel),
+            ("with a name", (Some(MODERN), CALL), &call, kernel),
+            ("the body decides, not the header", (Some("2025-11-25"), LIST), &good, differs),
+            ("no version", (None, LIST), &good, differs),
+            ("another version", (Some("v999"), LIST), &good, differs),
+            ("no method", (Some(MODERN), &[]), &good, differs),
+            ("another method", (Some(MODERN), CALL), &good, differs),
+            ("no name", (Some(MODERN), &CALL[..1]), &call, differs),
+            ("no name in the body either", (Some(MODERN), &CALL[..1]), &nameless, kernel),
+            ("-32602 before a missing header", (None, LIST), &no_capabilities, kernel),
+            ("-32602 before another version", (Some("v999"), LIST), &no_capabilities, kernel),
+            ("-32602 before other headers", (Some(MODERN), &[]), &no_capabilities, kernel),
+            ("-32602 for what is no text", (None, LIST), &modern("tools/list", "7", "{}", ""), kernel),
+            ("-32602 for what is no object", (None, LIST), &modern("tools/list", r#""v999""#, "7", ""), kernel),
+            ("-32020 before -32022", (Some(MODERN), LIST), &unknown, differs),
+            ("-32022 if both say so", (Some("v999"), LIST), &unknown, kernel),
+            ("-32022 before missing headers", (Some("v999"), &[]), &unknown, kernel),
+            ("-32022 before a missing version", (None, &[]), &unknown, kernel),
+            ("-32022 for legacy versions", (Some("2025-11-25"), LIST), &old, kernel),
+            ("no handshake", (Some(MODERN), &[("mcp-method", "initialize")]), &initialize, kernel),
+        ] {
+            assert_eq!(chosen(&offer, headers, body), expected, "{what}");
+        }
+        let twice = [("mcp-protocol-version", MODERN), LIST[0]];
+        assert_eq!(chosen(&offer, (Some(MODERN), &twice), &good), differs);
+    }
+
+    /// DU-11, DU-15, DU-16, DU-17, DU-20, DU-21, DU-22, H-10, H-13, H-43: what has no envelope is served by its header, if it may be sent under it at all.
+    #[test]
+    fn without_an_envelope_the_header_decides() {
+        let offer = Offer::new(&ALL, true);
+        let (list, initialize) = (request("tools/list", "{}"), request("initialize", "{}"));
+        let unnamed = Served::Legacy(Revision::V2025_03_26);
+        for (version, body, expected) in [
+            (None, list.as_str(), Ok(unnamed)),
+            (None, &initialize, Ok(unnamed)),
+            (None, NOTIFICATION, Ok(unnamed)),
+            (None, BATCH, Ok(unnamed)),
+            (None, RESPONSE, Err(-32600)),
+            (None, "{", Ok(unnamed)),
+            (Some(MODERN), &list, Err(-32602)),
+            (Some(MODERN), &initialize, Err(-32020)),
+            (Some(MODERN), NOTIFICATION, Ok(Served::Modern)),
+            (Some(MODERN), BATCH, Err(-32600)),
+            (Some(MODERN), RESPONSE, Err(-32600)),
+            (Some(MODERN), "{", Ok(Served::Modern)),
+            (Some("v999"), &list, Err(-32022)),
+            (Some("v999"), &initialize, Err(-32022)),
+            (Some("v999"), NOTIFICATION, Err(-32022)),
+            (Some("v999"), BATCH, Err(-32022)),
+            (Some("v999"), "{", Ok(Served::Modern)),
+            (Some(""), &list, Err(-32022)),
+        ] {
+            assert_eq!(chosen(&offer, (version, &[]), body), expected, "{version:?} {body}");
+        }
+        for revision in &ALL[..4] {
+            for body in [&list, &initialize, NOTIFICATION, BATCH, "{"] {
+                let headers = (Some(revision.as_str()), LIST);
+                assert_eq!(chosen(&offer, headers, body), Ok(Served::Legacy(*revision)), "{body}");
+            }
+        }
+        let twice = (Some("2025-06-18"), &[("mcp-protocol-version", "2025-06-18")][..]);
+        assert_eq!(chosen(&offer, twice, &list), Err(-32020));
+        assert_eq!(chosen(&offer, twice, "{"), Ok(Served::Modern));
+    }
+
+    /// H-13, H-44, DU-17, DU-19: a server without legacy clients, be it for its revisions or its settings.
+    #[test]
+    fn legacy_clients_need_an_offer() {
+        for offer in [Offer::new(&ALL, false), Offer::new(&ALL[4..], true), Offer::new(&ALL[4..], false)] {
+            let (list, initialize) = (request("tools/list", "{}"), request("initialize", "{}"));
+            let good = modern("tools/list", r#""2026-07-28""#, "{}", "");
+            for (version, body, expected) in [
+                (Some(MODERN), good.as_str(), Ok(Served::Modern)),
+                // The kernel says what is missing, or which revisions there are.
+                (None, &list, Ok(Served::Modern)),
+                (None, &initialize, Ok(Served::Modern)),
+                (Some(MODERN), &list, Ok(Served::Modern)),
+                (Some(MODERN), &initialize, Ok(Served::Modern)),
+                (Some("2025-11-25"), &list, Err(-32022)),
+                (Some("2025-11-25"), &initialize, Err(-32022)),
+                (Some("2025-11-25"), NOTIFICATION, Err(-32022)),
+                (Some(MODERN), NOTIFICATION, Ok(Served::Modern)),
+                (None, NOTIFICATION, Err(-32020)),
+                (None, BATCH, Err(-32600)),
+                (None, RESPONSE, Err(-32600)),
+                (None, "{", Ok(Served::Modern)),
+            ] {
+                assert_eq!(chosen(&offer, (version, LIST), body), expected, "{offer:?} {version:?} {body}");
+            }
+        }
+    }
+
+    /// DU-10, DU-17, DU-24: a server without modern revisions; whoever names none gets the one that is meant, or the newest.
+    #[test]
+    fn modern_clients_need_an_offer() {
+        let (list, good) = (request("tools/list", "{}"), modern("tools/list", r#""2026-07-28""#, "{}", ""));
+        for (revisions, unnamed) in [(&ALL[..4], ALL[1]), (&ALL[2..4], ALL[3]), (&ALL[..1], ALL[0])] {
+            let offer = Offer::new(revisions, true);
+            assert_eq!(chosen(&offer, (None, &[]), &list), Ok(Served::Legacy(unnamed)));
+            assert_eq!(chosen(&offer, (Some(MODERN), &[]), &list), Err(-32022));
+            // The kernel says which there are, and not that a header is missing.
+            assert_eq!(chosen(&offer, (Some(MODERN), &[]), &good), Ok(Served::Modern));
+        }
+        let versions = Offer::new(&ALL, true).versions();
+        assert_eq!(versions.len(), 5);
+        assert!(versions.is_sorted_by(|a, b| a.as_str() > b.as_str()), "the newest first");
     }
 }

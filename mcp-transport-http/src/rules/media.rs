@@ -101,6 +101,7 @@ mod tests {
         }
     }
 
+    /// H-14: a body is JSON if it says so, and is as it says.
     #[test]
     fn json_is_json() {
         for (values, expected) in [

@@ -26,7 +26,7 @@ pub fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {
 mod tests {
     use super::*;
 
-    /// The table of statuses, line by line: S3.10, S3.16, S3.26, S3.38, H-32.
+    /// H-29, H-32, S3.10, S3.16, S3.26, S3.38, DU-25: the table of statuses, line by line.
     #[test]
     fn the_table() {
         use ErrorCode as Code;

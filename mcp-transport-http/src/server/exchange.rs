@@ -1,18 +1,18 @@
 //! One request, from what it asks to the last thing that is said about it.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::Connection;
 use mcp_types::ErrorObject;
+use tokio::runtime::Handle;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::admission::Permit;
 use super::body::write_event;
-use super::lifeline::{AtWork, Lifeline, Stage, Watch};
+use super::lifeline::{AtWork, Stage, Watch};
 
 /// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it (H-25, H-28).
 pub(crate) struct Exchange {
@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     is_draining: bool,
     is_cut: bool,
     is_over: bool,
-    _permit: Permit,
+    permit: Option<Permit>,
 }
 
 struct Waiting {
@@ -59,20 +59,20 @@ impl Exchange {
         connection: Connection,
         key: RequestKey,
         permit: Permit,
-        lifeline: &Arc<Lifeline>,
+        at_work: AtWork,
         keep_alive: Duration,
     ) -> Self {
         Self {
             connection,
             key,
             keep_alive,
-            at_work: AtWork::new(lifeline),
+            at_work,
             expiry: None,
             waiting: None,
             is_draining: false,
             is_cut: false,
             is_over: false,
-            _permit: permit,
+            permit: Some(permit),
         }
     }
 
@@ -106,7 +106,8 @@ impl Exchange {
                 }
                 None => {}
             }
-            if let Some(news) = ready!(self.poll_quiet(cx)) {
+            // An answer that is there after this is still an answer, and no event.
+            if let Some(news) = ready!(self.poll_idle(cx)) {
                 return Poll::Ready(First::News(news));
             }
         }
@@ -128,19 +129,10 @@ impl Exchange {
                 }
                 return Poll::Ready(News::Events);
             }
-            if let Some(news) = ready!(self.poll_quiet(cx)) {
+            if let Some(news) = ready!(self.poll_idle(cx)) {
                 return Poll::Ready(news);
             }
         }
-    }
-
-    /// Says what it means that there is no message; without news there may be some now.
-    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
-        if self.is_over || !self.connection.is_open(self.key) {
-            self.is_over = true;
-            return Poll::Ready(Some(News::Over));
-        }
-        self.poll_waiting(cx)
     }
 
     fn run(&mut self, cx: &mut Context<'_>) {
@@ -157,8 +149,12 @@ impl Exchange {
         self.is_over = matches!(transmit.route, Route::Reply(_));
     }
 
-    /// Waits for something other than a message.
-    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+    /// Waits for something other than a message; without news there may be messages now.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+        if self.is_over || !self.connection.is_open(self.key) {
+            self.is_over = true;
+            return Poll::Ready(Some(News::Over));
+        }
         let waiting = self
             .waiting
             .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(self.keep_alive)) });
@@ -184,6 +180,23 @@ impl Exchange {
         Poll::Ready(Some(News::Silence))
     }
 }
+
+impl Drop for Exchange {
+    /// What handlers left to be done at the end is done, whatever the end is, and counts as work until then.
+    fn drop(&mut self) {
+        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN)) else { return };
+        let held = (self.at_work.another(), self.permit.take());
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                teardown.await;
+                drop(held);
+            });
+        }
+    }
+}
+
+/// How long each thing may take that is left to be done at the end.
+const TEARDOWN: Duration = Duration::from_secs(5);
 
 /// How many bytes of events are sent together, unless one has more.
 const MOST_AT_ONCE: usize = 64 << 10;

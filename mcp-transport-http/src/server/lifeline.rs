@@ -84,6 +84,11 @@ impl AtWork {
         Self(Arc::clone(lifeline))
     }
 
+    /// Something else that is at work, because of this.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(&self.0)
+    }
+
     pub(crate) fn stage(&self) -> Stage {
         self.0.stage()
     }

@@ -20,7 +20,7 @@ use tower_service::Service;
 use super::admission::{Admission, Kind};
 use super::body::{KEEP_ALIVE, ResponseBody};
 use super::exchange::{Exchange, First, News};
-use super::lifeline::{Drained, Lifeline, Stage};
+use super::lifeline::{AtWork, Drained, Lifeline, Stage};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
 use super::upload::Upload;
@@ -185,8 +185,7 @@ impl Inner {
             return Err(Refusal::method_not_allowed());
         }
         if self.lifeline.stage() != Stage::Serving {
-            let text = "the server is about to end: try again later";
-            return Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after));
+            return Err(self.ending());
         }
         if !media::is_json(&parts.headers) {
             let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";
@@ -197,6 +196,11 @@ impl Inner {
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
         }
         Ok(())
+    }
+
+    fn ending(&self) -> Refusal {
+        let text = "the server is about to end: try again later";
+        Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after)
     }
 
     /// Has the kernel take a message, unless something about HTTP is wrong with it.
@@ -220,6 +224,11 @@ impl Inner {
                 return Started::Response(refusal.into_response(invalid.id(), served.revision()));
             }
         };
+        // The end may have begun while the body came. It waits for what is counted before it is looked for.
+        let at_work = AtWork::new(&self.lifeline);
+        if at_work.stage() != Stage::Serving {
+            return Started::Response(self.ending().into_response(id_of(&incoming), served.revision()));
+        }
         let principal = parts.extensions.get::<Principal>();
         let kind = if served == Served::Modern && is_listen(&incoming) { Kind::Listener } else { Kind::Request };
         let permit = match self.admission.admit(kind, principal, &self.options) {
@@ -237,7 +246,7 @@ impl Inner {
         #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
         let now = Instant::now();
         let Some(key) = connection.feed_parsed(now, incoming, &caller) else { return Started::Response(accepted()) };
-        let mut exchange = Exchange::new(connection, key, permit, &self.lifeline, self.options.keep_alive);
+        let mut exchange = Exchange::new(connection, key, permit, at_work, self.options.keep_alive);
         if let Some(ValidUntil(at)) = expiry.filter(|_| kind == Kind::Listener) {
             exchange.expire_at(at);
         }

@@ -1,0 +1,87 @@
+//! Too much to do.
+
+use std::time::Duration;
+
+use mcp_server::Principal;
+use mcp_transport_http::{HttpOptions, HttpService};
+use serde_json::json;
+
+use crate::kit::{Demo, Pending, Post, code_of, tool_text};
+
+async fn started(service: &HttpService, post: Post) -> Pending {
+    let mut pending = post.send(service);
+    pending.starts().await;
+    pending
+}
+
+fn wait(principal: &Principal) -> Post {
+    Post::tool("wait", json!({})).extension(principal.clone())
+}
+
+/// G2, S4.92, S4.100, S4.101, rmcp 15: what is too much is refused at once, with a time to come back, and what was taken on goes on.
+#[tokio::test]
+async fn too_much_is_refused_at_once() {
+    let demo = Demo::default();
+    let options = HttpOptions::default().in_flight(2).retry_after(Duration::from_millis(2500));
+    let service = HttpService::with_options(demo.server(), options);
+    let one = started(&service, Post::tool("wait", json!({}))).await;
+    let two = started(&service, Post::legacy_tool(None, "wait")).await;
+    for post in [Post::tool("hello", json!({})), Post::legacy_tool(Some("2025-06-18"), "hello")] {
+        let mut pending = post.id(json!("me")).send(&service);
+        let reply = pending.poll().await.expect("an answer at once");
+        assert_eq!(reply.header("retry-after"), Some("2"));
+        let answer = reply.json(503).await;
+        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!("me")));
+    }
+    demo.gate.open();
+    for pending in [one, two] {
+        assert_eq!(tool_text(&pending.reply().await.json(200).await), "waited");
+    }
+    assert_eq!(tool_text(&Post::tool("hello", json!({})).json(&service, 200).await), "hello");
+}
+
+/// G2, G14: one principal cannot take everything, and those who are nobody are not counted together.
+#[tokio::test]
+async fn one_cannot_take_everything() {
+    let demo = Demo::default();
+    let options = HttpOptions::default().in_flight(10).in_flight_per_principal(1);
+    let service = HttpService::with_options(demo.server(), options);
+    let (ann, other) = (Principal::new(Some("here"), "ann"), Principal::new(Some("there"), "ann"));
+    let first = started(&service, wait(&ann)).await;
+    let reply = wait(&ann).to(&service).await;
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    reply.json(429).await;
+    let more = [
+        started(&service, wait(&other)).await,
+        started(&service, Post::tool("wait", json!({}))).await,
+        started(&service, Post::tool("wait", json!({}))).await,
+    ];
+    let (none, small) = (HttpOptions::default().in_flight(0), Duration::from_millis(10));
+    let service_without_room = HttpService::with_options(demo.server(), none.retry_after(small));
+    let reply = Post::tool("hello", json!({})).to(&service_without_room).await;
+    assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, Some("1")), "the header knows no less");
+    drop(first);
+    let again = started(&service, wait(&ann)).await;
+    drop((more, again));
+}
+
+/// G2, peers 5: clones of a service are the same service, and what is refused or ignored takes no room.
+#[tokio::test]
+async fn room_is_counted_once() {
+    let demo = Demo::default();
+    let service = HttpService::with_options(demo.server(), HttpOptions::default().in_flight(1));
+    let other = service.clone();
+    for _ in 0..3 {
+        Post::text("{").json(&service, 400).await;
+        Post::tool("hello", json!({})).without("mcp-name").json(&service, 400).await;
+        Post::tool("ask", json!({})).json(&service, 400).await;
+        Post::modern("no/such", json!({})).json(&service, 404).await;
+        let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(Post::message(told).to(&service).await.status, 202);
+        Post::tool("report", json!({})).token().to(&service).await.events().await;
+    }
+    let pending = started(&service, Post::tool("wait", json!({}))).await;
+    Post::tool("hello", json!({})).json(&other, 503).await;
+    drop(pending);
+    Post::tool("hello", json!({})).json(&other, 200).await;
+}
