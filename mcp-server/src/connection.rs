@@ -520,7 +520,10 @@ enum Teardown {
 impl Drop for Connection {
     /// What still runs elsewhere has to know that nobody waits for it, and that nobody answers any more.
     fn drop(&mut self) {
-        self.handle_disconnect();
+        // Mostly nothing runs any more, and there is nobody left to tell.
+        if Arc::strong_count(&self.shared) > 1 {
+            self.handle_disconnect();
+        }
     }
 }
 

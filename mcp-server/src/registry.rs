@@ -1,6 +1,6 @@
 //! What a server offers, at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use mcp_types::Method;
@@ -30,14 +30,15 @@ pub struct Registry {
 #[derive(Clone)]
 pub(crate) struct Shelf<T> {
     pub(crate) items: Vec<Arc<T>>,
-    index: BTreeMap<String, usize>,
+    /// Hashed, so that finding one costs the same however many there are.
+    index: HashMap<String, usize>,
     /// Whether anything came or went since the shelf was looked at.
     pub(crate) changed: bool,
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), index: BTreeMap::new(), changed: false }
+        Self { items: Vec::new(), index: HashMap::new(), changed: false }
     }
 }
 
@@ -59,9 +60,7 @@ impl<T> Shelf<T> {
     fn remove(&mut self, name: &str) -> bool {
         let Some(removed) = self.index.remove(name) else { return false };
         self.items.remove(removed);
-        for index in self.index.values_mut().filter(|index| **index > removed) {
-            *index -= 1;
-        }
+        self.index.values_mut().filter(|index| **index > removed).for_each(|index| *index -= 1);
         self.changed = true;
         true
     }

@@ -86,7 +86,8 @@ impl AllowList {
         }
         for name in named {
             let name = name.unwrap_or_default();
-            if !self.hosts.any(|allowed| is_host(name, allowed)) {
+            let bare = without_port(name).unwrap_or(name);
+            if !self.hosts.any(|allowed| is_host(name, bare, allowed)) {
                 return Err(Forbidden::Host(shortened(name)));
             }
         }
@@ -101,8 +102,8 @@ impl AllowList {
 }
 
 /// Whether a name, with its port or without, is the one that is allowed; one without a port stands for all of them.
-fn is_host(name: &str, allowed: &str) -> bool {
-    name.eq_ignore_ascii_case(allowed) || without_port(name).is_some_and(|name| name.eq_ignore_ascii_case(allowed))
+fn is_host(name: &str, bare: &str, allowed: &str) -> bool {
+    bare.eq_ignore_ascii_case(allowed) || name.eq_ignore_ascii_case(allowed)
 }
 
 fn is_origin(origin: &str, allowed: &str) -> bool {
@@ -110,7 +111,7 @@ fn is_origin(origin: &str, allowed: &str) -> bool {
         return origin.eq_ignore_ascii_case(allowed);
     }
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    host.is_some_and(|host| is_host(host, allowed))
+    host.is_some_and(|host| is_host(host, without_port(host).unwrap_or(host), allowed))
 }
 
 fn without_port(name: &str) -> Option<&str> {

@@ -14,11 +14,13 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 pub fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(kind), None) = (types.next(), types.next()) else { return false };
-    let kind = kind.to_str().unwrap_or_default();
-    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
+    let is_json = kind == JSON || {
+        let kind = kind.to_str().unwrap_or_default();
+        kind.split_once(';').map_or(kind, |(kind, _)| kind).trim().eq_ignore_ascii_case(JSON)
+    };
     let is_encoded =
         headers.get(CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    kind.eq_ignore_ascii_case(JSON) && !is_encoded
+    is_json && !is_encoded
 }
 
 /// Whether an answer may be of both kinds that a server chooses from (H-8).
