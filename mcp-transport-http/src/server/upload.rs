@@ -1,14 +1,15 @@
 //! The body of a request, within its limits.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::admission::{Admission, Upload};
 use super::options::HttpOptions;
@@ -26,7 +27,7 @@ pub(crate) async fn read<B: Body>(
     }
     let mut body = pin!(body);
     let mut parts = Parts::None;
-    let mut waiting: Option<(Upload, std::pin::Pin<Box<Sleep>>)> = None;
+    let mut waiting: Option<Waiting> = None;
     poll_fn(|cx| {
         loop {
             match body.as_mut().poll_frame(cx) {
@@ -43,10 +44,8 @@ pub(crate) async fn read<B: Body>(
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => {
-                    if waiting.is_none() {
-                        waiting = Some((admission.admit_upload(options)?, Box::pin(sleep(options.body_time))));
-                    }
-                    let is_late = waiting.as_mut().is_some_and(|(_, time)| time.as_mut().poll(cx).is_ready());
+                    let waiting = waiting.get_or_insert_with(Waiting::new);
+                    let is_late = waiting.poll_late(cx, parts.len(), options, admission)?;
                     if is_late {
                         let text = "the body took too long; the time is `HttpOptions::body_time`";
                         return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
@@ -63,6 +62,45 @@ pub(crate) async fn read<B: Body>(
 fn too_large(limit: usize) -> Refusal {
     let text = format!("a body must not have more than {limit} bytes; the limit is `HttpOptions::body_limit`");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+}
+
+/// How much of a body may be kept without a place for it. Over HTTP/2 even small ones come after their headers.
+const SMALL: usize = 16 << 10;
+
+/// How long a small one may take without a place for it.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// A body that is not there yet.
+struct Waiting {
+    since: Instant,
+    time: Pin<Box<Sleep>>,
+    place: Option<Upload>,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let since = Instant::now();
+        Self { since, time: Box::pin(sleep_until(since + AT_ONCE)), place: None }
+    }
+
+    /// Whether it takes too long. One that is large or slow needs a place.
+    fn poll_late(
+        &mut self,
+        cx: &mut Context<'_>,
+        length: usize,
+        options: &HttpOptions,
+        admission: &Arc<Admission>,
+    ) -> Result<bool, Refusal> {
+        if self.place.is_none() {
+            let is_slow = self.time.as_mut().poll(cx).is_ready();
+            if length <= SMALL && !is_slow {
+                return Ok(false);
+            }
+            self.place = Some(admission.admit_upload(options)?);
+            self.time.as_mut().reset(self.since + options.body_time);
+        }
+        Ok(self.time.as_mut().poll(cx).is_ready())
+    }
 }
 
 /// What has come so far.
