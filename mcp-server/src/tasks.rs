@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use mcp_kernel::RequestKey;
@@ -38,13 +38,14 @@ struct Woken {
 struct TaskWaker {
     key: RequestKey,
     is_ready: AtomicBool,
-    woken: Arc<Woken>,
+    /// Not kept alive from here: it holds those who were woken, and a connection may end before it looks at them.
+    woken: Weak<Woken>,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         if !self.is_ready.swap(true, Ordering::AcqRel) {
-            let woken = Arc::clone(&self.woken);
+            let Some(woken) = self.woken.upgrade() else { return };
             woken.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self);
             woken.driver.wake();
         }
@@ -56,7 +57,7 @@ impl Tasks {
     pub(crate) fn push(&mut self, task: Task) {
         let key = task.responder.key();
         self.open.insert(key, task);
-        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken: Arc::clone(&self.woken) }).wake();
+        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken: Arc::downgrade(&self.woken) }).wake();
     }
 
     /// Polls the handlers that were woken, each once; returns those that are done.
