@@ -482,6 +482,7 @@ impl Drop for Connection {
     /// What still runs elsewhere has to know that nobody waits for it, and that nobody answers any more.
     fn drop(&mut self) {
         self.handle_disconnect();
+        self.server.hub().leave(&self.shared);
     }
 }
 
