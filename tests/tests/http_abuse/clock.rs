@@ -98,7 +98,7 @@ fn silence_between_requests() {
 }
 
 /// A body that comes byte by byte is refused after its time, and takes a place until then; a body that comes with its
-/// head needs none.
+/// head needs none, nor does one that comes soon after it.
 #[test]
 fn bodies_that_trickle() {
     let alone = alone();
@@ -117,6 +117,12 @@ fn bodies_that_trickle() {
         another.send(&request[..head + 5]).await;
         let answer = another.answer().await.expect("an answer");
         assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+        // Who is a bit late is not slow.
+        let mut late = Raw::connect(address).await;
+        late.send(&request[..head]).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        late.send(&request[head..]).await;
+        assert_eq!(late.answer().await.map(|answer| answer.status), Some(200));
         for byte in request[head + 1..].chunks(1).take(9) {
             for client in &mut slow {
                 client.send(byte).await;
@@ -137,7 +143,7 @@ fn bodies_that_trickle() {
     });
 }
 
-/// A handler that says nothing gets a stream with comments, and one that nobody reads is given up.
+/// An answer that nobody reads is given up.
 #[test]
 fn answers_that_nobody_reads() {
     let alone = alone();

@@ -36,6 +36,17 @@ impl Streams {
         Self { clients, connections, next: 0 }
     }
 
+    /// Connects once, and lets the server send no more than so many bytes of an answer.
+    pub(crate) async fn with_window(address: SocketAddr, bytes: u32) -> Self {
+        let stream = within(TcpStream::connect(address)).await.expect("it listens");
+        let mut builder = h2::client::Builder::new();
+        let handshake = builder.initial_window_size(bytes).handshake(stream);
+        let (client, connection) = within(handshake).await.expect("HTTP/2");
+        let mut connections = JoinSet::new();
+        connections.spawn(connection);
+        Self { clients: vec![client], connections, next: 0 }
+    }
+
     /// Begins a request, and leaves it open for a body.
     pub(crate) async fn begin(
         &mut self,
