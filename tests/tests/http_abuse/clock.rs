@@ -156,3 +156,21 @@ fn answers_that_nobody_reads() {
         assert!(client.answer().await.is_none(), "it was broken off");
     });
 }
+
+/// Events that nobody reads are given up too, and with them the place of their request.
+#[test]
+fn events_that_nobody_reads() {
+    let alone = alone();
+    serve(&alone, HttpOptions::default().in_flight(1), 100, async |address| {
+        let mut client = Raw::connect(address).await;
+        client.send(&call(1, "flood", r#"{"messages":400,"bytes":50000}"#)).await;
+        assert_eq!(client.head().await.map(|head| head.status), Some(200));
+        let mut another = Raw::connect(address).await;
+        another.send(&call(1, "echo", r#"{"text":"x"}"#)).await;
+        assert_eq!(another.answer().await.map(|answer| answer.status), Some(503));
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        honest(address).await;
+        // What is left of it breaks off, maybe within an event.
+        client.rest().await;
+    });
+}
