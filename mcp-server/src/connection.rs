@@ -524,6 +524,7 @@ impl Drop for Connection {
         if Arc::strong_count(&self.shared) > 1 {
             self.handle_disconnect();
         }
+        self.server.hub().leave(&self.shared);
     }
 }
 

@@ -1,5 +1,6 @@
 //! All connections of a server, to tell them of changes.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,26 +11,29 @@ use crate::shared::Shared;
 
 /// The connections that may want to hear of changes.
 #[derive(Default)]
-pub(crate) struct Hub(Mutex<Vec<Weak<Shared>>>);
+pub(crate) struct Hub(Mutex<BTreeMap<usize, Weak<Shared>>>);
 
 impl Hub {
-    /// Adds a connection, unless it is there already; it leaves by being dropped.
+    /// Adds a connection, unless it is there already.
     pub(crate) fn join(&self, connection: &Arc<Shared>) {
         if connection.has_joined.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if members.len() == members.capacity() {
-            // Those who left make room before the list grows, so what they cost is bounded by those who are there.
-            members.retain(|member| member.strong_count() > 0);
+        members.insert(address(connection), Arc::downgrade(connection));
+    }
+
+    /// Removes a connection, of which nothing is kept.
+    pub(crate) fn leave(&self, connection: &Arc<Shared>) {
+        if connection.has_joined.load(Ordering::Relaxed) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address(connection));
         }
-        members.push(Arc::downgrade(connection));
     }
 
     pub(crate) fn publish(&self, change: &Change) {
         let members: Vec<Arc<Shared>> = {
             let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            members.iter().filter_map(Weak::upgrade).collect()
+            members.values().filter_map(Weak::upgrade).collect()
         };
         let announcement = Announcement::new(change);
         for member in members {
@@ -43,6 +47,11 @@ impl Hub {
             }
         }
     }
+}
+
+/// No other connection has it, as long as this one is a member.
+fn address(connection: &Arc<Shared>) -> usize {
+    Arc::as_ptr(connection).addr()
 }
 
 #[cfg(test)]
@@ -62,5 +71,26 @@ mod tests {
             hub.join(&connection);
         }
         assert_eq!(hub.0.lock().unwrap().len(), 1);
+    }
+
+    /// Many come and go, and nothing is left of those who went.
+    #[test]
+    fn those_who_leave_are_gone() {
+        let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
+        let config = Arc::new(config);
+        let connect = || Arc::new(Shared::new(Connection::for_loop(Arc::clone(&config))));
+        let hub = Hub::default();
+        let mut connections: Vec<_> = (0..100).map(|_| connect()).collect();
+        for connection in &connections {
+            hub.join(connection);
+        }
+        hub.leave(&connect());
+        let last = connections.split_off(99);
+        for connection in connections {
+            hub.leave(&connection);
+            assert_eq!(Arc::weak_count(&connection), 0);
+        }
+        let members = hub.0.lock().unwrap();
+        assert!(members.len() == 1 && Arc::weak_count(&last[0]) == 1);
     }
 }

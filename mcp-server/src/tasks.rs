@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use mcp_kernel::RequestKey;
@@ -39,13 +39,14 @@ struct Woken {
 struct TaskWaker {
     key: RequestKey,
     is_ready: AtomicBool,
-    woken: Arc<Woken>,
+    /// Not kept alive from here: it holds those who were woken, and a connection may end before it looks at them.
+    woken: Weak<Woken>,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         if !self.is_ready.swap(true, Ordering::AcqRel) {
-            let woken = Arc::clone(&self.woken);
+            let Some(woken) = self.woken.upgrade() else { return };
             woken.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self);
             woken.driver.wake();
         }
@@ -57,7 +58,7 @@ impl Tasks {
     pub(crate) fn push(&mut self, task: Task) {
         let key = task.responder.key();
         self.open.insert(key, task);
-        let woken = Arc::clone(self.woken.get_or_insert_default());
+        let woken = Arc::downgrade(self.woken.get_or_insert_default());
         Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
     }
 

@@ -5,6 +5,8 @@ mod body;
 mod exchange;
 mod lifeline;
 mod options;
+#[cfg(feature = "serve")]
+mod patience;
 mod refusal;
 #[cfg(feature = "serve")]
 mod serve;

@@ -127,8 +127,8 @@ impl HttpOptions {
         self
     }
 
-    /// How many bodies may be on their way at the same time; more are answered with 503. A body that has arrived with
-    /// its headers does not count, so slow clients cannot keep others out.
+    /// How many bodies may be on their way at the same time; more are answered with 503. A body counts once it has taken
+    /// a second, or more than 16 KiB of it have come and not the rest, so slow clients cannot keep others out.
     #[must_use]
     pub fn uploads(mut self, count: usize) -> Self {
         self.uploads = count;

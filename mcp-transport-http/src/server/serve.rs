@@ -20,6 +20,7 @@ use tower_service::Service;
 
 use super::body::ResponseBody;
 use super::lifeline::Drained;
+use super::patience::Patience;
 use super::refusal::Refusal;
 use super::service::HttpService;
 
@@ -78,7 +79,8 @@ pub struct HttpServer {
     drain: Duration,
 }
 
-/// How long a client may take to send the headers of a request, or to send another request.
+/// How long a client may take to send the headers of a request, or to send another request, or to read anything of what
+/// is there for it.
 const HEADER_TIME: Duration = Duration::from_secs(60);
 
 /// How many bytes the headers of a request may have.
@@ -204,7 +206,7 @@ async fn serve_connection(stream: TcpStream, service: HttpService, path: Arc<str
             }
         }
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(Patience::new(stream, HEADER_TIME)), service));
     let served = tokio::select! {
         served = connection.as_mut() => served,
         _ = async { ending.wait_for(|is_ending| *is_ending).await.is_ok() } => {

@@ -2,13 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::Body;
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::admission::{Admission, Place};
 use super::options::HttpOptions;
@@ -22,12 +23,6 @@ pin_project! {
         parts: Parts,
         waiting: Option<Waiting>,
     }
-}
-
-/// A body that was not there at once.
-struct Waiting {
-    time: Pin<Box<Sleep>>,
-    _place: Place,
 }
 
 impl<B: Body> Upload<B> {
@@ -61,14 +56,13 @@ impl<B: Body> Upload<B> {
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(std::mem::replace(this.parts, Parts::None).into_bytes())),
                 Poll::Pending => {
-                    if this.waiting.is_none() {
-                        let place = admission.admit_upload(options)?;
-                        *this.waiting = Some(Waiting { time: Box::pin(sleep(options.body_time)), _place: place });
+                    let waiting = this.waiting.get_or_insert_with(Waiting::new);
+                    let is_late = waiting.poll_late(cx, this.parts.len(), options, admission)?;
+                    if is_late {
+                        let text = "the body took too long; the time is `HttpOptions::body_time`";
+                        return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
                     }
-                    let Some(waiting) = this.waiting else { return Poll::Pending };
-                    ready!(waiting.time.as_mut().poll(cx));
-                    let text = "the body took too long; the time is `HttpOptions::body_time`";
-                    return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
+                    return Poll::Pending;
                 }
             }
         }
@@ -78,6 +72,45 @@ impl<B: Body> Upload<B> {
 fn too_large(limit: usize) -> Refusal {
     let text = format!("a body must not have more than {limit} bytes; the limit is `HttpOptions::body_limit`");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+}
+
+/// How much of a body may be kept without a place for it. Over HTTP/2 even small ones come after their headers.
+const SMALL: usize = 16 << 10;
+
+/// How long a small one may take without a place for it.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// A body that is not there yet.
+struct Waiting {
+    since: Instant,
+    time: Pin<Box<Sleep>>,
+    place: Option<Place>,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let since = Instant::now();
+        Self { since, time: Box::pin(sleep_until(since + AT_ONCE)), place: None }
+    }
+
+    /// Whether it takes too long. One that is large or slow needs a place.
+    fn poll_late(
+        &mut self,
+        cx: &mut Context<'_>,
+        length: usize,
+        options: &HttpOptions,
+        admission: &Arc<Admission>,
+    ) -> Result<bool, Refusal> {
+        if self.place.is_none() {
+            let is_slow = self.time.as_mut().poll(cx).is_ready();
+            if length <= SMALL && !is_slow {
+                return Ok(false);
+            }
+            self.place = Some(admission.admit_upload(options)?);
+            self.time.as_mut().reset(self.since + options.body_time);
+        }
+        Ok(self.time.as_mut().poll(cx).is_ready())
+    }
 }
 
 /// What has come so far.

@@ -159,7 +159,10 @@ async fn slow_bodies_keep_nobody_out() {
     let service = with(HttpOptions::default().uploads(2).retry_after(Duration::from_secs(9)));
     let slow = || {
         let mut pending = call().body(RequestBody::parts([Part::Wait(Gate::default())])).send(&service);
+        // What comes within a moment needs no place.
         async move {
+            pending.starts().await;
+            advance(Duration::from_millis(1100)).await;
             let reply = pending.poll().await;
             (pending, reply)
         }

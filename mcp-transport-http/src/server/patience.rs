@@ -1,0 +1,90 @@
+//! A socket whose client may not take as long as it likes.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+/// Gives a client up that does not say which version of HTTP it speaks, or does not read what is there for it.
+///
+/// Hyper looks after all that is in between, but has no clock while it tells the versions apart, nor while it writes.
+pub(crate) struct Patience {
+    stream: TcpStream,
+    time: Duration,
+    /// How much of [`PREFACE`] has come, as long as it can still become that.
+    opening: Option<(usize, Pin<Box<Sleep>>)>,
+    /// Since when nothing could be written.
+    stuck: Option<Pin<Box<Sleep>>>,
+}
+
+/// What HTTP/2 begins with, and nothing else does.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+impl Patience {
+    pub(crate) fn new(stream: TcpStream, time: Duration) -> Self {
+        Self { stream, time, opening: Some((0, Box::pin(sleep(time)))), stuck: None }
+    }
+
+    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(self.time)));
+        ready!(stuck.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+    }
+}
+
+impl AsyncRead for Patience {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let Some((count, time)) = &mut self.opening else { return read };
+        let new = &buffer.filled()[before..];
+        if read.is_pending() {
+            ready!(time.as_mut().poll(cx));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not say anything")));
+        }
+        let rest = &PREFACE[*count..];
+        if new.len() < rest.len() && rest.starts_with(new) {
+            *count += new.len();
+        } else {
+            self.opening = None;
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Patience {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.watch(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,17 @@
+//! A server on a socket, and clients that mistreat it.
+//!
+//! Whatever clients do, honest ones are served before, meanwhile and after; then no task is left, no place is taken, and
+//! no more than 10% is allocated beyond what was before.
+#![cfg(target_os = "linux")]
+
+mod arena;
+mod clock;
+mod floods;
+mod framing;
+mod http2;
+mod json;
+mod leaving;
+mod origins;
+mod readers;
+mod uploads;
+mod wire;
