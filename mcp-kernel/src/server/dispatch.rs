@@ -144,8 +144,9 @@ impl Connection {
             return Err(PeerMisbehaved::TooManyListeners.into());
         }
         let SubscriptionsListenRequestParams { notifications: asked, .. } = decode(params)?;
-        if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > limits.uris_per_listener) {
-            return Err(PeerMisbehaved::TooManySubscriptions.into());
+        let most = limits.uris_per_listener;
+        if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > most) {
+            return Err(invalid(format!("`resourceSubscriptions`: more than {most} addresses")));
         }
         for uri in asked.resource_subscriptions.iter().flatten() {
             self.check_uri(uri)?;

@@ -150,8 +150,8 @@ fn subscriptions_have_limits() {
     (small.limits.listeners, small.limits.uris_per_listener, small.limits.in_flight) = (2, 1, 1);
     let mut script = Script::with(small);
     script.send(listen(0, json!({ "resourceSubscriptions": ["a:1", "a:2"] })));
-    script.refusal(0, -32603);
-    assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
+    script.refusal(0, -32602);
+    assert!(matches!(script.complaint(), PeerMisbehaved::InvalidParams(_)));
     let first = opened(&mut script, 1, all(), all());
     let second = opened(&mut script, 2, all(), all());
     script.send(listen(3, all()));

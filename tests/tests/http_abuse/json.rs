@@ -105,7 +105,7 @@ fn what_is_no_message() {
         let mut client = arena.connect().await;
         client.send(&post(&names("subscriptions/listen", None), body.as_bytes())).await;
         let answer = client.answer().await.expect("an answer");
-        assert_eq!((answer.status, answer.json()["error"]["code"].as_i64()), (400, Some(-32603)), "{answer:?}");
+        assert_eq!((answer.status, answer.json()["error"]["code"].as_i64()), (400, Some(-32602)), "{answer:?}");
     });
 }
 
