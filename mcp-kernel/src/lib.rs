@@ -88,6 +88,7 @@ pub use calls::CallOptions;
 pub use change::Change;
 pub use deadlines::{Deadline, Wake};
 pub use errors::{CallError, Misuse, PeerMisbehaved};
+#[doc(hidden)]
 pub use fifo::Fifo;
 pub use keys::{CallId, RequestKey};
 pub use limits::Limits;

@@ -217,11 +217,11 @@ impl Connection {
     pub fn give_up(&mut self, why: &ErrorObject) {
         // Whoever waits for room would take the place of those that are given up.
         while self.is_busy() {
-            let waiting = self.running.take_all().map(|task| (task.ctx, task.responder));
-            let fresh = std::iter::from_fn(|| self.fresh.pop()).map(|fresh| (fresh.ctx, fresh.responder));
-            for (ctx, responder) in waiting.chain(fresh).collect::<Vec<_>>() {
-                ctx.cancel();
-                self.respond(responder, Err(why.clone()));
+            for Task { handler, responder, ctx } in self.running.take_all() {
+                self.finish(&handler.span(), &ctx, responder, Err(why.clone()));
+            }
+            while let Some(Fresh { ctx, responder, span }) = self.fresh.pop() {
+                self.finish(&span, &ctx, responder, Err(why.clone()));
             }
         }
     }

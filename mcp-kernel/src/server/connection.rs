@@ -205,7 +205,18 @@ impl Connection {
     fn transmit(&mut self, transmit: Transmit, weight: Weight) {
         let route = transmit.route;
         let count = self.outbox.push(&self.config.limits, transmit, weight);
+        self.dropped(route, count);
+    }
+
+    /// Takes note of what a stream could not hold. One for changes ends then: who missed some has to look anew, and can
+    /// only know that if it is told.
+    pub(super) fn dropped(&mut self, route: Route, count: usize) {
         self.note_dropped(route, count);
+        if let Route::Listen(key) = route
+            && count > 0
+        {
+            let _ = self.end_listening(key);
+        }
     }
 
     /// Tells how much was dropped. What a flood drops is one piece of news, or else the news would be the next flood.

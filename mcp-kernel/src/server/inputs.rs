@@ -416,7 +416,7 @@ impl Connection {
         // A stream that is over has nothing to keep back.
         if is_open || self.outbox.holds(route) {
             let count = self.outbox.block(&self.config.limits, route);
-            self.note_dropped(route, count);
+            self.dropped(route, count);
         }
     }
 

@@ -103,6 +103,38 @@ fn changes_coalesce() {
     script.assert_nothing_left();
 }
 
+/// Who cannot be told of all changes has to look anew: the subscription ends, and that is told.
+#[test]
+fn who_misses_changes_is_told() {
+    for is_blocked in [false, true] {
+        let mut config = config();
+        config.limits.route_messages = 3;
+        let mut script = Script::with(config);
+        let uris: Vec<String> = (0..5).map(|number| format!("a:{number}")).collect();
+        let filter = json!({ "resourceSubscriptions": uris });
+        script.send(modern(1, "subscriptions/listen", json!({ "notifications": filter })));
+        script.next();
+        let event = script.event();
+        let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
+        let route = Route::Listen(scope.key());
+        if is_blocked {
+            script.connection.block(route);
+        }
+        for uri in uris {
+            script.connection.publish(&Change::Resource(uri));
+        }
+        assert!(matches!(script.event(), Event::Dropped { count: 1, .. }));
+        while !matches!(script.event(), Event::ListeningEnded(key) if key == scope.key()) {}
+        script.connection.unblock(route);
+        let mut last = script.next().1;
+        while last.get("method").is_some() {
+            last = script.next().1;
+        }
+        assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
+        script.assert_nothing_left();
+    }
+}
+
 /// L-11: the end of a subscription does not overtake its changes.
 #[test]
 fn the_end_of_a_subscription_waits_for_its_stream() {

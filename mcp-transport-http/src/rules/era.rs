@@ -1,15 +1,19 @@
 //! By which rules a message is served (D2).
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use http::HeaderMap;
+use mcp_server::HeaderParam;
 use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, Request};
 use mcp_types::meta::key;
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, RequestMeta, Revision};
 
-use super::metadata::{HeaderFault, VERSION, check_names, check_version, value_of};
+use super::metadata::{HeaderFault, VERSION, check_names, check_param, check_version, value_of};
 
 /// How a message is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there are two eras")]
+#[non_exhaustive]
 pub enum Served {
     /// By what it says about itself.
     Modern,
@@ -108,7 +112,7 @@ pub fn choose(
             Err(ErrorObject::invalid_request("a response answers a request of a session, and there is none here"))
         }
         // DU-20
-        Ok(Incoming::Batch(_)) if served == Served::Modern => {
+        Ok(Incoming::Batch(_)) if served != Served::Legacy(Revision::V2025_03_26) => {
             Err(ErrorObject::invalid_request("a batch is not allowed here: send each message in a request of its own"))
         }
         // H-44
@@ -158,13 +162,32 @@ fn check_modern(offer: &Offer<'_>, headers: &HeaderMap, request: &Request<'_>) -
     refuse_unless_earlier(offer, request, &fault, if is_missing { Stage::Names } else { Stage::Version })
 }
 
-/// Refuses the parameters of a tool in headers, which are looked at after everything else about headers.
+/// Compares the parameters that a tool wants repeated with the headers, which comes after everything else about headers
+/// (H-77, H-79). `wanted` knows what a tool wants; it is asked for calls of tools alone.
 ///
 /// # Errors
 ///
-/// Fails with the fault, unless the kernel refuses the request for something else first.
-pub fn refuse_param(offer: &Offer<'_>, request: &Request<'_>, fault: &HeaderFault) -> Result<(), ErrorObject> {
-    refuse_unless_earlier(offer, request, fault, Stage::Names)
+/// Fails with what the client is told, with status 400, unless the kernel refuses the request for something else first.
+pub fn check_params(
+    offer: &Offer<'_>,
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    wanted: impl FnOnce(&str) -> Option<Arc<[HeaderParam]>>,
+) -> Result<(), ErrorObject> {
+    let Some(params) = request.params.as_ref().filter(|_| request.method == Method::TOOLS_CALL) else { return Ok(()) };
+    let wanted = params.get("name").and_then(|name| {
+        // A name with escapes is rare, and has to be read.
+        let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
+        let read = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
+        wanted(&read)
+    });
+    let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
+    for param in wanted.iter().flat_map(|wanted| wanted.iter()) {
+        if let Err(fault) = check_param(headers, &param.name, &param.path, arguments) {
+            return refuse_unless_earlier(offer, request, &fault, Stage::Names);
+        }
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -318,10 +341,12 @@ mod tests {
             assert_eq!(chosen(&offer, (version, &[]), body), expected, "{version:?} {body}");
         }
         for revision in &ALL[..4] {
-            for body in [&list, &initialize, NOTIFICATION, BATCH, "{"] {
-                let headers = (Some(revision.as_str()), LIST);
-                assert_eq!(chosen(&offer, headers, body), Ok(Served::Legacy(*revision)), "{body}");
+            let (headers, served) = ((Some(revision.as_str()), LIST), Ok(Served::Legacy(*revision)));
+            for body in [&list, &initialize, NOTIFICATION, "{"] {
+                assert_eq!(chosen(&offer, headers, body), served, "{body}");
             }
+            let batches = if *revision == Revision::V2025_03_26 { served } else { Err(-32600) };
+            assert_eq!(chosen(&offer, headers, BATCH), batches);
         }
         let twice = (Some("2025-06-18"), &[("mcp-protocol-version", "2025-06-18")][..]);
         assert_eq!(chosen(&offer, twice, &list), Err(-32020));

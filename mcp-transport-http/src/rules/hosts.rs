@@ -31,7 +31,9 @@ impl Names {
 
     fn add(&mut self, name: &str) {
         if let Self::These(names) = self {
-            names.push(name.trim_end_matches('/').to_ascii_lowercase());
+            let name = name.trim_end_matches('/').to_ascii_lowercase();
+            let is_address = name.parse::<std::net::Ipv6Addr>().is_ok();
+            names.push(if is_address { format!("[{name}]") } else { name });
         }
     }
 
@@ -52,7 +54,9 @@ impl Default for AllowList {
 impl AllowList {
     /// Allows a host: a name or an address, with a port if only that one is meant.
     pub fn add_host(&mut self, host: &str) {
-        self.hosts.add(host);
+        // Who gives a whole address means its host.
+        let host = host.split_once("://").map_or(host, |(_, host)| host);
+        self.hosts.add(host.split_once('/').map_or(host, |(host, _)| host));
     }
 
     /// Allows an origin such as `https://app.example.com`, or all of a host if only that is given.
@@ -232,6 +236,8 @@ mod tests {
         let mut list = AllowList::default();
         list.add_host("MCP.example.com");
         list.add_host("other.example.com:8443");
+        list.add_host("https://third.example.com/mcp");
+        list.add_host("fd00::1");
         list.add_origin("https://app.example.com/");
         list.add_origin("example.org");
         for (host, expected) in [
@@ -240,6 +246,8 @@ mod tests {
             ("other.example.com:8443", true),
             ("other.example.com", false),
             ("other.example.com:80", false),
+            ("third.example.com", true),
+            ("[fd00::1]:8000", true),
             ("localhost", true),
         ] {
             assert_eq!(check(&list, "/", &[host], &[]), expected, "{host}");

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use http::{HeaderMap, HeaderName};
-use mcp_types::jsonrpc::{Limits, Payload, Request};
+use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
 use mcp_types::meta::key;
 use mcp_types::{ErrorCode, ErrorObject};
 
@@ -140,13 +140,14 @@ pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: 
     let fault = |kind| Err(HeaderFault::new(format!("Mcp-Param-{name}"), kind));
     // The names of headers were checked when the tool was registered.
     let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderFaultKind::Malformed) };
-    let said = value_at(path, arguments);
+    // What cannot be found for sure must not pass for something that is not there.
+    let Ok(said) = value_at(path, arguments) else { return fault(HeaderFaultKind::Differs) };
     let value = value_of(headers, &header_name)
         .map_err(|found| HeaderFault { header: format!("Mcp-Param-{name}").into(), ..found })?;
-    match (value, said.as_deref()) {
-        (None, None | Some("null")) => Ok(()),
+    match (value, said.filter(|said| *said != "null")) {
+        (None, None) => Ok(()),
         (None, Some(_)) => fault(HeaderFaultKind::Missing),
-        (Some(_), None | Some("null")) => fault(HeaderFaultKind::Differs),
+        (Some(_), None) => fault(HeaderFaultKind::Differs),
         (Some(value), Some(said)) => match sentinel::decode(value) {
             None => fault(HeaderFaultKind::Malformed),
             Some(value) if is_same(&value, said) => Ok(()),
@@ -197,14 +198,20 @@ fn is_same_integer(one: &str, other: &str) -> bool {
     is_bare(one) && is_bare(other) && read(one).is_some_and(|one| read(other).is_some_and(|other| one == other))
 }
 
-/// The JSON text at a path of members.
-fn value_at(path: &[String], object: &str) -> Option<String> {
-    let limits = Limits::default();
-    let mut at = object.to_owned();
+/// The JSON text at a path of members; fails if a member on the way is there twice.
+fn value_at<'a>(path: &[String], object: &'a str) -> Result<Option<&'a str>, InvalidPayload> {
+    let limits = Limits::default().with_members(usize::MAX);
+    let mut at = object;
     for name in path {
-        at = Payload::parse(&at, &limits).ok()?.get(name)?.get().to_owned();
+        if !at.starts_with('{') {
+            return Ok(None);
+        }
+        match Payload::parse(at, &limits)?.get(name) {
+            Some(value) => at = value.get(),
+            None => return Ok(None),
+        }
     }
-    Some(at)
+    Ok(Some(at))
 }
 
 /// The name of a header as the specification writes it.
@@ -310,6 +317,8 @@ mod tests {
             let all: Vec<_> = value.iter().map(|value| ("Mcp-Param-Region", *value)).collect();
             check_param(&headers(&all), "Region", &path, arguments).err().map(|fault| fault.kind)
         };
+        let others: String = (0..5000).map(|number| format!("\"{number}\":0,")).collect();
+        let crowded = format!(r#"{{{others}"region":"eu"}}"#);
         for (path, arguments, value, expected) in [
             ("region", r#"{"region":"eu"}"#, &["eu"][..], None),
             ("region", r#"{"region":"eu"}"#, &["=?base64?ZXU=?="], None),
@@ -336,6 +345,11 @@ mod tests {
             ("n", r#"{"n":"42"}"#, &["42.0"], Some(Kind::Differs)),
             ("n", r#"{"n":9007199254740993}"#, &["9007199254740992"], Some(Kind::Differs)),
             ("n", r#"{"n":9007199254740993}"#, &["9007199254740993"], None),
+            ("region", r#"{"region":"eu","region":"eu"}"#, &["eu"], Some(Kind::Differs)),
+            ("a.region", r#"{"a":{"region":"eu"},"a":{}}"#, &[], Some(Kind::Differs)),
+            ("a.region", r#"{"a":{"region":"eu","region":"us"}}"#, &["us"], Some(Kind::Differs)),
+            ("region", &crowded, &[], Some(Kind::Missing)),
+            ("region", &crowded, &["eu"], None),
             ("b", r#"{"b":true}"#, &["true"], None),
             ("b", r#"{"b":true}"#, &["TRUE"], Some(Kind::Differs)),
             ("b", r#"{"b":false}"#, &["0"], Some(Kind::Differs)),

@@ -40,10 +40,11 @@ impl Admission {
         }
     }
 
-    /// Takes a request on, if there is room.
+    /// Takes so many requests on, if there is room.
     pub(crate) fn admit(
         self: &Arc<Self>,
         kind: Kind,
+        count: usize,
         principal: Option<&Principal>,
         options: &HttpOptions,
     ) -> Result<Permit, Refusal> {
@@ -62,21 +63,21 @@ impl Admission {
             ),
         };
         let counter = self.counter(kind);
-        if !take(&counter.all, most) {
+        if !take(&counter.all, count, most) {
             return Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, all, options.retry_after));
         }
-        let mut permit = Permit { admission: Arc::clone(self), kind, principal: None };
+        let mut permit = Permit { admission: Arc::clone(self), kind, count, principal: None };
         if let Some(principal) = principal {
             let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = by_principal.entry(principal.clone()).or_default();
-            if *count >= most_of_one {
-                if *count == 0 {
+            let taken = by_principal.entry(principal.clone()).or_default();
+            if *taken + count > most_of_one {
+                if *taken == 0 {
                     by_principal.remove(principal);
                 }
                 drop(by_principal);
                 return Err(Refusal::busy(StatusCode::TOO_MANY_REQUESTS, one, options.retry_after));
             }
-            *count += 1;
+            *taken += count;
             permit.principal = Some(principal.clone());
         }
         Ok(permit)
@@ -84,7 +85,7 @@ impl Admission {
 
     /// Takes a body that does not come at once, if there is room.
     pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Place, Refusal> {
-        if take(&self.uploads, options.uploads) {
+        if take(&self.uploads, 1, options.uploads) {
             return Ok(Place(Arc::clone(self)));
         }
         let text = "as many bodies are on their way as the server can take: send it at once, or try again later";
@@ -92,9 +93,9 @@ impl Admission {
     }
 }
 
-/// Counts one more, unless there are as many as there may be.
-fn take(counter: &AtomicUsize, most: usize) -> bool {
-    let more = |count: usize| (count < most).then_some(count + 1);
+/// Counts so many more, unless there would be more than there may be.
+fn take(counter: &AtomicUsize, count: usize, most: usize) -> bool {
+    let more = |taken: usize| taken.checked_add(count).filter(|taken| *taken <= most);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
@@ -102,18 +103,19 @@ fn take(counter: &AtomicUsize, most: usize) -> bool {
 pub(crate) struct Permit {
     admission: Arc<Admission>,
     kind: Kind,
+    count: usize,
     principal: Option<Principal>,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let counter = self.admission.counter(self.kind);
-        counter.all.fetch_sub(1, Ordering::Relaxed);
+        counter.all.fetch_sub(self.count, Ordering::Relaxed);
         if let Some(principal) = self.principal.take() {
             let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(count) = by_principal.get_mut(&principal) {
-                *count -= 1;
-                if *count == 0 {
+            if let Some(taken) = by_principal.get_mut(&principal) {
+                *taken -= self.count;
+                if *taken == 0 {
                     by_principal.remove(&principal);
                 }
             }
@@ -140,7 +142,7 @@ mod tests {
         let options = HttpOptions::default().in_flight(3).in_flight_per_principal(2).listeners(1).uploads(1);
         let admission = Arc::new(Admission::default());
         let (ann, bob) = (Principal::new(None, "ann"), Principal::new(Some("here"), "ann"));
-        let admit = |kind, who| admission.admit(kind, who, &options);
+        let admit = |kind, who| admission.admit(kind, 1, who, &options);
         let one = admit(Kind::Request, Some(&ann)).ok();
         let two = admit(Kind::Request, Some(&ann)).ok();
         assert!(one.is_some() && two.is_some());
@@ -150,6 +152,7 @@ mod tests {
         let listener = admit(Kind::Listener, Some(&ann)).ok();
         assert!(listener.is_some() && admit(Kind::Listener, None).is_err());
         drop(two);
+        assert!(admission.admit(Kind::Request, 2, None, &options).is_err(), "a batch takes as many as it has");
         let four = admit(Kind::Request, Some(&ann)).ok();
         assert!(four.is_some());
         let upload = admission.admit_upload(&options).ok();

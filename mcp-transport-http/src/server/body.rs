@@ -59,11 +59,14 @@ impl Body for ResponseBody {
                         Poll::Ready(News::Events) => {}
                         Poll::Ready(News::Silence) => events.extend_from_slice(KEEP_ALIVE),
                         Poll::Ready(News::Over) => {
-                            // What is left of the request ends here, even if nobody drops the body yet.
                             self.0 = Kind::Empty;
                             return Poll::Ready(None);
                         }
                     }
+                }
+                if stream.exchange.is_over() {
+                    // What is left of the request ends here, even if nobody asks for more.
+                    self.0 = Kind::Empty;
                 }
                 events.into()
             }

@@ -125,7 +125,7 @@ impl Exchange {
             }
             if !events.is_empty() {
                 if let Some(waiting) = &mut self.waiting {
-                    waiting.silence.as_mut().reset(tokio::time::Instant::now() + self.keep_alive);
+                    waiting.silence.as_mut().reset(after(self.keep_alive));
                 }
                 return Poll::Ready(News::Events);
             }
@@ -176,7 +176,7 @@ impl Exchange {
             return Poll::Ready(None);
         }
         ready!(waiting.silence.as_mut().poll(cx));
-        waiting.silence.as_mut().reset(tokio::time::Instant::now() + self.keep_alive);
+        waiting.silence.as_mut().reset(after(self.keep_alive));
         Poll::Ready(Some(News::Silence))
     }
 }
@@ -197,6 +197,13 @@ impl Drop for Exchange {
 
 /// How long each thing may take that is left to be done at the end.
 const TEARDOWN: Duration = Duration::from_secs(5);
+
+/// Some time from now, however long that is.
+pub(crate) fn after(time: Duration) -> tokio::time::Instant {
+    let now = tokio::time::Instant::now();
+    // Nobody waits for longer than that.
+    now.checked_add(time).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 3600))
+}
 
 /// How many bytes of events are sent together, unless one has more.
 const MOST_AT_ONCE: usize = 64 << 10;

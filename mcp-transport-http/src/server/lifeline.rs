@@ -54,8 +54,8 @@ impl Lifeline {
 
     /// Lets what is at work finish, and gives up what takes longer than `time`.
     pub(crate) async fn drain(&self, time: Duration) -> Drained {
-        let begin = self.at_work.load(Ordering::SeqCst);
         self.enter(Stage::Draining);
+        let begin = self.at_work.load(Ordering::SeqCst);
         let cut = match tokio::time::timeout(time, self.finished()).await {
             Ok(()) => 0,
             Err(_) => self.at_work.load(Ordering::SeqCst),

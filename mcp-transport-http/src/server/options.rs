@@ -100,6 +100,9 @@ impl HttpOptions {
 
     /// Answers pages of an origin, such as `https://app.example.com`. Requests that come from no page name none, and
     /// need no permission.
+    ///
+    /// A browser wants more before it lets a page of another origin read an answer: the headers of CORS, which a layer
+    /// such as that of `tower-http` adds.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.allowed.add_origin(origin);
@@ -135,7 +138,8 @@ impl HttpOptions {
         self
     }
 
-    /// How many requests are worked on at the same time; more are answered with 503.
+    /// How many requests are worked on at the same time; more are answered with 503. Each request of a batch counts.
+    /// [`HttpServer`](crate::HttpServer) has at most 100 of one connection at work; in other servers that is their affair.
     #[must_use]
     pub fn in_flight(mut self, count: usize) -> Self {
         self.in_flight = count;
@@ -165,10 +169,10 @@ impl HttpOptions {
     }
 
     /// How long an answer may be silent. Then it becomes a stream, if it is none yet, and gets a comment that clients
-    /// ignore (H-21).
+    /// ignore (H-21). At least a tenth of a second.
     #[must_use]
     pub fn keep_alive(mut self, time: Duration) -> Self {
-        self.keep_alive = time;
+        self.keep_alive = time.max(Duration::from_millis(100));
         self
     }
 

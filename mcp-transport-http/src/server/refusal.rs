@@ -24,7 +24,9 @@ impl Refusal {
         Self::with_error(status, ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
     }
 
-    pub(crate) fn with_error(status: StatusCode, error: ErrorObject) -> Self {
+    /// Refuses with a status, and an error of one's own.
+    #[must_use]
+    pub fn with_error(status: StatusCode, error: ErrorObject) -> Self {
         Self { status, error, headers: Vec::new() }
     }
 

@@ -1,7 +1,7 @@
 //! A server of its own, on hyper.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,14 @@ use tokio::task::JoinSet;
 use tower_service::Service;
 
 use super::body::ResponseBody;
+use super::exchange::after;
 use super::lifeline::Drained;
 use super::patience::Patience;
 use super::refusal::Refusal;
 use super::service::HttpService;
 
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
-/// finish within 30 s.
+/// finish within 30 s, unless the process is told once more.
 ///
 /// Clients on this machine are answered. [`HttpOptions`](super::HttpOptions) lets in others, and [`HttpServer`] says
 /// more about what happens.
@@ -35,7 +36,15 @@ use super::service::HttpService;
 /// Fails if the address cannot be listened at.
 pub async fn serve(server: Server, address: impl ToSocketAddrs) -> io::Result<()> {
     let listener = HttpServer::bind(address).await?;
-    listener.serve(HttpService::new(server), told_to_end()).await;
+    let told_again = async {
+        told_to_end().await;
+        told_to_end().await;
+    };
+    tokio::select! {
+        _ = listener.serve(HttpService::new(server), told_to_end()) => {}
+        // Somebody does not want to wait.
+        () = told_again => {}
+    }
     Ok(())
 }
 
@@ -76,7 +85,7 @@ pub struct HttpServer {
     address: SocketAddr,
     path: String,
     connections: usize,
-    drain: Duration,
+    drain_time: Duration,
 }
 
 /// How long a client may take to send the headers of a request, or to send another request, or to read anything of what
@@ -100,16 +109,24 @@ impl HttpServer {
     ///
     /// Fails if the address cannot be listened at.
     pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+        Self::new(TcpListener::bind(address).await?)
+    }
+
+    /// Takes a socket that listens already.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the socket does not know its address.
+    pub fn new(listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let (path, drain) = ("/mcp".to_owned(), Duration::from_secs(30));
-        Ok(Self { listener, address, path, connections: 10_000, drain })
+        let (path, drain_time) = ("/mcp".to_owned(), Duration::from_secs(30));
+        Ok(Self { listener, address, path, connections: 10_000, drain_time })
     }
 
     /// The path at which the service is; `/mcp` unless told.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
-        self.path = path.to_owned();
+        self.path = format!("/{}", path.trim_start_matches('/'));
         self
     }
 
@@ -122,8 +139,8 @@ impl HttpServer {
 
     /// How long what is at work may take at the end, 30 s unless told.
     #[must_use]
-    pub fn drain(mut self, time: Duration) -> Self {
-        self.drain = time;
+    pub fn drain_time(mut self, time: Duration) -> Self {
+        self.drain_time = time;
         self
     }
 
@@ -136,13 +153,19 @@ impl HttpServer {
     /// What clients on this machine are given.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.path)
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            // That is where everybody is heard, and nobody can be reached.
+            address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        format!("http://{address}{}", self.path)
     }
 
     /// Serves until `stop` is ready, and then until what is at work is done, as far as there is time for it.
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
         let mut stop = pin!(stop);
-        let (path, places) = (Arc::<str>::from(self.path), Arc::new(Semaphore::new(self.connections)));
+        let (path, places) =
+            (Arc::<str>::from(self.path), Arc::new(Semaphore::new(self.connections.min(Semaphore::MAX_PERMITS))));
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         loop {
@@ -162,9 +185,13 @@ impl HttpServer {
         drop(self.listener);
         // Whoever has nothing at work is let go at once; the others when it is done.
         let _ = ending.send(true);
-        let drained = service.drain(self.drain).await;
+        let end = after(self.drain_time.saturating_add(FAREWELL));
+        let mut drained = service.drain(self.drain_time).await;
+        // Answers that are there may not have been read yet.
         let gone = async { while connections.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(FAREWELL, gone).await;
+        if tokio::time::timeout_at(end, gone).await.is_err() {
+            drained.cut += connections.len();
+        }
         connections.shutdown().await;
         drained
     }

@@ -1,6 +1,5 @@
 //! The service: requests of HTTP in, responses out.
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,20 +12,19 @@ use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCod
 use http_body::Body;
 use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
 use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
-use mcp_types::{ErrorObject, Method, Revision};
+use mcp_types::{Method, Revision};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::admission::{Admission, Kind};
+use super::admission::{Admission, Kind, Permit};
 use super::body::{KEEP_ALIVE, ResponseBody};
 use super::exchange::{Exchange, First, News};
 use super::lifeline::{AtWork, Drained, Lifeline, Stage};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
 use super::upload::Upload;
-use crate::rules::era::{Offer, Served, choose, id_of, refuse_param};
+use crate::rules::era::{Offer, Served, check_params, choose, id_of};
 use crate::rules::media;
-use crate::rules::metadata::check_param;
 use crate::rules::status::status_of;
 
 /// A server as a service of HTTP, for [axum], hyper, or whatever speaks [tower].
@@ -95,18 +93,17 @@ impl<B: Body> Service<Request<B>> for HttpService {
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<B> {
         let (parts, body) = request.into_parts();
+        // The end waits for what is counted before it is looked for.
+        let at_work = AtWork::new(&self.0.lifeline);
         let checked = self.0.check(&parts);
         let parts = Arc::new(parts);
-        let configure = self.0.options.configure.as_ref().filter(|_| checked.is_ok());
-        ResponseFuture {
-            choosing: configure.map(|configure| configure(Arc::clone(&parts))),
-            inner: Arc::clone(&self.0),
-            refusal: checked.err(),
-            chosen: None,
-            parts: Some(parts),
-            upload: Some(Upload::new(body)),
-            exchange: None,
-        }
+        let choosing = checked.and_then(|()| self.0.choose_server(&parts));
+        let (choosing, refusal) = match choosing {
+            Ok(choosing) => (choosing, None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, at_work)), Some(Upload::new(body)));
+        ResponseFuture { inner, refusal, choosing, chosen: None, taken, upload, exchange: None }
     }
 }
 
@@ -119,13 +116,19 @@ pin_project! {
         // What could be said at once.
         refusal: Option<Refusal>,
         // Finds the server, if that is left to the application.
-        choosing: Option<BoxFuture<Result<Server, Refusal>>>,
+        choosing: Option<Choosing>,
         chosen: Option<Server>,
-        parts: Option<Arc<Parts>>,
+        taken: Option<(Arc<Parts>, AtWork)>,
         #[pin]
         upload: Option<Upload<B>>,
         exchange: Option<(Exchange, Served)>,
     }
+}
+
+/// The application at work on the question which server it is.
+struct Choosing {
+    server: BoxFuture<Result<Server, Refusal>>,
+    _permit: Permit,
 }
 
 impl<B: Body> Future for ResponseFuture<B> {
@@ -144,7 +147,7 @@ impl<B: Body> ResponseFuture<B> {
             return Poll::Ready(Err(refusal));
         }
         if let Some(choosing) = this.choosing {
-            *this.chosen = Some(ready!(choosing.as_mut().poll(cx))?);
+            *this.chosen = Some(ready!(choosing.server.as_mut().poll(cx))?);
             *this.choosing = None;
         }
         if let Some(upload) = this.upload.as_mut().as_pin_mut() {
@@ -153,8 +156,8 @@ impl<B: Body> ResponseFuture<B> {
             let server = this.chosen.as_ref().unwrap_or(&this.inner.server);
             let incoming = parse(&body, &server.config().limits.message);
             // Whoever polls a future that is done waits for nothing.
-            let Some(parts) = this.parts.take() else { return Poll::Pending };
-            match this.inner.start(server, parts, incoming) {
+            let Some((parts, at_work)) = this.taken.take() else { return Poll::Pending };
+            match this.inner.start(server, parts, incoming, at_work) {
                 Started::Exchange(exchange, served) => *this.exchange = Some((exchange, served)),
                 Started::Response(response) => return Poll::Ready(Ok(response)),
             }
@@ -177,7 +180,7 @@ impl Inner {
     /// What can be said without reading the body.
     fn check(&self, parts: &Parts) -> Result<(), Refusal> {
         let forbidden = |fault: crate::rules::hosts::Forbidden| {
-            tracing::warn!(target: "mcp", %fault, "refused");
+            tracing::debug!(target: "mcp", %fault, "refused");
             Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
         };
         self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)?;
@@ -198,16 +201,36 @@ impl Inner {
         Ok(())
     }
 
+    /// Has the application choose the server, if it wants to; that counts as work.
+    fn choose_server(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
+        let Some(configure) = &self.options.configure else { return Ok(None) };
+        let permit = self.admission.admit(Kind::Request, 1, parts.extensions.get(), &self.options)?;
+        Ok(Some(Choosing { server: configure(Arc::clone(parts)), _permit: permit }))
+    }
+
     fn ending(&self) -> Refusal {
         let text = "the server is about to end: try again later";
         Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after)
     }
 
     /// Has the kernel take a message, unless something about HTTP is wrong with it.
-    fn start(&self, server: &Server, parts: Arc<Parts>, incoming: Result<Incoming<'_>, InvalidMessage>) -> Started {
+    fn start(
+        &self,
+        server: &Server,
+        parts: Arc<Parts>,
+        incoming: Result<Incoming<'_>, InvalidMessage>,
+        at_work: AtWork,
+    ) -> Started {
         let offer = Offer::new(&server.config().revisions, self.options.sessions != SessionMode::Off);
-        let checked = choose(&offer, &parts.headers, &incoming)
-            .and_then(|served| check_params(server, &offer, &parts, &incoming).map(|()| served));
+        let checked = choose(&offer, &parts.headers, &incoming).and_then(|served| {
+            match &incoming {
+                Ok(Incoming::Single(Message::Request(request))) if served == Served::Modern => {
+                    check_params(&offer, &parts.headers, request, |tool| server.header_params(tool))?;
+                }
+                Ok(_) | Err(_) => {}
+            }
+            Ok(served)
+        });
         let served = match checked {
             Ok(served) => served,
             Err(error) => {
@@ -224,14 +247,13 @@ impl Inner {
                 return Started::Response(refusal.into_response(invalid.id(), served.revision()));
             }
         };
-        // The end may have begun while the body came. It waits for what is counted before it is looked for.
-        let at_work = AtWork::new(&self.lifeline);
-        if at_work.stage() != Stage::Serving {
+        // What began before the end did may still finish, unless the time for that is over.
+        if at_work.stage() == Stage::Cut {
             return Started::Response(self.ending().into_response(id_of(&incoming), served.revision()));
         }
         let principal = parts.extensions.get::<Principal>();
         let kind = if served == Served::Modern && is_listen(&incoming) { Kind::Listener } else { Kind::Request };
-        let permit = match self.admission.admit(kind, principal, &self.options) {
+        let permit = match self.admission.admit(kind, requests(&incoming), principal, &self.options) {
             Ok(permit) => permit,
             Err(refusal) => return Started::Response(refusal.into_response(id_of(&incoming), served.revision())),
         };
@@ -260,36 +282,18 @@ enum Started {
     Response(Response<ResponseBody>),
 }
 
-/// Compares the parameters that a tool wants repeated with the headers (H-77, H-79). A tool that has none costs nothing.
-fn check_params(
-    server: &Server,
-    offer: &Offer<'_>,
-    parts: &Parts,
-    incoming: &Result<Incoming<'_>, InvalidMessage>,
-) -> Result<(), ErrorObject> {
-    let Ok(Incoming::Single(Message::Request(request))) = incoming else { return Ok(()) };
-    if request.method != Method::TOOLS_CALL {
-        return Ok(());
-    }
-    let Some(params) = &request.params else { return Ok(()) };
-    let wanted = params.get("name").and_then(|name| {
-        // A name with escapes is rare, and has to be read.
-        let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
-        let read = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
-        server.header_params(&read)
-    });
-    let Some(wanted) = wanted else { return Ok(()) };
-    let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
-    for param in wanted.iter() {
-        if let Err(fault) = check_param(&parts.headers, &param.name, &param.path, arguments) {
-            return refuse_param(offer, request, &fault);
-        }
-    }
-    Ok(())
-}
-
 fn is_listen(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::Single(Message::Request(request)) if request.method == Method::SUBSCRIPTIONS_LISTEN)
+}
+
+/// How many requests a message is, or holds.
+fn requests(incoming: &Incoming<'_>) -> usize {
+    match incoming {
+        Incoming::Single(_) => 1,
+        Incoming::Batch(messages) => {
+            messages.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count().max(1)
+        }
+    }
 }
 
 /// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a

@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::admission::{Admission, Place};
+use super::exchange::after;
 use super::options::HttpOptions;
 use super::refusal::Refusal;
 
@@ -107,7 +108,7 @@ impl Waiting {
                 return Ok(false);
             }
             self.place = Some(admission.admit_upload(options)?);
-            self.time.as_mut().reset(self.since + options.body_time);
+            self.time.as_mut().reset(after(options.body_time.saturating_sub(self.since.elapsed())));
         }
         Ok(self.time.as_mut().poll(cx).is_ready())
     }

@@ -6,7 +6,7 @@ use mcp_server::Principal;
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::json;
 
-use crate::kit::{Demo, Pending, Post, code_of, tool_text};
+use crate::kit::{Demo, Gate, Pending, Post, code_of, tool_text};
 
 async fn started(service: &HttpService, post: Post) -> Pending {
     let mut pending = post.send(service);
@@ -84,4 +84,51 @@ async fn room_is_counted_once() {
     Post::tool("hello", json!({})).json(&other, 503).await;
     drop(pending);
     Post::tool("hello", json!({})).json(&other, 200).await;
+}
+
+/// G2: a batch takes as much as its requests would.
+#[tokio::test]
+async fn a_batch_is_as_many_as_it_has() {
+    let demo = Demo::default();
+    let service = HttpService::with_options(demo.server(), HttpOptions::default().in_flight(2));
+    let call = |id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "hello" } });
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let fits = json!([call(1), call(2), notification]);
+    assert_eq!(Post::message(fits).json(&service, 200).await.as_array().map(Vec::len), Some(2));
+    let reply = Post::message(json!([call(1), call(2), call(3)])).to(&service).await;
+    assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, Some("1")));
+}
+
+/// G2: what the application does to find the server is bounded as well.
+#[tokio::test]
+async fn choosing_a_server_is_work() {
+    let (demo, gate) = (Demo::default(), Gate::default());
+    let (server, entered) = (demo.server(), gate.clone());
+    let options = HttpOptions::default().in_flight(1).configure(move |_| {
+        let (server, entered) = (server.clone(), entered.clone());
+        async move {
+            entered.wait().await;
+            Ok(server)
+        }
+    });
+    let service = HttpService::with_options(demo.server(), options);
+    let first = started(&service, Post::tool("hello", json!({}))).await;
+    Post::tool("hello", json!({})).json(&service, 503).await;
+    gate.open();
+    assert_eq!(tool_text(&first.reply().await.json(200).await), "hello");
+    assert_eq!(tool_text(&Post::tool("hello", json!({})).json(&service, 200).await), "hello");
+}
+
+/// Settings that are meant as "for ever" or "at once" are not taken to the letter.
+#[tokio::test(start_paused = true)]
+async fn settings_may_be_extreme() {
+    for time in [Duration::MAX, Duration::ZERO] {
+        let demo = Demo::default();
+        let options = HttpOptions::default().keep_alive(time).body_time(time).retry_after(time).in_flight(usize::MAX);
+        let service = HttpService::with_options(demo.server(), options);
+        let mut stream = Post::tool("report_and_wait", json!({})).token().to(&service).await;
+        stream.event().await;
+        demo.gate.open();
+        assert!(stream.rest().await.contains("result"));
+    }
 }

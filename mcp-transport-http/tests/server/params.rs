@@ -105,3 +105,16 @@ fn impossible_headers_are_not_taken() {
         assert!(built.is_err(), "{name:?}");
     }
 }
+
+/// S3.F3, H-77: arguments in which the value is hard to find are no way around the check.
+#[tokio::test]
+async fn the_check_fails_closed() {
+    let service = HttpService::new(regional());
+    let mut crowded = serde_json::Map::new();
+    crowded.extend((0..2000).map(|number| (format!("x{number}"), json!(0))));
+    crowded.insert("region".into(), json!("eu"));
+    let answer = call(crowded.clone().into(), &[]).json(&service, 400).await;
+    assert_eq!(code_of(&answer), -32020);
+    let answer = call(crowded.into(), &[("region", "eu")]).json(&service, 200).await;
+    assert!(answer["result"].is_object(), "{answer}");
+}

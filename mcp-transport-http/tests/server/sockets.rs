@@ -274,7 +274,7 @@ async fn the_end_is_graceful() {
 #[tokio::test]
 async fn the_end_is_bounded() {
     let demo = Demo::default();
-    let running = Running::with(&demo, |server| server.drain(Duration::from_millis(50)).path("/")).await;
+    let running = Running::with(&demo, |server| server.drain_time(Duration::from_millis(50)).path("/")).await;
     let mut client = running.client().await;
     client.send(Post::tool("wait", json!({})).uri("/")).await;
     notes(&demo, &["began"]).await;
@@ -301,4 +301,16 @@ async fn connections_have_a_limit() {
     assert!(waiting.is_err(), "there is no place yet");
     drop(first);
     assert_eq!(tool_text(&second.response().await.1), "hello");
+}
+
+/// G20: what is printed is where clients on this machine can go.
+#[tokio::test]
+async fn the_address_can_be_used() {
+    for (address, host) in [("127.0.0.1:0", "127.0.0.1"), ("0.0.0.0:0", "127.0.0.1")] {
+        let server = HttpServer::bind(address).await.expect("a socket").path("tools");
+        assert_eq!(server.url(), format!("http://{host}:{}/tools", server.address().port()));
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a socket");
+    let address = listener.local_addr().expect("an address");
+    assert_eq!(HttpServer::new(listener).expect("a server").connections(usize::MAX).address(), address);
 }

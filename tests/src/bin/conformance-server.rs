@@ -56,7 +56,7 @@ fn serve_http(address: &str, sessions: SessionMode) -> io::Result<()> {
     runtime.block_on(async {
         let listener = HttpServer::bind(address).await?;
         println!("{}", listener.url());
-        listener.drain(Duration::from_secs(5)).serve(service, told_to_end()).await;
+        listener.drain_time(Duration::from_secs(5)).serve(service, told_to_end()).await;
         Ok(())
     })
 }

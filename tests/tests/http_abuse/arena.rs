@@ -105,7 +105,7 @@ impl Arena {
         let service = HttpService::with_options(server.clone(), options);
         let listener = runtime.block_on(HttpServer::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.address();
-        let listener = listener.connections(room.connections).drain(Duration::ZERO);
+        let listener = listener.connections(room.connections).drain_time(Duration::ZERO);
         let (stop, stopped) = oneshot::channel();
         runtime.spawn(listener.serve(service, async {
             let _ = stopped.await;
