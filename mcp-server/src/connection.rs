@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder};
+use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder, SessionState};
 use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::{Incoming, PayloadBuf};
-use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, Revision};
+use mcp_types::{Era, ErrorObject, InitializeRequestParams, Method, ProgressNotificationParams, Revision};
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
@@ -75,6 +75,25 @@ impl Connection {
         let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
         server.hub().join(&connection.shared);
         connection
+    }
+
+    /// A connection that goes on with a session which began elsewhere.
+    #[must_use]
+    pub fn resume(server: &Server, client: InitializeRequestParams, state: SessionState) -> Self {
+        let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), client, state));
+        server.hub().join(&connection.shared);
+        connection
+    }
+
+    /// What a legacy client has settled, after its handshake.
+    #[must_use]
+    pub fn session_state(&self) -> Option<SessionState> {
+        self.shared.lock().kernel.session_state()
+    }
+
+    /// Takes over what was settled elsewhere.
+    pub fn refresh(&mut self, state: SessionState) {
+        self.input(|kernel| kernel.refresh(state));
     }
 
     /// A connection for one modern request.
@@ -190,6 +209,11 @@ impl Connection {
     /// Takes note that the stream of a request is gone: that cancels a modern one.
     pub fn handle_stream_closed(&mut self, request: RequestKey) {
         self.input(|kernel| kernel.handle_stream_closed(request));
+    }
+
+    /// Takes note that nobody will come back for the answer to a request: its handler is dropped.
+    pub fn abandon(&mut self, request: RequestKey) {
+        self.input(|kernel| kernel.abandon(request));
     }
 
     /// Takes note that the client is gone: handlers are dropped, and nothing more is sent.

@@ -389,6 +389,11 @@ impl Connection {
         }
     }
 
+    /// Takes note that nobody will come back for the answer to a request.
+    pub fn abandon(&mut self, request: RequestKey) {
+        self.cancel_request(request, None);
+    }
+
     /// Takes note that the client is gone for good: everything ends.
     pub fn handle_disconnect(&mut self) {
         // Nobody reads what is queued, so nothing has to be looked for in it while requests end.

@@ -11,6 +11,7 @@ mod inputs;
 mod lifecycle;
 mod listeners;
 mod scope;
+mod session_state;
 
 pub use announcement::Announcement;
 pub use commands::Delivery;
@@ -20,3 +21,4 @@ pub use event::Event;
 pub use in_flight::Responder;
 pub use listeners::Listeners;
 pub use scope::{Principal, RequestScope};
+pub use session_state::SessionState;

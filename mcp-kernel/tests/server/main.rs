@@ -21,4 +21,5 @@ mod listening;
 mod logging;
 mod progress;
 mod results;
+mod resuming;
 mod slow_readers;

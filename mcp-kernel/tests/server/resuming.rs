@@ -1,0 +1,55 @@
+//! Sessions that go on elsewhere.
+
+use std::sync::Arc;
+
+use mcp_kernel::Change;
+use mcp_kernel::server::{Connection, SessionState};
+use mcp_types::{ClientCapability, InitializeRequestParams, LoggingLevel, Revision};
+use serde_json::json;
+
+use crate::kit::{Script, config, initialize, legacy, modern, notification};
+
+/// S4.116: what was settled in a session holds where it goes on, without another handshake.
+#[test]
+fn a_session_goes_on_elsewhere() {
+    let mut first = Script::with(config());
+    let hello = initialize(1, "2025-06-18", json!({ "sampling": {} }));
+    let client: InitializeRequestParams = serde_json::from_value(hello["params"].clone()).unwrap();
+    first.send(hello);
+    first.reply();
+    let fresh = first.connection.session_state().unwrap();
+    assert_eq!((fresh.revision, fresh.is_ready), (Revision::V2025_06_18, false));
+    first.send(notification("notifications/initialized", json!({})));
+    first.send(legacy(2, "logging/setLevel", json!({ "level": "error" })));
+    first.send(legacy(3, "resources/subscribe", json!({ "uri": "a:b" })));
+    let state = first.connection.session_state().unwrap();
+    assert_eq!((state.is_ready, state.log_level), (true, LoggingLevel::Error));
+    assert_eq!(state.subscriptions, ["a:b"]);
+
+    let mut second = Script::over(Connection::resume(Arc::new(config()), client, state.clone()));
+    assert_eq!(second.connection.session_state(), Some(state));
+    second.refused(initialize(4, "2025-06-18", json!({})), -32600);
+    let asked = second.served(legacy(5, "tools/call", json!({ "name": "a" })));
+    assert_eq!(asked.scope.revision(), Revision::V2025_06_18);
+    assert!(asked.scope.supports(ClientCapability::Sampling) && !asked.scope.may_log(LoggingLevel::Info));
+    second.done(asked.responder);
+    second.connection.publish(&Change::Resource("a:b".into()));
+    assert_eq!(second.next().1["method"], "notifications/resources/updated");
+    // What is settled elsewhere meanwhile is taken over.
+    second.connection.refresh(SessionState::new(Revision::V2025_06_18));
+    second.connection.publish(&Change::Resource("a:b".into()));
+    second.silence();
+    second.assert_nothing_left();
+}
+
+/// S4.116: only a session has something to go on with.
+#[test]
+fn what_is_no_session_has_no_state() {
+    assert_eq!(Script::new().connection.session_state(), None);
+    assert_eq!(Script::from_version(Revision::V2025_06_18).connection.session_state(), None);
+    let mut script = Script::from_envelope();
+    let asked = script.served(modern(1, "tools/call", json!({ "name": "a" })));
+    assert_eq!(script.connection.session_state(), None);
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
