@@ -1,0 +1,100 @@
+//! The name of a session, which nobody can guess.
+
+use std::fmt;
+
+/// 256 bits from the system's source of randomness (S0.24). On the wire they are 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId([u8; 32]);
+
+/// The system has no randomness to give: then there is no session either, rather than one that can be guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system's source of randomness does not answer")]
+#[non_exhaustive]
+pub struct NoRandomness;
+
+/// A text that no session is named by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a session is named by 64 lower-case hexadecimal digits")]
+#[non_exhaustive]
+pub struct InvalidId;
+
+impl SessionId {
+    /// Makes up a new one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no randomness to give.
+    pub fn random() -> Result<Self, NoRandomness> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
+        Ok(Self(bytes))
+    }
+
+    /// Reads one as it comes from a client.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not exactly what [`Display`](fmt::Display) writes.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(InvalidId),
+        };
+        let mut bytes = [0; 32];
+        let pairs = text.as_bytes().chunks_exact(2);
+        if text.len() != 64 {
+            return Err(InvalidId);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(pairs) {
+            let &[high, low] = pair else { return Err(InvalidId) };
+            *byte = digit(high)? << 4 | digit(low)?;
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The bits.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for SessionId {
+    /// Only the beginning: whoever has the whole of it has the session, and logs are read by many.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, ..] = self.0;
+        write!(f, "SessionId({a:02x}{b:02x}{c:02x}..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S0.24, S4.47: what is written can be read, and nothing else.
+    #[test]
+    fn ids_survive() {
+        let id = SessionId::random().unwrap();
+        let text = id.to_string();
+        assert_eq!((text.len(), SessionId::parse(&text)), (64, Ok(id)));
+        assert_ne!(SessionId::random().unwrap(), id);
+        for wrong in [
+            "",
+            "a",
+            &text[1..],
+            &format!("{text}0"),
+            &text.to_uppercase().replace(char::is_numeric, "A"),
+            &"ü".repeat(32),
+        ] {
+            assert_eq!(SessionId::parse(wrong), Err(InvalidId), "{wrong}");
+        }
+        assert!(format!("{id:?}").len() < 24, "logs do not give it away");
+    }
+}

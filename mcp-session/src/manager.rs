@@ -1,0 +1,394 @@
+//! Who has a session, and for how long.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_kernel::server::Principal;
+use tokio::time::Instant;
+
+use crate::table::{Place, Table};
+use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions, WrongOwner};
+
+/// All sessions of a server, each with the state `T` that its transport has for it (S0.5).
+///
+/// ```text
+///   create, adopt ──> active ──last lease dropped──> idle ──sweep, cap──> ended
+///                        ^                            │                     ^
+///                        └───────────enter────────────┘                     │
+///                        └───────────────end, shutdown──────────────────────┘
+/// ```
+///
+/// A session is *active* as long as somebody has a [`Lease`] of it, which is whoever answers a request or sends on a
+/// stream; such a session is never idle, however silent it is (S4.37). With its last lease it becomes *idle*, and ends
+/// when it was that for [too long](SessionOptions::idle_time), or when there are [too many](SessionOptions::idle_limit)
+/// and it is the oldest.
+///
+/// The manager has no task and no timer. Whoever runs the server calls [`sweep`](Self::sweep), and tears down what has
+/// [`Ended`]; every session that is created ends exactly once, and whoever makes it end gets it.
+///
+/// An idle session takes about 290 bytes beside `T` if its owner has no other one, and about 210 if nobody owns it
+/// (measured with 10,000 of them).
+///
+/// Clones are the same manager.
+pub struct SessionManager<T> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    options: SessionOptions,
+    /// Nothing of `T` is run while it is locked: what is dropped or made there could come back here.
+    table: Mutex<Table<T>>,
+}
+
+/// A session that has ended: whoever gets it tears down what belongs to it.
+#[derive(Debug)]
+#[non_exhaustive]
+#[must_use = "what belongs to the session has to be torn down"]
+pub struct Ended<T> {
+    /// Its name, which nobody can enter any more.
+    pub id: SessionId,
+    /// Its state; whoever has a lease has it as well.
+    pub value: Arc<T>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A session that is there now.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Created<T> {
+    /// The right to use it.
+    pub lease: Lease<T>,
+    /// The sessions that had to end for it.
+    pub evicted: Vec<Ended<T>>,
+}
+
+impl<T> SessionManager<T> {
+    /// Begins without sessions.
+    #[must_use]
+    pub fn new(options: SessionOptions) -> Self {
+        Self { shared: Arc::new(Shared { options, table: Mutex::new(Table::new()) }) }
+    }
+
+    /// Creates a session, for a client whose handshake is known to be good: what is refused must leave nothing behind
+    /// (G3).
+    ///
+    /// If there is a principal, the session is its own, and nobody else can enter it (S4.69); otherwise whoever knows
+    /// the id can (S4.72). `make` runs when it is sure that there is room.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the principal has too many sessions that are all active, if no id can be made up, or after
+    /// [`shutdown`](Self::shutdown).
+    pub fn create(
+        &self,
+        principal: Option<Principal>,
+        make: impl FnOnce(SessionId) -> T,
+    ) -> Result<Created<T>, Refused> {
+        let id = SessionId::random().map_err(|_| self.refuse(&mut self.table(), Refused::NoRandomness))?;
+        let room = Room::take(self, principal)?;
+        room.fill(id, Arc::new(make(id)), Origin::Here)
+    }
+
+    /// Goes on with a session that began elsewhere, under the id that it had there (S4.115).
+    ///
+    /// `principal` is whose session it is by its record; that whoever asks for it is that one is for the caller to
+    /// check before. If the session is here already, nothing is made, and this is [`enter`](Self::enter).
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`create`](Self::create), and if the session is here and belongs to somebody else.
+    pub fn adopt(
+        &self,
+        id: SessionId,
+        principal: Option<Principal>,
+        make: impl FnOnce(SessionId) -> T,
+    ) -> Result<Created<T>, Refused> {
+        let is_here = self.table().find(&id).is_some();
+        if is_here {
+            match self.enter(&id, principal.as_ref()) {
+                Ok(lease) => return Ok(Created { lease, evicted: Vec::new() }),
+                // It ended in between.
+                Err(Refused::Unknown) if self.table().find(&id).is_none() => {}
+                Err(refused) => return Err(refused),
+            }
+        }
+        let room = Room::take(self, principal)?;
+        room.fill(id, Arc::new(make(id)), Origin::Elsewhere)
+    }
+
+    /// Finds a session for somebody who names it, which is a use of it (S0.26, S4.35).
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such session (any more), or if it belongs to somebody else.
+    pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<Lease<T>, Refused> {
+        let mut table = self.table();
+        let place = self.find(&mut table, id, principal)?;
+        self.lease(&mut table, *id, place)
+    }
+
+    /// Ends a session because somebody asks for it. Whoever has a lease keeps the state, but nobody finds it any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`enter`](Self::enter).
+    pub fn end(&self, id: &SessionId, principal: Option<&Principal>, reason: Reason) -> Result<Ended<T>, Refused> {
+        let ended = {
+            let mut table = self.table();
+            let place = self.find(&mut table, id, principal)?;
+            let ended = table.end(place, reason);
+            ended.ok_or_else(|| self.refuse(&mut table, Refused::Unknown))?
+        };
+        log(std::slice::from_ref(&ended));
+        Ok(ended)
+    }
+
+    /// Ends all sessions whose time is over, and the oldest of those that are idle beyond the limit. Takes time for
+    /// what ends, and none for the rest.
+    pub fn sweep(&self, now: Instant) -> Vec<Ended<T>> {
+        let (ended, is_first, pruned) = {
+            let mut table = self.table();
+            let mut ended = std::mem::take(&mut table.unseen);
+            table.expire(now, &self.shared.options, &mut ended);
+            let is_first = table.prune(self.shared.options.idle_limit, &mut ended);
+            let pruned = match std::mem::replace(&mut table.pruned.1, false) {
+                true => 0,
+                false => std::mem::take(&mut table.pruned.0),
+            };
+            (ended, is_first, pruned)
+        };
+        if is_first {
+            self.warn();
+        }
+        if pruned > 0 {
+            tracing::warn!(target: "mcp", pruned, "there is room for idle sessions again; these ended before their time");
+        }
+        log(&ended);
+        ended
+    }
+
+    /// When to [`sweep`](Self::sweep) next: in a [while](SessionOptions::sweep_interval), or later if nothing can end
+    /// before.
+    #[must_use]
+    pub fn next_sweep(&self, now: Instant) -> Instant {
+        let options = &self.shared.options;
+        let soon = now.checked_add(options.sweep_interval).unwrap_or(now);
+        let (first, is_quiet) = {
+            let table = self.table();
+            let metrics = table.metrics();
+            let is_quiet = metrics.live <= options.idle_limit && table.pruned.0 == 0 && table.unseen.is_empty();
+            (table.first_deadline(options), is_quiet)
+        };
+        // What is not idle yet, or not there yet, has at least the shortest time of all.
+        let others = options.time_of_unused().and_then(|time| now.checked_add(time));
+        match others.filter(|_| is_quiet) {
+            Some(others) => first.map_or(others, |first| first.min(others)).max(soon),
+            None => soon,
+        }
+    }
+
+    /// Ends all sessions, and takes on no more (S4.42).
+    pub fn shutdown(&self) -> Vec<Ended<T>> {
+        let ended = {
+            let mut table = self.table();
+            table.is_closed = true;
+            let mut ended = std::mem::take(&mut table.unseen);
+            ended.extend(table.clear(Reason::Shutdown));
+            ended
+        };
+        log(&ended);
+        ended
+    }
+
+    /// How many sessions there are, and what happened to the others.
+    #[must_use]
+    pub fn metrics(&self) -> SessionMetrics {
+        self.table().metrics()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table<T>> {
+        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a session for somebody who may have it.
+    fn find(&self, table: &mut Table<T>, id: &SessionId, principal: Option<&Principal>) -> Result<Place, Refused> {
+        match table.find(id) {
+            Some((place, owner)) if owner.is_none() || owner == principal => Ok(place),
+            Some(_) => Err(self.refuse(table, Refused::WrongOwner)),
+            None => Err(self.refuse(table, Refused::Unknown)),
+        }
+    }
+
+    fn lease(&self, table: &mut Table<T>, id: SessionId, place: Place) -> Result<Lease<T>, Refused> {
+        let Some(value) = table.lease(place) else { return Err(self.refuse(table, Refused::Unknown)) };
+        table.set_used(place);
+        Ok(Lease { shared: Arc::clone(&self.shared), value, id, place })
+    }
+
+    /// Counts a refusal; returns what to say about it.
+    fn refuse(&self, table: &mut Table<T>, refused: Refused) -> Refused {
+        table.counted.count_refused(refused);
+        match (refused, self.shared.options.wrong_owner) {
+            (Refused::WrongOwner, WrongOwner::Hidden) => Refused::Unknown,
+            _ => refused,
+        }
+    }
+
+    fn warn(&self) {
+        let limit = self.shared.options.idle_limit;
+        tracing::error!(target: "mcp", limit, "too many sessions are idle: the oldest end before their time");
+    }
+}
+
+impl<T> Clone for SessionManager<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T> fmt::Debug for SessionManager<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionManager").field(&self.metrics()).finish()
+    }
+}
+
+fn log<T>(ended: &[Ended<T>]) {
+    for Ended { id, reason, .. } in ended {
+        tracing::debug!(target: "mcp", session = ?id, ?reason, "a session has ended");
+    }
+}
+
+/// Where a session began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Here,
+    Elsewhere,
+}
+
+/// Room for a session that is not there yet; it is given back if there never is one.
+struct Room<'a, T> {
+    manager: &'a SessionManager<T>,
+    owner: Option<Principal>,
+    evicted: Vec<Ended<T>>,
+}
+
+impl<'a, T> Room<'a, T> {
+    fn take(manager: &'a SessionManager<T>, owner: Option<Principal>) -> Result<Self, Refused> {
+        let options = &manager.shared.options;
+        let mut evicted = Vec::new();
+        let is_first = {
+            let mut table = manager.table();
+            if table.is_closed {
+                return Err(manager.refuse(&mut table, Refused::Closed));
+            }
+            if let Some(owner) = &owner {
+                match table.take_room(owner, options.limit_per_principal) {
+                    Ok(ended) => evicted.extend(ended),
+                    Err(_) => return Err(manager.refuse(&mut table, Refused::TooMany)),
+                }
+            }
+            table.prune(options.idle_limit, &mut evicted)
+        };
+        if is_first {
+            manager.warn();
+        }
+        log(&evicted);
+        Ok(Self { manager, owner, evicted })
+    }
+
+    fn fill(mut self, id: SessionId, value: Arc<T>, origin: Origin) -> Result<Created<T>, Refused> {
+        let lease = {
+            let mut table = self.manager.table();
+            if table.is_closed {
+                return Err(self.manager.refuse(&mut table, Refused::Closed));
+            }
+            if table.find(&id).is_some() {
+                // Somebody was faster. What was made here is dropped with this function, and the room with it.
+                let place = self.manager.find(&mut table, &id, self.owner.as_ref())?;
+                self.manager.lease(&mut table, id, place)?
+            } else {
+                let place = table.insert(id, self.owner.take(), Arc::clone(&value), origin == Origin::Elsewhere);
+                match origin {
+                    Origin::Here => table.counted.created += 1,
+                    Origin::Elsewhere => table.counted.adopted += 1,
+                }
+                Lease { shared: Arc::clone(&self.manager.shared), value, id, place }
+            }
+        };
+        tracing::debug!(target: "mcp", session = ?id, ?origin, "a session has begun");
+        Ok(Created { lease, evicted: std::mem::take(&mut self.evicted) })
+    }
+}
+
+impl<T> Drop for Room<'_, T> {
+    fn drop(&mut self) {
+        if self.owner.is_none() && self.evicted.is_empty() {
+            return;
+        }
+        let mut table = self.manager.table();
+        if let Some(owner) = self.owner.take() {
+            table.give_room(&owner);
+        }
+        // The next sweep tells of them.
+        table.unseen.append(&mut self.evicted);
+    }
+}
+
+/// The right to use a session, which is active as long as there is one.
+///
+/// A state must not have a lease of its own session: that would never be idle.
+pub struct Lease<T> {
+    shared: Arc<Shared<T>>,
+    value: Arc<T>,
+    id: SessionId,
+    place: Place,
+}
+
+impl<T> Lease<T> {
+    /// The name of the session.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Whether the session has ended while it was used.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        !self.table().has(self.place)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table<T>> {
+        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for Lease<T> {
+    fn clone(&self) -> Self {
+        // It counts only as long as the session is there.
+        drop(self.table().lease(self.place));
+        let (shared, value) = (Arc::clone(&self.shared), Arc::clone(&self.value));
+        Self { shared, value, id: self.id, place: self.place }
+    }
+}
+
+impl<T> Drop for Lease<T> {
+    fn drop(&mut self) {
+        self.table().give_back(self.place);
+    }
+}
+
+impl<T> Deref for Lease<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> fmt::Debug for Lease<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lease").field(&self.id).finish()
+    }
+}

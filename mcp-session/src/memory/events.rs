@@ -1,0 +1,425 @@
+//! What was sent, kept in memory.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::slab::{Link, List, Slab};
+use crate::{BoxFuture, EventStore, SessionId, StoreError, StoredEvent};
+
+/// How much is kept of what was sent. The oldest goes first.
+///
+/// | setting | default | more of it |
+/// |---|---|---|
+/// | [`events_per_session`](Self::events_per_session) | 1,024 | lets a client miss more |
+/// | [`bytes_per_session`](Self::bytes_per_session) | 1 MiB | lets a client miss more, and one session take more of the whole |
+/// | [`bytes`](Self::bytes) | 64 MiB | takes more memory |
+/// | [`age`](Self::age) | 30 min | lets a client be away for longer |
+#[derive(Clone, Debug)]
+pub struct MemoryLimits {
+    events_per_session: usize,
+    bytes_per_session: usize,
+    bytes: usize,
+    age: Duration,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self {
+            events_per_session: 1024,
+            bytes_per_session: 1024 * 1024,
+            bytes: 64 * 1024 * 1024,
+            age: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl MemoryLimits {
+    /// How many events of one session are kept.
+    #[must_use]
+    pub fn events_per_session(mut self, count: usize) -> Self {
+        self.events_per_session = count;
+        self
+    }
+
+    /// How many bytes the events of one session may take. An event counts as its message and [`EVENT`](Self::EVENT).
+    #[must_use]
+    pub fn bytes_per_session(mut self, bytes: usize) -> Self {
+        self.bytes_per_session = bytes;
+        self
+    }
+
+    /// How many bytes all events may take.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// For how long an event is kept.
+    #[must_use]
+    pub fn age(mut self, time: Duration) -> Self {
+        self.age = time;
+        self
+    }
+
+    /// What an event takes beside its message, in bytes: this bounds the number of small ones as well.
+    pub const EVENT: usize = 160;
+}
+
+/// How much is kept, and what is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventUsage {
+    /// How many events are kept.
+    pub events: usize,
+    /// How many bytes they take.
+    pub bytes: usize,
+    /// Of how many sessions something was kept, that nobody has told to forget.
+    pub sessions: usize,
+    /// How many events went because of a limit.
+    pub dropped: u64,
+    /// How many were never kept: they were too large, or came out of order.
+    pub lost: u64,
+}
+
+/// Keeps events in memory. Clones are the same store.
+///
+/// Keeping one takes the same time however many there are. What is known about a session stays until
+/// [`forget`](EventStore::forget), so whoever ends sessions has to call that; it is little without events.
+#[derive(Clone, Default)]
+pub struct MemoryEvents(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    limits: MemoryLimits,
+    log: Mutex<Log>,
+}
+
+/// All events, in the order in which they came: in total, of each session, of each stream.
+struct Log {
+    events: Slab<Event>,
+    sessions: HashMap<SessionId, Session>,
+    all: List,
+    usage: EventUsage,
+}
+
+struct Event {
+    session: SessionId,
+    stream: u64,
+    number: u64,
+    message: Bytes,
+    at: Instant,
+    in_all: Link,
+    in_session: Link,
+    in_stream: Link,
+}
+
+struct Session {
+    streams: HashMap<u64, Stream>,
+    order: List,
+    events: usize,
+    bytes: usize,
+    /// Streams up to this one may have been there before, and are not known any more.
+    forgotten: Option<u64>,
+}
+
+struct Stream {
+    order: List,
+    /// Up to this number events are gone.
+    gone: Option<u64>,
+}
+
+impl MemoryEvents {
+    /// Begins without events.
+    #[must_use]
+    pub fn new(limits: MemoryLimits) -> Self {
+        Self(Arc::new(Shared { limits, log: Mutex::default() }))
+    }
+
+    /// How much is kept, and what is not.
+    #[must_use]
+    pub fn usage(&self) -> EventUsage {
+        let log = self.0.log();
+        EventUsage { sessions: log.sessions.len(), ..log.usage }
+    }
+}
+
+impl fmt::Debug for MemoryEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemoryEvents").field(&self.usage()).finish()
+    }
+}
+
+impl EventStore for MemoryEvents {
+    fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
+        self.0.log().append(session, stream, event, Instant::now(), &self.0.limits);
+    }
+
+    fn replay(
+        &self,
+        session: SessionId,
+        stream: u64,
+        after: u64,
+    ) -> BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>> {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mut log = shared.log();
+            log.expire(Instant::now(), &shared.limits);
+            Ok(log.replay(session, stream, after))
+        })
+    }
+
+    fn forget(&self, session: SessionId) {
+        self.0.log().forget(session);
+    }
+}
+
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        let usage = EventUsage::default();
+        Self { events: Slab::new(), sessions: HashMap::new(), all: List::EMPTY, usage }
+    }
+}
+
+impl Log {
+    fn append(&mut self, id: SessionId, stream: u64, event: StoredEvent, now: Instant, limits: &MemoryLimits) {
+        self.expire(now, limits);
+        let StoredEvent { number, message } = event;
+        let size = size(&message);
+        let session = self.sessions.entry(id).or_default();
+        let known = session.streams.entry(stream).or_insert_with(|| {
+            // If it was there before, what came before this event is unknown.
+            let is_new = session.forgotten.is_none_or(|forgotten| stream > forgotten);
+            Stream { order: List::EMPTY, gone: number.checked_sub(1).filter(|_| !is_new) }
+        });
+        let last = known.order.youngest().and_then(|place| self.events.get(place)).map(|event| event.number);
+        if last.max(known.gone).is_some_and(|last| number <= last) {
+            self.usage.lost += 1;
+            return;
+        }
+        if size > limits.bytes_per_session.min(limits.bytes) || limits.events_per_session == 0 {
+            // What came before it is of no use any more.
+            self.usage.lost += 1;
+            while let Some(oldest) = self.oldest_of_stream(id, stream) {
+                self.drop_event(oldest);
+            }
+            self.forget_stream(id, stream);
+            return;
+        }
+        let (in_all, in_session, in_stream) = (Link::LOOSE, Link::LOOSE, Link::LOOSE);
+        let event = Event { session: id, stream, number, message, at: now, in_all, in_session, in_stream };
+        let place = self.events.insert(event);
+        self.all.push(&mut self.events, place, |event| &mut event.in_all);
+        session.order.push(&mut self.events, place, |event| &mut event.in_session);
+        known.order.push(&mut self.events, place, |event| &mut event.in_stream);
+        session.events += 1;
+        session.bytes += size;
+        self.usage.events += 1;
+        self.usage.bytes += size;
+        while let Some(session) = self.sessions.get(&id)
+            && (session.events > limits.events_per_session || session.bytes > limits.bytes_per_session)
+            && let Some(oldest) = session.order.oldest()
+        {
+            self.drop_event(oldest);
+        }
+        while self.usage.bytes > limits.bytes
+            && let Some(oldest) = self.all.oldest()
+        {
+            self.drop_event(oldest);
+        }
+    }
+
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> Option<Vec<StoredEvent>> {
+        let stream = self.sessions.get(&session)?.streams.get(&stream)?;
+        if stream.gone.is_some_and(|gone| after < gone) {
+            return None;
+        }
+        let (mut found, mut next) = (Vec::new(), stream.order.oldest());
+        while let Some(event) = next.and_then(|place| self.events.get(place)) {
+            if event.number > after {
+                found.push(StoredEvent { number: event.number, message: event.message.clone() });
+            }
+            next = event.in_stream.younger();
+        }
+        Some(found)
+    }
+
+    fn forget(&mut self, session: SessionId) {
+        let Some(Session { order, .. }) = self.sessions.remove(&session) else { return };
+        let mut next = order.oldest();
+        while let Some(place) = next {
+            next = self.events.get(place).and_then(|event| event.in_session.younger());
+            self.all.remove(&mut self.events, place, |event| &mut event.in_all);
+            if let Some(event) = self.events.remove(place) {
+                self.usage.events -= 1;
+                self.usage.bytes -= size(&event.message);
+            }
+        }
+        if self.sessions.capacity() / 4 > self.sessions.len() + 16 {
+            self.sessions.shrink_to(self.sessions.len() * 2);
+        }
+    }
+
+    fn expire(&mut self, now: Instant, limits: &MemoryLimits) {
+        while let Some(oldest) = self.all.oldest()
+            && let Some(event) = self.events.get(oldest)
+            && event.at.checked_add(limits.age).is_some_and(|end| end <= now)
+        {
+            self.drop_event(oldest);
+        }
+    }
+
+    fn oldest_of_stream(&self, session: SessionId, stream: u64) -> Option<u32> {
+        self.sessions.get(&session)?.streams.get(&stream)?.order.oldest()
+    }
+
+    /// Drops an event that is the oldest of its stream, and the stream with its last one.
+    fn drop_event(&mut self, place: u32) {
+        self.all.remove(&mut self.events, place, |event| &mut event.in_all);
+        let Some(event) = self.events.get(place) else { return };
+        let (id, number, size) = (event.stream, event.number, size(&event.message));
+        let session_id = event.session;
+        self.usage.dropped += 1;
+        self.usage.events -= 1;
+        self.usage.bytes -= size;
+        if let Some(session) = self.sessions.get_mut(&session_id) {
+            session.events -= 1;
+            session.bytes -= size;
+            session.order.remove(&mut self.events, place, |event| &mut event.in_session);
+            if let Some(stream) = session.streams.get_mut(&id) {
+                stream.order.remove(&mut self.events, place, |event| &mut event.in_stream);
+                stream.gone = Some(number);
+                if stream.order.oldest().is_none() {
+                    self.forget_stream(session_id, id);
+                }
+            }
+        }
+        self.events.remove(place);
+    }
+
+    fn forget_stream(&mut self, session: SessionId, stream: u64) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.streams.remove(&stream);
+            session.forgotten = session.forgotten.max(Some(stream));
+        }
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { streams: HashMap::new(), order: List::EMPTY, events: 0, bytes: 0, forgotten: None }
+    }
+}
+
+fn size(message: &Bytes) -> usize {
+    message.len().saturating_add(MemoryLimits::EVENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::event_store_suite;
+
+    fn session() -> SessionId {
+        SessionId::random().unwrap()
+    }
+
+    fn event(number: u64, length: usize) -> StoredEvent {
+        StoredEvent { number, message: vec![b'x'; length].into() }
+    }
+
+    async fn numbers(store: &MemoryEvents, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
+        let found = store.replay(session, stream, after).await.unwrap()?;
+        Some(found.into_iter().map(|event| event.number).collect())
+    }
+
+    /// S4.117, G4: what every store of events does.
+    #[tokio::test(start_paused = true)]
+    async fn events_are_kept() {
+        event_store_suite(async || MemoryEvents::default()).await;
+    }
+
+    /// S4.117, G5: a session keeps so many events, and who asks for one that is gone gets nothing.
+    #[tokio::test(start_paused = true)]
+    async fn sessions_keep_so_many() {
+        let store = MemoryEvents::new(MemoryLimits::default().events_per_session(3));
+        let (mine, yours) = (session(), session());
+        store.append(yours, 1, event(1, 1));
+        for number in 1..=5 {
+            store.append(mine, 1, event(number, 1));
+        }
+        assert_eq!(numbers(&store, mine, 1, 1).await, None);
+        assert_eq!(numbers(&store, mine, 1, 2).await, Some(vec![3, 4, 5]));
+        assert_eq!(numbers(&store, mine, 1, 4).await, Some(vec![5]));
+        assert_eq!(numbers(&store, yours, 1, 0).await, Some(vec![1]), "others keep theirs");
+        for number in 1..=3 {
+            store.append(mine, 2, event(number, 1));
+        }
+        assert_eq!(numbers(&store, mine, 1, 5).await, None, "nothing is known about it any more");
+        store.append(mine, 1, event(9, 1));
+        assert_eq!(numbers(&store, mine, 1, 5).await, None, "something may have been there");
+        assert_eq!(numbers(&store, mine, 1, 8).await, Some(vec![9]));
+        store.append(mine, 1, event(9, 1));
+        assert_eq!(numbers(&store, mine, 1, 8).await, Some(vec![9]), "numbers grow");
+        store.append(mine, 3, event(5, 1));
+        assert_eq!(numbers(&store, mine, 3, 0).await, Some(vec![5]), "a new stream may begin anywhere");
+        assert_eq!((store.usage().lost, store.usage().events), (1, 4));
+    }
+
+    /// S4.117, G5: bytes are bounded for a session, and for all of them; the oldest goes first.
+    #[tokio::test(start_paused = true)]
+    async fn bytes_are_bounded() {
+        let kib = 1024 - MemoryLimits::EVENT;
+        let store = MemoryEvents::new(MemoryLimits::default().bytes_per_session(4096).bytes(8192));
+        let sessions = [session(), session(), session()];
+        for number in 1..=5 {
+            for session in sessions {
+                store.append(session, 1, event(number, kib));
+                assert!(store.usage().bytes <= 8192);
+            }
+        }
+        let usage = store.usage();
+        assert_eq!((usage.events, usage.bytes, usage.dropped, usage.sessions), (8, 8192, 7, 3));
+        assert_eq!(numbers(&store, sessions[0], 1, 2).await, None);
+        assert_eq!(numbers(&store, sessions[0], 1, 3).await, Some(vec![4, 5]));
+        assert_eq!(numbers(&store, sessions[2], 1, 2).await, Some(vec![3, 4, 5]));
+        store.append(sessions[2], 2, event(1, 10));
+        store.append(sessions[2], 1, event(6, 5000));
+        assert_eq!(numbers(&store, sessions[2], 1, 5).await, None, "too large for any session");
+        assert_eq!(numbers(&store, sessions[2], 2, 0).await, Some(vec![1]), "which harms no other stream");
+        store.append(sessions[2], 1, event(7, 10));
+        assert_eq!(numbers(&store, sessions[2], 1, 5).await, None);
+        assert_eq!(numbers(&store, sessions[2], 1, 6).await, Some(vec![7]));
+        sessions.into_iter().for_each(|session| store.forget(session));
+        let EventUsage { events, bytes, sessions, lost, .. } = store.usage();
+        assert_eq!((events, bytes, sessions, lost), (0, 0, 0, 1));
+        assert!(store.0.log().all.oldest().is_none());
+    }
+
+    /// S4.117, G5: what is too old is gone.
+    #[tokio::test(start_paused = true)]
+    async fn events_grow_old() {
+        let (store, mine) = (MemoryEvents::default(), session());
+        store.append(mine, 1, event(1, 1));
+        tokio::time::advance(Duration::from_secs(20 * 60)).await;
+        store.append(mine, 1, event(2, 1));
+        assert_eq!(numbers(&store, mine, 1, 0).await, Some(vec![1, 2]));
+        tokio::time::advance(Duration::from_secs(10 * 60)).await;
+        assert_eq!(numbers(&store, mine, 1, 0).await, None);
+        assert_eq!(numbers(&store, mine, 1, 1).await, Some(vec![2]));
+        tokio::time::advance(Duration::from_secs(20 * 60)).await;
+        assert_eq!(numbers(&store, mine, 1, 1).await, None);
+        assert_eq!((store.usage().events, store.usage().bytes, store.usage().dropped), (0, 0, 2));
+    }
+}

@@ -1,0 +1,156 @@
+//! The records of sessions, kept in memory.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+
+/// Keeps the records of sessions in memory. Clones are the same store.
+///
+/// It does not outlive the process, so it is for several servers in one, and for tests.
+#[derive(Clone, Default)]
+pub struct MemorySessions(Arc<Mutex<Records>>);
+
+#[derive(Default)]
+struct Records {
+    by_id: HashMap<SessionId, Record>,
+    /// When records go, the first one first; those that never go are not here.
+    ends: BTreeSet<(Instant, SessionId)>,
+}
+
+struct Record {
+    found: Versioned,
+    end: Option<Instant>,
+}
+
+impl MemorySessions {
+    /// Begins without records.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Does something with the records that are there now, as soon as somebody waits for it.
+    fn with<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Records, Instant) -> R + Send + 'static,
+    ) -> BoxFuture<Result<R, StoreError>> {
+        let records = Arc::clone(&self.0);
+        Box::pin(async move {
+            let now = Instant::now();
+            let mut records = lock(&records);
+            records.expire(now);
+            Ok(work(&mut records, now))
+        })
+    }
+}
+
+fn lock(records: &Mutex<Records>) -> MutexGuard<'_, Records> {
+    records.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for MemorySessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemorySessions").field("records", &lock(&self.0).by_id.len()).finish_non_exhaustive()
+    }
+}
+
+impl SessionStore for MemorySessions {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+        self.with(move |records, _| records.by_id.get(&id).map(|record| record.found.clone()))
+    }
+
+    fn save(
+        &self,
+        id: SessionId,
+        record: SessionRecord,
+        read: Version,
+        time_to_live: Duration,
+    ) -> BoxFuture<Result<Saved, StoreError>> {
+        self.with(move |records, now| {
+            let there = records.by_id.get(&id).map(|record| &record.found);
+            let version = there.map_or(Version::NONE, |found| found.version);
+            if version != read {
+                return Saved::Not(there.cloned().map(Box::new));
+            }
+            let version = Version(version.0.saturating_add(1));
+            records.remove(id);
+            records.by_id.insert(id, Record { found: Versioned { record, version }, end: None });
+            records.set_end(id, now.checked_add(time_to_live));
+            Saved::As(version)
+        })
+    }
+
+    fn touch(&self, id: SessionId, time_to_live: Duration) -> BoxFuture<Result<bool, StoreError>> {
+        self.with(move |records, now| records.set_end(id, now.checked_add(time_to_live)))
+    }
+
+    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
+        self.with(move |records, _| records.remove(id))
+    }
+}
+
+impl Records {
+    fn expire(&mut self, now: Instant) {
+        while let Some((end, id)) = self.ends.first().copied()
+            && end <= now
+        {
+            self.ends.pop_first();
+            self.by_id.remove(&id);
+        }
+    }
+
+    fn set_end(&mut self, id: SessionId, end: Option<Instant>) -> bool {
+        let Some(record) = self.by_id.get_mut(&id) else { return false };
+        if let Some(end) = record.end {
+            self.ends.remove(&(end, id));
+        }
+        record.end = end;
+        self.ends.extend(end.map(|end| (end, id)));
+        true
+    }
+
+    fn remove(&mut self, id: SessionId) -> bool {
+        let Some(record) = self.by_id.remove(&id) else { return false };
+        if let Some(end) = record.end {
+            self.ends.remove(&(end, id));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::{record, session_store_suite};
+
+    /// S4.115, S4.116, G4: what every store of sessions does.
+    #[tokio::test(start_paused = true)]
+    async fn records_are_kept() {
+        session_store_suite(async || MemorySessions::new()).await;
+    }
+
+    /// G4: nothing is left of what went, and time that never ends is no trouble.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_left() {
+        let store = MemorySessions::new();
+        let [short, long, never] = [(); 3].map(|()| SessionId::random().unwrap());
+        let second = Duration::from_secs(1);
+        for (id, time) in [(short, second), (long, 10 * second), (never, Duration::MAX)] {
+            store.save(id, record(), Version::NONE, time).await.unwrap();
+        }
+        tokio::time::advance(second).await;
+        assert_eq!(store.load(short).await, Ok(None));
+        assert!(store.load(never).await.unwrap().is_some());
+        assert!(store.touch(never, second).await.unwrap());
+        assert!(store.remove(long).await.unwrap());
+        tokio::time::advance(second).await;
+        assert_eq!(store.load(never).await, Ok(None));
+        let records = lock(&store.0);
+        assert_eq!((records.by_id.len(), records.ends.len()), (0, 0));
+    }
+}

@@ -1,0 +1,191 @@
+//! Events of streams in Redis.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use redis::Value;
+use tokio::time::timeout;
+
+use super::Shared;
+use super::record::nonsense;
+use super::script::{Script, Scripts};
+use crate::{BoxFuture, EventStore, SessionId, StoreError, StoredEvent};
+
+/// Keeps events in Redis, where all instances can replay them; made by [`Redis::events`](crate::Redis::events).
+///
+/// Events wait in a queue for one task that writes them. While Redis is away the queue fills, and then events are
+/// [dropped](Self::dropped). A stream of which something was dropped is not replayed from before that.
+#[derive(Clone)]
+pub struct RedisEvents {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl RedisEvents {
+    /// How many events were lost because the queue was full, or because Redis would not have them.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.shared.queue.dropped()
+    }
+
+    /// How many events wait to be written, and how many bytes that takes.
+    #[must_use]
+    pub fn waiting(&self) -> (usize, usize) {
+        self.shared.queue.waiting()
+    }
+
+    /// Waits until everything that was appended or forgotten so far is in Redis, or dropped. A process that ends
+    /// without it loses what still waits.
+    ///
+    /// # Errors
+    ///
+    /// Fails if that takes longer than [a command may](crate::RedisOptions::command_limit), or if the runtime in which
+    /// the connection was made is gone.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        self.shared.flush().await
+    }
+}
+
+impl EventStore for RedisEvents {
+    fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
+        self.shared.queue.append(session, stream, event);
+    }
+
+    fn replay(
+        &self,
+        session: SessionId,
+        stream: u64,
+        after: u64,
+    ) -> BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>> {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            shared.flush().await?;
+            let key = format!("{}:{stream}", shared.keys.events(session));
+            let replay = |scripts: &Scripts| {
+                let mut command = scripts.call(Script::Replay, 3);
+                command.arg(&key).arg(format!("{key}:meta")).arg(shared.keys.epoch()).arg(after);
+                command
+            };
+            let answer = shared.commands.repeat_one(replay).await.map_err(StoreError::from)?;
+            decode(answer, after)
+        })
+    }
+
+    fn forget(&self, session: SessionId) {
+        self.shared.queue.forget(session);
+    }
+}
+
+impl fmt::Debug for RedisEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisEvents").field("dropped", &self.dropped()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    async fn flush(&self) -> Result<(), StoreError> {
+        match timeout(self.limit, self.queue.flushed()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError("the task that writes events to Redis has ended with its runtime".to_owned())),
+            Err(_) => {
+                let (events, bytes) = self.queue.waiting();
+                let limit = self.limit;
+                Err(StoreError(format!(
+                    "Redis does not answer: {events} events ({bytes} bytes) still wait to be written after {limit:?}"
+                )))
+            }
+        }
+    }
+}
+
+/// Reads the last number that was used, the last that was lost, and the events after `after`.
+fn decode(answer: Value, after: u64) -> Result<Option<Vec<StoredEvent>>, StoreError> {
+    if answer == Value::Nil {
+        return Ok(None);
+    }
+    let parts = if let Value::Array(parts) = answer { <[Value; 3]>::try_from(parts).ok() } else { None };
+    let Some([last, floor, Value::Array(entries)]) = parts else {
+        return Err(nonsense("something that is no stream"));
+    };
+    let last = number(&last)?.ok_or_else(|| nonsense("a stream without a last number"))?;
+    let floor = number(&floor)?;
+    if floor.is_some_and(|floor| after < floor) {
+        return Ok(None);
+    }
+    let mut events = Vec::with_capacity(entries.len());
+    let mut previous = after;
+    for entry in entries {
+        let event = event(entry).ok_or_else(|| nonsense("an event that cannot be read"))?;
+        if event.number <= previous {
+            return Err(nonsense("events that are out of order"));
+        }
+        previous = event.number;
+        events.push(event);
+    }
+    // Events may have gone without what is known of them. And whoever has seen more than what was written has seen what
+    // never will be, and there may be more of that.
+    Ok((previous == last).then_some(events))
+}
+
+/// Reads 20 digits, or nothing.
+fn number(value: &Value) -> Result<Option<u64>, StoreError> {
+    let Value::BulkString(text) = value else { return Err(nonsense("a number of an event that is no text")) };
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let digits = std::str::from_utf8(text).ok().filter(|text| text.len() == 20);
+    digits.and_then(|digits| digits.parse().ok()).map(Some).ok_or_else(|| nonsense("a number of an event that is none"))
+}
+
+/// Reads `[<number>-1, [m, <message>]]`.
+fn event(entry: Value) -> Option<StoredEvent> {
+    let Value::Array(parts) = entry else { return None };
+    let [Value::BulkString(id), Value::Array(fields)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
+    let [Value::BulkString(name), Value::BulkString(message)] = <[Value; 2]>::try_from(fields).ok()? else {
+        return None;
+    };
+    let number = std::str::from_utf8(&id).ok()?.strip_suffix("-1")?.parse().ok()?;
+    (name == b"m").then(|| StoredEvent { number, message: Bytes::from(message) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn answer(last: &str, floor: &str, numbers: &[&str]) -> Value {
+        let entries = numbers.iter().map(|id| Value::Array(vec![text(id), Value::Array(vec![text("m"), text(id)])]));
+        Value::Array(vec![text(last), text(floor), Value::Array(entries.collect())])
+    }
+
+    #[test]
+    fn only_what_is_whole_is_replayed() {
+        let (two, three) = ("00000000000000000002", "00000000000000000003");
+        let numbers = |answer, after| {
+            let events: Option<Vec<StoredEvent>> = decode(answer, after).unwrap();
+            events.map(|events| events.iter().map(|event| event.number).collect::<Vec<_>>())
+        };
+        assert_eq!(numbers(answer(three, "", &["1-1", "3-1"]), 0), Some(vec![1, 3]));
+        assert_eq!(numbers(answer(three, two, &["3-1"]), 2), Some(vec![3]));
+        assert_eq!(numbers(answer(three, two, &["3-1"]), 1), None, "2 is lost");
+        assert_eq!(numbers(answer(three, "", &["1-1"]), 0), None, "3 is gone");
+        assert_eq!(numbers(answer(three, "", &[]), 3), Some(vec![]));
+        assert_eq!(numbers(answer(three, "", &[]), 4), None, "4 was never written");
+        assert_eq!(numbers(Value::Nil, 0), None);
+        for nonsense in [
+            answer("3", "", &["3-1"]),
+            answer("", "", &["3-1"]),
+            answer(three, "x", &["3-1"]),
+            answer(three, "", &["3-1", "2-1"]),
+            answer(three, "", &["3-2"]),
+            answer(three, "", &["x-1"]),
+            Value::Array(vec![text(three), text("")]),
+            Value::Int(1),
+        ] {
+            assert!(decode(nonsense.clone(), 0).is_err(), "{nonsense:?}");
+        }
+    }
+}

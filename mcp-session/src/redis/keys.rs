@@ -1,0 +1,54 @@
+//! What things are called in Redis.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use crate::SessionId;
+
+/// The names of everything that belongs to one prefix.
+///
+/// | key | type | content |
+/// |---|---|---|
+/// | `<prefix>:session:<hash>` | hash | `version` and `record` |
+/// | `<prefix>:events:<hash>` | sorted set | the streams of the session, by their last use |
+/// | `<prefix>:events:<hash>:<stream>` | stream | its events, by their numbers |
+/// | `<prefix>:events:<hash>:<stream>:meta` | hash | what is known of the stream |
+/// | `<prefix>:events:epoch` | string | changes when no stream can be relied on any more |
+///
+/// Seen from the end, each says what it is and what its prefix is, whatever that contains.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: String) -> Self {
+        Self { prefix }
+    }
+
+    pub(super) fn session(&self, id: SessionId) -> String {
+        format!("{}:session:{}", self.prefix, hash(id))
+    }
+
+    pub(super) fn events(&self, id: SessionId) -> String {
+        format!("{}:events:{}", self.prefix, hash(id))
+    }
+
+    pub(super) fn epoch(&self) -> String {
+        format!("{}:events:epoch", self.prefix)
+    }
+}
+
+/// What stands for a session where operators can read it: the id itself would let them take the session over.
+pub(super) fn hash(id: SessionId) -> String {
+    hex(&Sha256::digest(id.as_bytes()))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

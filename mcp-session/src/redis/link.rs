@@ -1,0 +1,239 @@
+//! A connection to Redis that comes back by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, PushInfo, PushKind, RedisError, Value};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::script::{Script, Scripts};
+use crate::StoreError;
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// Nothing can be said about what became of the commands.
+    Away(String),
+    /// Redis has read a command and will not do it.
+    Refused {
+        /// Whether it may think otherwise later.
+        for_now: bool,
+        text: String,
+    },
+}
+
+/// One connection, made anew when it breaks. Many commands can be on their way at once.
+pub(super) struct Link {
+    client: Client,
+    limit: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connected: Option<Connected>,
+    backoff: Backoff,
+    /// Not earlier than this is the next attempt, after one that failed for this reason.
+    failed: Option<(Instant, Failure)>,
+}
+
+#[derive(Clone)]
+struct Connected {
+    connection: MultiplexedConnection,
+    scripts: Scripts,
+    is_closed: Arc<AtomicBool>,
+}
+
+impl Link {
+    pub(super) fn new(client: Client, limit: Duration) -> Self {
+        Self { client, limit, state: Mutex::default() }
+    }
+
+    /// Does commands that may be done twice: on a connection that breaks they are tried once more.
+    pub(super) async fn repeat(
+        &self,
+        commands: impl Fn(&Scripts) -> Pipeline,
+    ) -> Result<Vec<Result<Value, Failure>>, Failure> {
+        let deadline = Instant::now() + self.limit;
+        match self.attempt(deadline, &commands).await {
+            Err(Failure::Away(_)) if Instant::now() < deadline => self.attempt(deadline, &commands).await,
+            result => result,
+        }
+    }
+
+    /// Does commands at most once, and gives them more time than others have.
+    pub(super) async fn once(
+        &self,
+        more: Duration,
+        commands: impl Fn(&Scripts) -> Pipeline,
+    ) -> Result<Vec<Result<Value, Failure>>, Failure> {
+        self.attempt(Instant::now() + self.limit + more, &commands).await
+    }
+
+    /// Does one command, at most once.
+    pub(super) async fn one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
+        single(self.once(Duration::ZERO, |scripts| pipeline([command(scripts)])).await?)
+    }
+
+    /// Does one command that may be done twice.
+    pub(super) async fn repeat_one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
+        single(self.repeat(|scripts| pipeline([command(scripts)])).await?)
+    }
+
+    async fn attempt(
+        &self,
+        deadline: Instant,
+        commands: &impl Fn(&Scripts) -> Pipeline,
+    ) -> Result<Vec<Result<Value, Failure>>, Failure> {
+        let mut connected = self.connected(deadline).await?;
+        let first = commands(&connected.scripts);
+        let results = self.send(deadline, &mut connected, &first).await?;
+        // Scripts that Redis does not know any more have done nothing; all that was sent with them may be done twice.
+        if results.iter().any(|result| result.as_ref().is_err_and(is_unknown_script)) {
+            return self.send(deadline, &mut connected, &commands(&Scripts::Whole)).await.map(failures);
+        }
+        Ok(failures(results))
+    }
+
+    async fn send(
+        &self,
+        deadline: Instant,
+        connected: &mut Connected,
+        commands: &Pipeline,
+    ) -> Result<Vec<Result<Value, RedisError>>, Failure> {
+        let error = match timeout_at(deadline, commands.query_async(&mut connected.connection)).await {
+            Ok(Ok(results)) => return Ok(results),
+            Ok(Err(error)) => error.into(),
+            Err(_) => self.too_slow(),
+        };
+        // Whatever it was, what comes next on this connection is in doubt.
+        connected.is_closed.store(true, Ordering::Relaxed);
+        Err(error)
+    }
+
+    /// The connection that there is, or a new one.
+    async fn connected(&self, deadline: Instant) -> Result<Connected, Failure> {
+        let mut state = timeout_at(deadline, self.state.lock()).await.map_err(|_| self.too_slow())?;
+        if let Some(connected) = &state.connected {
+            if !connected.is_closed.load(Ordering::Relaxed) {
+                return Ok(connected.clone());
+            }
+            state.connected = None;
+        }
+        if let Some((next, cause)) = &state.failed
+            && Instant::now() < *next
+        {
+            return Err(cause.clone());
+        }
+        let failure = match timeout_at(deadline, connect(&self.client)).await {
+            Ok(Ok(connected)) => {
+                state.connected = Some(connected.clone());
+                state.backoff = Backoff::default();
+                state.failed = None;
+                return Ok(connected);
+            }
+            Ok(Err(error)) => Failure::from(error),
+            Err(_) => self.too_slow(),
+        };
+        state.failed = Some((Instant::now() + state.backoff.next(), failure.clone()));
+        Err(failure)
+    }
+
+    fn too_slow(&self) -> Failure {
+        Failure::Away(format!("nothing came within {:?}", self.limit))
+    }
+}
+
+async fn connect(client: &Client) -> Result<Connected, RedisError> {
+    let is_closed = Arc::new(AtomicBool::new(false));
+    let closed = is_closed.clone();
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_concurrency_limit(CONCURRENT_COMMANDS)
+        .set_push_sender(move |push: PushInfo| {
+            if push.kind == PushKind::Disconnection {
+                closed.store(true, Ordering::Relaxed);
+            }
+            Ok::<_, std::convert::Infallible>(())
+        });
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let mut load = Pipeline::new();
+    for script in Script::ALL {
+        load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+    }
+    let scripts = Scripts::Loaded(load.query_async::<Vec<String>>(&mut connection).await?.into());
+    Ok(Connected { connection, scripts, is_closed })
+}
+
+/// Commands that go together, each with a result of its own.
+pub(super) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
+    let mut pipeline = Pipeline::new();
+    pipeline.ignore_errors();
+    for command in commands {
+        pipeline.add_command(command);
+    }
+    pipeline
+}
+
+fn single(results: Vec<Result<Value, Failure>>) -> Result<Value, Failure> {
+    results.into_iter().next().unwrap_or_else(|| Err(Failure::Away("there was no answer to the command".to_owned())))
+}
+
+fn failures(results: Vec<Result<Value, RedisError>>) -> Vec<Result<Value, Failure>> {
+    results.into_iter().map(|result| result.map_err(Failure::from)).collect()
+}
+
+fn is_unknown_script(error: &RedisError) -> bool {
+    error.code() == Some("NOSCRIPT")
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        let text = error.to_string();
+        match (error.kind(), error.code()) {
+            (ErrorKind::Server(_) | ErrorKind::Extension, Some(code)) => {
+                Self::Refused { for_now: PASSING.contains(&code), text }
+            }
+            (ErrorKind::AuthenticationFailed, _) => Self::Refused { for_now: true, text },
+            _ => Self::Away(text),
+        }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Away(text) => Self(format!("Redis does not answer: {text}")),
+            Failure::Refused { text, .. } => Self(format!("Redis refuses: {text}")),
+        }
+    }
+}
+
+/// How long to wait before another attempt: longer each time, and not as long as everybody else.
+#[derive(Default)]
+pub(super) struct Backoff(u32);
+
+impl Backoff {
+    pub(super) fn next(&mut self) -> Duration {
+        let whole = LONGEST_PAUSE.min(SHORTEST_PAUSE * (1 << self.0));
+        self.0 = (self.0 + 1).min(8);
+        let mut random = [0];
+        // Without randomness, all wait for the same time, which is no reason to fail.
+        let _ = getrandom::fill(&mut random);
+        whole / 2 + whole / 2 * u32::from(random[0]) / 255
+    }
+}
+
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// So many commands wait for their answers; the next ones wait to be sent, each within its time.
+const CONCURRENT_COMMANDS: usize = 1024;
+
+/// What Redis says while it starts, has no memory left, is a replica, or cannot write to its disk.
+const PASSING: [&str; 9] =
+    ["LOADING", "BUSY", "TRYAGAIN", "READONLY", "MASTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "CLUSTERDOWN"];

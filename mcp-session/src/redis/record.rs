@@ -1,0 +1,144 @@
+//! Records of sessions as JSON.
+
+use std::str::FromStr;
+
+use mcp_kernel::server::Principal;
+use mcp_types::{LoggingLevel, RawObject, Revision};
+use serde::{Deserialize, Serialize};
+
+use super::keys;
+use crate::{SessionId, SessionRecord, StoreError};
+
+/// What this version of the crate writes, and all that it reads.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    format: u32,
+    /// The hash of the session's id, so that a record that got under another key is found out.
+    session: String,
+    initialize: RawObject,
+    revision: String,
+    ready: bool,
+    log_level: LoggingLevel,
+    subscriptions: Vec<String>,
+    #[serde(deserialize_with = "Option::deserialize")]
+    principal: Option<StoredPrincipal>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPrincipal {
+    #[serde(deserialize_with = "Option::deserialize")]
+    issuer: Option<String>,
+    subject: String,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+pub(super) fn encode(id: SessionId, record: SessionRecord) -> Result<String, StoreError> {
+    let stored = Stored {
+        format: FORMAT,
+        session: keys::hash(id),
+        initialize: record.initialize,
+        revision: record.revision.as_str().to_owned(),
+        ready: record.is_ready,
+        log_level: record.log_level,
+        subscriptions: record.subscriptions,
+        principal: record.principal.map(|principal| StoredPrincipal {
+            issuer: principal.issuer.as_deref().map(str::to_owned),
+            subject: principal.subject.as_ref().to_owned(),
+        }),
+    };
+    serde_json::to_string(&stored).map_err(|error| StoreError(format!("the record cannot be written: {error}")))
+}
+
+pub(super) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreError> {
+    let stored: Stored = serde_json::from_slice(json).map_err(|error| {
+        // That it is of another format is the better reason, if it is one.
+        match serde_json::from_slice::<Format>(json) {
+            Ok(Format { format }) if format != FORMAT => other_format(format),
+            _ => nonsense(format_args!("a record that cannot be read: {error}")),
+        }
+    })?;
+    if stored.format != FORMAT {
+        return Err(other_format(stored.format));
+    }
+    if stored.session != keys::hash(id) {
+        return Err(nonsense("the record of another session"));
+    }
+    let revision = Revision::from_str(&stored.revision)
+        .map_err(|_| nonsense(format_args!("a record of the unknown revision {:?}", stored.revision)))?;
+    let principal = stored.principal.map(|principal| Principal::new(principal.issuer.as_deref(), &principal.subject));
+    let mut record = SessionRecord::new(stored.initialize, revision, principal);
+    record.is_ready = stored.ready;
+    record.log_level = stored.log_level;
+    record.subscriptions = stored.subscriptions;
+    Ok(record)
+}
+
+fn other_format(format: u32) -> StoreError {
+    nonsense(format_args!("a record of format {format}, and this version reads format {FORMAT}"))
+}
+
+/// What is there was not written by this crate, or not left as it was.
+pub(super) fn nonsense(what: impl std::fmt::Display) -> StoreError {
+    StoreError(format!("Redis holds {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> SessionRecord {
+        let initialize = RawObject::parse(r#"{"capabilities":{ "x":1e400 },"clientInfo":{"name":"ü\u0000"}}"#).unwrap();
+        let principal = Principal::new(Some("https://issuer.example"), "alice");
+        let mut record = SessionRecord::new(initialize, Revision::V2025_11_25, Some(principal));
+        record.is_ready = true;
+        record.log_level = LoggingLevel::Alert;
+        record.subscriptions = vec!["file:///a".to_owned(), String::new()];
+        record
+    }
+
+    #[test]
+    fn records_survive() {
+        let id = SessionId::random().unwrap();
+        for record in [record(), SessionRecord::new(RawObject::empty(), Revision::V2024_11_05, None)] {
+            let json = encode(id, record.clone()).unwrap();
+            assert_eq!(decode(id, json.as_bytes()).unwrap(), record);
+            assert!(!json.contains(&id.to_string()), "an operator who reads it cannot take the session over");
+        }
+    }
+
+    #[test]
+    fn all_else_is_refused() {
+        let id = SessionId::random().unwrap();
+        let json = encode(id, record()).unwrap();
+        let refused = |json: &str| decode(id, json.as_bytes()).unwrap_err().0;
+        for end in (0..json.len()).filter(|end| json.is_char_boundary(*end)) {
+            refused(&json[..end]);
+        }
+        for (from, to) in [
+            ("\"format\":1", "\"format\":1,\"more\":1"),
+            ("\"format\":1,", ""),
+            ("\"ready\":true", "\"ready\":1"),
+            ("\"ready\":true,", "\"ready\":true,\"ready\":true,"),
+            ("\"alert\"", "\"loud\""),
+            ("2025-11-25", "2025-11-26"),
+            ("\"issuer\":\"https://issuer.example\",", ""),
+            ("\"initialize\":{", "\"initialize\":[{"),
+        ] {
+            assert!(json.contains(from), "{from}");
+            refused(&json.replace(from, to));
+        }
+        let newer = json.replace("\"format\":1", "\"format\":2,\"more\":1");
+        assert!(refused(&newer).contains("format 2"), "{}", refused(&newer));
+        assert!(decode(id, b"\xff").is_err());
+        let other = SessionId::random().unwrap();
+        assert!(decode(other, json.as_bytes()).unwrap_err().0.contains("another session"));
+    }
+}

@@ -1,0 +1,53 @@
+//! What is done in Redis in one step.
+
+use std::sync::Arc;
+
+use redis::Cmd;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Script {
+    Save,
+    Append,
+    Lose,
+    Forget,
+    Replay,
+}
+
+impl Script {
+    pub(super) const ALL: [Self; 5] = [Self::Save, Self::Append, Self::Lose, Self::Forget, Self::Replay];
+
+    pub(super) const fn source(self) -> &'static str {
+        match self {
+            Self::Save => include_str!("save.lua"),
+            Self::Append => concat!(include_str!("stream.lua"), include_str!("append.lua")),
+            Self::Lose => concat!(include_str!("stream.lua"), include_str!("lose.lua")),
+            Self::Forget => include_str!("forget.lua"),
+            Self::Replay => include_str!("replay.lua"),
+        }
+    }
+}
+
+/// How scripts are called on a connection.
+#[derive(Clone, Debug)]
+pub(super) enum Scripts {
+    /// By the names that Redis gave them, in the order of [`Script::ALL`].
+    Loaded(Arc<[String]>),
+    /// With all of their text.
+    Whole,
+}
+
+impl Scripts {
+    /// A call to which the arguments have still to be added, the keys first.
+    pub(super) fn call(&self, script: Script, keys: usize) -> Cmd {
+        let name = match self {
+            Self::Loaded(names) => names.get(script as usize),
+            Self::Whole => None,
+        };
+        let mut command = match name {
+            Some(name) => redis::cmd("EVALSHA").arg(name).to_owned(),
+            None => redis::cmd("EVAL").arg(script.source()).to_owned(),
+        };
+        command.arg(keys);
+        command
+    }
+}

@@ -1,0 +1,317 @@
+//! What every store has to do, as tests for those who write one.
+//!
+//! Each function takes a way to make an empty store, and panics if something is not as it should be. They wait with
+//! `tokio::time`, so a store that uses the same clock can be tested with a paused one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_kernel::server::Principal;
+use mcp_types::{LoggingLevel, RawObject, Revision};
+use tokio::time::{Instant, sleep};
+
+use crate::{EventStore, Saved, SessionId, SessionRecord, SessionStore, StoredEvent, Version, Versioned};
+
+/// Tests a store of records (S4.115, S4.116).
+///
+/// # Panics
+///
+/// Panics if the store does not do what it has to.
+pub async fn session_store_suite<S: SessionStore>(make: impl AsyncFn() -> S) {
+    records_survive(&make().await).await;
+    versions_are_compared(&make().await).await;
+    records_go_in_time(&make().await).await;
+    records_are_removed(&make().await).await;
+    one_of_many_wins(make().await).await;
+}
+
+/// Tests a store of events (S4.117).
+///
+/// # Panics
+///
+/// Panics if the store does not do what it has to.
+pub async fn event_store_suite<S: EventStore>(make: impl AsyncFn() -> S) {
+    events_come_back(&make().await).await;
+    streams_are_apart(&make().await).await;
+    sessions_are_forgotten(&make().await).await;
+    any_bytes_survive(&make().await).await;
+    replays_have_no_holes(&make().await).await;
+    many_can_append(make().await).await;
+}
+
+/// A record with something everywhere.
+///
+/// # Panics
+///
+/// Never: what it parses is known.
+#[must_use]
+pub fn record() -> SessionRecord {
+    let text = r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"ein Prüfer 🦀","version":"1"}}"#;
+    let initialize = RawObject::parse(text).expect("the text is an object");
+    let principal = Principal::new(Some("https://issuer.example/ü"), "ann|🦀 \"quoted\"\n\u{0}");
+    let mut record = SessionRecord::new(initialize, Revision::V2025_11_25, Some(principal));
+    record.is_ready = true;
+    record.log_level = LoggingLevel::Warning;
+    record.subscriptions = vec!["file:///a b".into(), String::new(), "test://ünïcode/🦀".into()];
+    record
+}
+
+fn id() -> SessionId {
+    SessionId::random().expect("randomness")
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn load(store: &impl SessionStore, id: SessionId) -> Option<Versioned> {
+    store.load(id).await.expect("the store answers")
+}
+
+async fn save(
+    store: &impl SessionStore,
+    id: SessionId,
+    record: &SessionRecord,
+    read: Version,
+    time_to_live: Duration,
+) -> Saved {
+    store.save(id, record.clone(), read, time_to_live).await.expect("the store answers")
+}
+
+fn saved(saved: Saved) -> Version {
+    match saved {
+        Saved::As(version) => version,
+        Saved::Not(found) => panic!("it was not saved: there is {found:?}"),
+    }
+}
+
+async fn records_survive(store: &impl SessionStore) {
+    assert_eq!(load(store, id()).await, None, "there is nothing at the beginning");
+    let plain = SessionRecord::new(RawObject::empty(), Revision::V2025_03_26, None);
+    let mut large = record();
+    large.subscriptions = (0..20_000).map(|number| format!("test://large/{number}/{}", "ü".repeat(20))).collect();
+    let mut nobody = record();
+    nobody.principal = Some(Principal::new(None, ""));
+    for record in [plain, record(), large, nobody] {
+        let id = id();
+        let version = saved(save(store, id, &record, Version::NONE, MINUTE).await);
+        assert_ne!(version, Version::NONE, "what is there has a version");
+        assert_eq!(load(store, id).await, Some(Versioned { record, version }), "what is found is what was saved");
+    }
+}
+
+async fn versions_are_compared(store: &impl SessionStore) {
+    let (id, mut changed) = (id(), record());
+    let nothing = save(store, id, &changed, Version(7), MINUTE).await;
+    assert_eq!(nothing, Saved::Not(None), "what is not there has no version");
+    let first = saved(save(store, id, &record(), Version::NONE, MINUTE).await);
+    let there = Saved::Not(Some(Box::new(Versioned { record: record(), version: first })));
+    changed.subscriptions.push("test://one/more".into());
+    assert_eq!(save(store, id, &changed, Version::NONE, MINUTE).await, there, "it is there already");
+    assert_eq!(save(store, id, &changed, Version(first.0 + 1), MINUTE).await, there, "nobody saved that one");
+    assert_eq!(load(store, id).await.map(|found| found.record), Some(record()), "what was not saved changes nothing");
+    let second = saved(save(store, id, &changed, first, MINUTE).await);
+    assert!(second > first, "versions grow");
+    let there = Saved::Not(Some(Box::new(Versioned { record: changed.clone(), version: second })));
+    assert_eq!(save(store, id, &record(), first, MINUTE).await, there, "somebody was faster");
+    assert_eq!(load(store, id).await, Some(Versioned { record: changed, version: second }));
+}
+
+async fn records_go_in_time(store: &impl SessionStore) {
+    let [short, touched, saved_again] = [(); 3].map(|()| id());
+    let (short_time, pause) = (Duration::from_millis(1000), Duration::from_millis(600));
+    let mut versions = Vec::new();
+    for id in [short, touched, saved_again] {
+        versions.push(saved(save(store, id, &record(), Version::NONE, short_time).await));
+    }
+    sleep(pause).await;
+    assert!(store.touch(touched, MINUTE).await.expect("the store answers"), "it is there");
+    let version = versions.last().copied().expect("three were saved");
+    let version = saved(save(store, saved_again, &record(), version, MINUTE).await);
+    sleep(pause).await;
+    assert_eq!(load(store, short).await, None, "its time is over");
+    assert!(!store.touch(short, MINUTE).await.expect("the store answers"), "what is gone stays gone");
+    assert_eq!(load(store, short).await, None, "what is gone stays gone");
+    assert!(load(store, touched).await.is_some(), "who is in use stays");
+    assert_eq!(load(store, saved_again).await.map(|found| found.version), Some(version), "who is saved stays");
+    saved(save(store, short, &record(), Version::NONE, MINUTE).await);
+    assert!(load(store, short).await.is_some(), "there can be one again");
+    assert!(store.touch(touched, short_time).await.expect("the store answers"));
+    sleep(2 * pause).await;
+    assert_eq!(load(store, touched).await, None, "time can be made shorter");
+}
+
+async fn records_are_removed(store: &impl SessionStore) {
+    let (gone, stays) = (id(), id());
+    for id in [gone, stays] {
+        saved(save(store, id, &record(), Version::NONE, MINUTE).await);
+    }
+    let version = load(store, gone).await.map(|found| found.version).expect("it was saved");
+    assert!(store.remove(gone).await.expect("the store answers"), "it was there");
+    assert!(!store.remove(gone).await.expect("the store answers"), "but not twice");
+    assert_eq!(load(store, gone).await, None);
+    assert!(!store.touch(gone, MINUTE).await.expect("the store answers"));
+    assert_eq!(
+        save(store, gone, &record(), version, MINUTE).await,
+        Saved::Not(None),
+        "who was late does not revive it"
+    );
+    assert!(load(store, stays).await.is_some(), "others stay");
+}
+
+async fn one_of_many_wins(store: impl SessionStore) {
+    let (store, id) = (std::sync::Arc::new(store), id());
+    let mut read = Version::NONE;
+    for round in 0..5 {
+        let tasks: Vec<_> = (0..16)
+            .map(|task| {
+                let store = std::sync::Arc::clone(&store);
+                tokio::spawn(async move {
+                    let mut record = record();
+                    record.subscriptions = vec![format!("test://{round}/{task}")];
+                    let saved = save(&*store, id, &record, read, MINUTE).await;
+                    (record, saved)
+                })
+            })
+            .collect();
+        let mut winners = Vec::new();
+        for task in tasks {
+            let (record, saved) = task.await.expect("the task ends");
+            if let Saved::As(version) = saved {
+                winners.push(Versioned { record, version });
+            }
+        }
+        assert_eq!(winners.len(), 1, "one of those who have read the same can save: {winners:?}");
+        assert_eq!(load(&*store, id).await, winners.pop(), "and that is what is there");
+        read = load(&*store, id).await.map_or(Version::NONE, |found| found.version);
+    }
+}
+
+fn event(number: u64, message: impl Into<Bytes>) -> StoredEvent {
+    StoredEvent { number, message: message.into() }
+}
+
+async fn replay(store: &impl EventStore, session: SessionId, stream: u64, after: u64) -> Option<Vec<StoredEvent>> {
+    store.replay(session, stream, after).await.expect("the store answers")
+}
+
+/// Asks until the answer is the right one: keeping an event may take a while.
+async fn expect(
+    store: &impl EventStore,
+    (session, stream, after): (SessionId, u64, u64),
+    right: Option<Vec<StoredEvent>>,
+) {
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        let found = replay(store, session, stream, after).await;
+        if found == right {
+            return;
+        }
+        assert!(Instant::now() < end, "after {after} of {stream} there is {found:?} instead of {right:?}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn events_come_back(store: &impl EventStore) {
+    let mine = id();
+    assert_eq!(replay(store, mine, 1, 0).await, None, "there is nothing at the beginning");
+    // Numbers grow, and may have holes.
+    let events: Vec<_> = [1, 2, 5, 6, 1000, 1 << 40].map(|number| event(number, format!("message {number}"))).into();
+    for event in &events {
+        store.append(mine, 1, event.clone());
+    }
+    for (after, from) in [(1 << 40, 6), (1000, 5), (6, 4), (5, 3), (3, 2), (2, 2), (1, 1), (0, 0)] {
+        expect(store, (mine, 1, after), Some(events[from..].to_vec())).await;
+    }
+    store.append(mine, 1, event(1 << 41, "one more"));
+    expect(store, (mine, 1, 1 << 40), Some(vec![event(1 << 41, "one more")])).await;
+}
+
+async fn streams_are_apart(store: &impl EventStore) {
+    let (mine, yours) = (id(), id());
+    store.append(mine, 1, event(1, "mine 1"));
+    store.append(mine, u64::MAX, event(2, "mine max"));
+    store.append(yours, 1, event(1, "yours 1"));
+    store.append(mine, 1, event(3, "mine 3"));
+    expect(store, (mine, 1, 0), Some(vec![event(1, "mine 1"), event(3, "mine 3")])).await;
+    expect(store, (mine, u64::MAX, 1), Some(vec![event(2, "mine max")])).await;
+    expect(store, (yours, 1, 0), Some(vec![event(1, "yours 1")])).await;
+    for (session, stream) in [(mine, 2), (yours, u64::MAX), (id(), 1)] {
+        assert_eq!(replay(store, session, stream, 0).await, None, "there is no such stream");
+    }
+}
+
+async fn sessions_are_forgotten(store: &impl EventStore) {
+    let (gone, stays) = (id(), id());
+    for session in [gone, stays] {
+        for stream in 1..=3 {
+            store.append(session, stream, event(1, "something"));
+            expect(store, (session, stream, 0), Some(vec![event(1, "something")])).await;
+        }
+    }
+    store.forget(gone);
+    store.forget(id());
+    for stream in 1..=3 {
+        expect(store, (gone, stream, 0), None).await;
+        expect(store, (stays, stream, 0), Some(vec![event(1, "something")])).await;
+    }
+}
+
+async fn any_bytes_survive(store: &impl EventStore) {
+    let mine = id();
+    let all: Vec<u8> = (0..=255).collect();
+    let large = "ü".repeat(100 * 1024);
+    let events = vec![
+        event(1, ""),
+        event(2, "ünï\u{0}code 🦀\r\n\r\ndata: x"),
+        event(3, all),
+        event(4, large),
+        event(5, "last"),
+    ];
+    for event in &events {
+        store.append(mine, 1, event.clone());
+    }
+    expect(store, (mine, 1, 0), Some(events)).await;
+}
+
+/// However much a store keeps: what it gives is whole, or nothing.
+async fn replays_have_no_holes(store: &impl EventStore) {
+    let (mine, count) = (id(), 3000);
+    for number in 1..=count {
+        store.append(mine, 1, event(number, number.to_string()));
+        if number % 100 == 0 {
+            expect(store, (mine, 1, number - 1), Some(vec![event(number, number.to_string())])).await;
+        }
+    }
+    let mut had_some = false;
+    for after in [0, 1, 2, 10, 100, 500, 1000, 1500, 2000, 2500, 2900, 2990, 2999, 3000] {
+        let found = replay(store, mine, 1, after).await;
+        assert!(found.is_some() || !had_some, "who has missed less gets it as well: after {after}");
+        if let Some(found) = found {
+            let numbers: Vec<_> = found.iter().map(|event| event.number).collect();
+            assert_eq!(numbers, (after + 1..=count).collect::<Vec<_>>(), "after {after}");
+            had_some = true;
+        }
+    }
+    assert!(had_some, "something is kept");
+}
+
+async fn many_can_append(store: impl EventStore) {
+    let (store, mine) = (std::sync::Arc::new(store), id());
+    let tasks: Vec<_> = (0..8)
+        .map(|stream| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move {
+                for number in 1..=50 {
+                    store.append(mine, stream, event(number, format!("{stream}/{number}")));
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("the task ends");
+    }
+    for stream in 0..8 {
+        let all = (1..=50).map(|number| event(number, format!("{stream}/{number}"))).collect();
+        expect(&*store, (mine, stream, 0), Some(all)).await;
+    }
+}

@@ -1,0 +1,536 @@
+//! Sessions on a clock that the tests own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_kernel::server::Principal;
+use mcp_session::{Created, Ended, Lease, Reason, Refused, SessionId, SessionManager, SessionOptions, WrongOwner};
+use tokio::time::{Instant, advance};
+
+type Manager = SessionManager<()>;
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+fn manager(options: SessionOptions) -> Manager {
+    SessionManager::new(options)
+}
+
+fn ann() -> Principal {
+    Principal::new(Some("https://here"), "ann")
+}
+
+fn create(manager: &Manager) -> Lease<()> {
+    create_for(manager, None)
+}
+
+fn create_for(manager: &Manager, principal: Option<Principal>) -> Lease<()> {
+    let Created { lease, evicted, .. } = manager.create(principal, |_| ()).expect("there is room");
+    assert_eq!(reasons(&evicted), []);
+    lease
+}
+
+/// A session that was used, and is idle now.
+fn leave(manager: &Manager) -> SessionId {
+    let id = create(manager).id();
+    manager.enter(&id, None).expect("it was just created");
+    id
+}
+
+fn sweep(manager: &Manager) -> Vec<(SessionId, Reason)> {
+    reasons(&manager.sweep(Instant::now()))
+}
+
+fn reasons(ended: &[Ended<()>]) -> Vec<(SessionId, Reason)> {
+    ended.iter().map(|ended| (ended.id, ended.reason)).collect()
+}
+
+/// S0.25, S4.36, S4.38: sessions that nobody uses for two hours end, and are not found any more.
+#[tokio::test(start_paused = true)]
+async fn idle_sessions_end() {
+    let manager = manager(SessionOptions::default());
+    let id = leave(&manager);
+    advance(2 * HOUR - SECOND).await;
+    assert_eq!(sweep(&manager), []);
+    advance(SECOND).await;
+    assert_eq!(sweep(&manager), [(id, Reason::Idle)]);
+    assert_eq!(manager.enter(&id, None).unwrap_err(), Refused::Unknown);
+    assert_eq!(sweep(&manager), [], "it ends once");
+    let metrics = manager.metrics();
+    assert_eq!((metrics.live, metrics.ended(Reason::Idle), metrics.refused(Refused::Unknown)), (0, 1, 1));
+}
+
+/// S0.26, S4.35: a request is a use, and so is the end of its answer.
+#[tokio::test(start_paused = true)]
+async fn uses_begin_the_time_anew() {
+    let manager = manager(SessionOptions::default());
+    let id = leave(&manager);
+    advance(HOUR).await;
+    let lease = manager.enter(&id, None).unwrap();
+    advance(HOUR).await;
+    drop(lease);
+    advance(2 * HOUR - SECOND).await;
+    assert_eq!(sweep(&manager), []);
+    advance(SECOND).await;
+    assert_eq!(sweep(&manager), [(id, Reason::Idle)]);
+}
+
+/// S4.37, S4.41, peers 2: whoever waits for a silent answer is not idle, and does not count as such.
+#[tokio::test(start_paused = true)]
+async fn active_sessions_are_never_idle() {
+    let manager = manager(SessionOptions::default().idle_limit(0).idle_time(Some(SECOND)));
+    let lease = create(&manager);
+    let other = lease.clone();
+    drop(lease);
+    for _ in 0..10 {
+        advance(24 * HOUR).await;
+        assert_eq!(sweep(&manager), []);
+        assert!(!other.is_ended());
+    }
+    let more: Vec<_> = (0..100).map(|_| create(&manager)).collect();
+    let metrics = manager.metrics();
+    assert_eq!((metrics.live, metrics.idle, metrics.active), (101, 0, 101));
+    drop((other, more));
+    assert_eq!(manager.metrics().idle, 101);
+    assert_eq!(sweep(&manager).len(), 101, "the limit is none");
+}
+
+/// S4.39: time can be without end.
+#[tokio::test(start_paused = true)]
+async fn idle_sessions_may_stay() {
+    for time in [None, Some(Duration::MAX)] {
+        let manager = manager(SessionOptions::default().idle_time(time).unused_time(None));
+        let (used, unused) = (leave(&manager), create(&manager).id());
+        advance(10_000 * HOUR).await;
+        assert_eq!(sweep(&manager), []);
+        assert!(manager.enter(&used, None).is_ok() && manager.enter(&unused, None).is_ok());
+        assert_eq!(manager.next_sweep(Instant::now()), Instant::now() + 5 * SECOND);
+    }
+}
+
+/// G3: who only shakes hands does not stay for long, and never longer than others.
+#[tokio::test(start_paused = true)]
+async fn unused_sessions_end_soon() {
+    let first = manager(SessionOptions::default());
+    let (unused, used) = (create(&first).id(), leave(&first));
+    advance(60 * SECOND - SECOND).await;
+    assert_eq!(sweep(&first), []);
+    advance(SECOND).await;
+    assert_eq!(sweep(&first), [(unused, Reason::NeverUsed)]);
+    assert!(first.enter(&used, None).is_ok());
+    let second = manager(SessionOptions::default().idle_time(Some(SECOND)));
+    let unused = create(&second).id();
+    advance(SECOND).await;
+    assert_eq!(sweep(&second), [(unused, Reason::NeverUsed)]);
+    let adopted = first.adopt(unused, None, |_| ()).unwrap().lease.id();
+    advance(60 * SECOND).await;
+    assert_eq!((sweep(&first), adopted), (vec![], unused), "what comes from elsewhere was used there");
+}
+
+/// S0.25, S4.40, S4.41, G3: beyond the limit the oldest idle ones end before their time, active ones never.
+#[tokio::test(start_paused = true)]
+async fn the_oldest_make_room() {
+    let manager = manager(SessionOptions::default().idle_limit(2));
+    let busy = create(&manager);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(leave(&manager));
+        advance(SECOND).await;
+        // The first one is never the oldest.
+        manager.enter(&ids[0], None).unwrap();
+        advance(SECOND).await;
+    }
+    let created = manager.create(None, |_| ()).unwrap();
+    assert_eq!(reasons(&created.evicted), [(ids[1], Reason::Cap)]);
+    assert!(!busy.is_ended() && manager.enter(&ids[0], None).is_ok());
+    advance(SECOND).await;
+    let created_id = created.lease.id();
+    drop((created, busy));
+    assert_eq!(manager.metrics().idle, 4);
+    let ended = sweep(&manager);
+    assert_eq!(ended, [(created_id, Reason::Cap), (ids[2], Reason::Cap)], "a sweep sees to it, most were never used");
+    assert_eq!((manager.metrics().live, manager.metrics().ended(Reason::Cap)), (2, 3));
+}
+
+/// G3: a principal has so many; its own oldest idle one makes room, and nobody else's.
+#[tokio::test(start_paused = true)]
+async fn principals_have_so_many() {
+    let manager = manager(SessionOptions::default().limit_per_principal(2));
+    let bob = create_for(&manager, Some(Principal::new(None, "ann"))).id();
+    advance(SECOND).await;
+    let (first, second) = (create_for(&manager, Some(ann())), create_for(&manager, Some(ann())));
+    assert_eq!(manager.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
+    assert_eq!(manager.metrics().refused(Refused::TooMany), 1);
+    let (idle, busy) = (second.id(), first);
+    drop(second);
+    let created = manager.create(Some(ann()), |_| ()).unwrap();
+    assert_eq!(reasons(&created.evicted), [(idle, Reason::Cap)]);
+    assert!(!busy.is_ended());
+    assert_eq!(manager.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
+    assert!(manager.create(None, |_| ()).is_ok(), "nobody is no principal");
+    assert!(manager.enter(&bob, Some(&Principal::new(None, "ann"))).is_ok());
+    assert!(manager.end(&busy.id(), Some(&ann()), Reason::Deleted).is_ok());
+    assert!(manager.create(Some(ann()), |_| ()).is_ok(), "what has ended does not count, though it is in use");
+    let none = SessionManager::new(SessionOptions::default().limit_per_principal(0));
+    assert_eq!(none.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
+}
+
+/// S4.69, S4.70, S4.71, S4.72, G14: a session is its principal's, with whatever token, and nobody's if there was none.
+#[tokio::test(start_paused = true)]
+async fn sessions_have_owners() {
+    let open = manager(SessionOptions::default());
+    let hidden = manager(SessionOptions::default().wrong_owner(WrongOwner::Hidden));
+    for (manager, refused) in [(&open, Refused::WrongOwner), (&hidden, Refused::Unknown)] {
+        let id = create_for(manager, Some(ann())).id();
+        let others = [Principal::new(Some("https://here"), "bob"), Principal::new(None, "ann")];
+        for other in [Some(&others[0]), Some(&others[1]), None] {
+            assert_eq!(manager.enter(&id, other).unwrap_err(), refused);
+            assert_eq!(manager.end(&id, other, Reason::Deleted).unwrap_err(), refused);
+            assert_eq!(manager.adopt(id, other.cloned(), |_| ()).unwrap_err(), refused);
+        }
+        assert_eq!(manager.metrics().refused(Refused::WrongOwner), 9);
+        let again = Principal::new(Some("https://here"), "ann");
+        assert_eq!(manager.enter(&id, Some(&again)).map(|lease| lease.id()), Ok(id));
+        let free = create(manager).id();
+        assert!(manager.enter(&free, Some(&again)).is_ok() && manager.enter(&free, None).is_ok());
+    }
+    let id = create_for(&open, Some(ann())).id();
+    advance(59 * SECOND).await;
+    assert!(open.enter(&id, None).is_err());
+    advance(SECOND).await;
+    assert!(sweep(&open).contains(&(id, Reason::NeverUsed)), "who may not use it does not keep it alive");
+}
+
+/// S0.26, S4.38, S4.42, peers 5: what was deleted is gone at once, whoever uses it.
+#[tokio::test(start_paused = true)]
+async fn deleted_sessions_are_gone() {
+    let manager = SessionManager::new(SessionOptions::default());
+    let lease = manager.create(Some(ann()), |id| id.to_string()).unwrap().lease;
+    let id = lease.id();
+    assert_eq!(*lease, id.to_string());
+    let ended = manager.end(&id, Some(&ann()), Reason::Deleted).unwrap();
+    assert_eq!((ended.id, ended.reason, &*ended.value), (id, Reason::Deleted, &*lease));
+    assert!(lease.is_ended());
+    assert_eq!(manager.enter(&id, Some(&ann())).unwrap_err(), Refused::Unknown);
+    assert_eq!(manager.end(&id, Some(&ann()), Reason::Deleted).unwrap_err(), Refused::Unknown);
+    // Its place is taken by another one, with which its leases have nothing to do.
+    let other = manager.create(None, |_| String::new()).unwrap().lease;
+    drop((lease.clone(), lease));
+    assert!(!other.is_ended());
+    assert_eq!((manager.metrics().live, manager.metrics().active), (1, 1));
+    assert_eq!(Arc::strong_count(&ended.value), 1, "nobody else has it");
+}
+
+/// S4.42, S4.45: the end of the server is the end of all sessions, and there are no new ones.
+#[tokio::test(start_paused = true)]
+async fn the_end_is_the_end_of_all() {
+    let manager = manager(SessionOptions::default());
+    let (busy, idle) = (create_for(&manager, Some(ann())), leave(&manager));
+    let mut ended = reasons(&manager.shutdown());
+    ended.sort();
+    let mut all = [(busy.id(), Reason::Shutdown), (idle, Reason::Shutdown)];
+    all.sort();
+    assert_eq!(ended, all);
+    assert!(busy.is_ended());
+    assert_eq!(manager.create(None, |_| ()).unwrap_err(), Refused::Closed);
+    assert_eq!(manager.adopt(idle, None, |_| ()).unwrap_err(), Refused::Closed);
+    assert_eq!(manager.enter(&idle, None).unwrap_err(), Refused::Unknown);
+    assert_eq!(reasons(&manager.shutdown()), []);
+    let during = SessionManager::new(SessionOptions::default());
+    let refused = during.create(Some(ann()), |_| drop(during.shutdown())).unwrap_err();
+    assert_eq!((refused, during.metrics().live), (Refused::Closed, 0), "not even if it was on its way");
+}
+
+/// S4.43, S4.45, S4.115: a session of elsewhere goes on here under its id; who is late finds it.
+#[tokio::test(start_paused = true)]
+async fn sessions_move() {
+    let (here, there) =
+        (SessionManager::new(SessionOptions::default()), SessionManager::new(SessionOptions::default()));
+    let id = there.create(Some(ann()), |_| "there").unwrap().lease.id();
+    assert_eq!(here.enter(&id, Some(&ann())).unwrap_err(), Refused::Unknown);
+    let first = here.adopt(id, Some(ann()), |_| "first").unwrap().lease;
+    let second = here.adopt(id, Some(ann()), |_| panic!("it is there")).unwrap().lease;
+    assert_eq!((first.id(), *first, *second), (id, "first", "first"));
+    let other = SessionId::random().unwrap();
+    let meanwhile = |_| *here.adopt(other, Some(ann()), |_| "faster").unwrap().lease;
+    let late = here.adopt(other, Some(ann()), |id| [meanwhile(id), "slower"][1]).unwrap().lease;
+    assert_eq!(*late, "faster", "it appeared meanwhile");
+    let metrics = here.metrics();
+    assert_eq!((metrics.live, metrics.adopted, metrics.created), (2, 2, 0));
+    drop((first, second, late));
+    assert_eq!((here.metrics().idle, here.shutdown().len()), (2, 2));
+}
+
+/// G3, peers 5: what is not made leaves nothing behind, and whoever had to go for it is not forgotten.
+#[tokio::test(start_paused = true)]
+async fn failures_leave_nothing() {
+    let manager = manager(SessionOptions::default().limit_per_principal(1));
+    let first = create_for(&manager, Some(ann())).id();
+    let made = catch_unwind(AssertUnwindSafe(|| manager.create(Some(ann()), |_| panic!("on purpose")).map(drop)));
+    assert!(made.is_err());
+    assert_eq!(manager.metrics().live, 0);
+    assert_eq!(manager.next_sweep(Instant::now()), Instant::now() + 5 * SECOND);
+    assert_eq!(sweep(&manager), [(first, Reason::Cap)], "it has to be torn down");
+    let lease = create_for(&manager, Some(ann()));
+    assert_eq!(manager.create(Some(ann()), |_| panic!("it is refused before")).unwrap_err(), Refused::TooMany);
+    drop(lease);
+}
+
+/// peers 3: what is made or dropped may use the manager itself.
+#[tokio::test(start_paused = true)]
+async fn nothing_waits_for_itself() {
+    struct Nested(Option<Lease<Self>>);
+    let manager: SessionManager<Nested> = SessionManager::new(SessionOptions::default());
+    let outer = manager.create(None, |_| Nested(Some(manager.create(None, |_| Nested(None)).unwrap().lease))).unwrap();
+    assert!(outer.lease.0.as_ref().is_some_and(|inner| !inner.is_ended()));
+    let id = outer.lease.id();
+    drop(outer);
+    assert_eq!((manager.metrics().idle, manager.metrics().active), (1, 1));
+    drop(manager.end(&id, None, Reason::Deleted));
+    assert_eq!((manager.metrics().idle, manager.metrics().active), (1, 0));
+    drop(manager.shutdown());
+}
+
+/// S4.36: a sweep comes every five seconds when something can end, and in time for the first that can.
+#[tokio::test(start_paused = true)]
+async fn sweeps_come_in_time() {
+    let manager = manager(SessionOptions::default());
+    let begin = Instant::now();
+    assert_eq!(manager.next_sweep(begin), begin + 60 * SECOND, "whoever comes now is not unused before");
+    drop(create(&manager));
+    advance(57 * SECOND).await;
+    assert_eq!(manager.next_sweep(Instant::now()), begin + 62 * SECOND, "not more often than every five seconds");
+    advance(5 * SECOND).await;
+    assert_eq!(sweep(&manager).len(), 1);
+    let limited = SessionManager::new(SessionOptions::default().idle_limit(0));
+    let lease = limited.create(None, |_| ()).unwrap().lease;
+    assert_eq!(limited.next_sweep(Instant::now()), Instant::now() + 5 * SECOND, "there may be too many at any time");
+    drop(lease);
+}
+
+/// What the manager should do, without any thought for time.
+#[derive(Default)]
+struct Model {
+    live: Vec<Known>,
+}
+
+#[derive(Clone)]
+struct Known {
+    id: SessionId,
+    owner: Option<Principal>,
+    leases: usize,
+    is_used: bool,
+    since: Instant,
+}
+
+const MODEL_IDLE: Duration = Duration::from_millis(400);
+const MODEL_UNUSED: Duration = Duration::from_millis(150);
+const MODEL_LIMIT: usize = 8;
+const MODEL_OWN: usize = 3;
+
+impl Model {
+    fn oldest(&self, owner: Option<&Principal>) -> Option<SessionId> {
+        let idle = self.live.iter().filter(|known| known.leases == 0);
+        let own = idle.filter(|known| owner.is_none() || known.owner.as_ref() == owner);
+        own.min_by_key(|known| known.since).map(|known| known.id)
+    }
+
+    fn end(&mut self, id: SessionId) {
+        self.live.retain(|known| known.id != id);
+    }
+
+    fn prune(&mut self) -> Vec<(SessionId, Reason)> {
+        let mut ended = Vec::new();
+        while self.idle() > MODEL_LIMIT {
+            let unused = || self.live.iter().filter(|known| known.leases == 0 && !known.is_used);
+            let oldest_unused = unused().min_by_key(|known| known.since).map(|known| known.id);
+            let is_flood = unused().count() > MODEL_LIMIT / 2;
+            let id = oldest_unused.filter(|_| is_flood).or_else(|| self.oldest(None)).expect("some are idle");
+            self.end(id);
+            ended.push((id, Reason::Cap));
+        }
+        ended
+    }
+
+    fn idle(&self) -> usize {
+        self.live.iter().filter(|known| known.leases == 0).count()
+    }
+
+    fn create(&mut self, owner: Option<&Principal>) -> Result<Vec<(SessionId, Reason)>, Refused> {
+        let mut ended = Vec::new();
+        let own = self.live.iter().filter(|known| owner.is_some() && known.owner.as_ref() == owner).count();
+        if own >= MODEL_OWN {
+            let id = self.oldest(owner).ok_or(Refused::TooMany)?;
+            self.end(id);
+            ended.push((id, Reason::Cap));
+        }
+        ended.extend(self.prune());
+        Ok(ended)
+    }
+
+    fn find(&mut self, id: SessionId, principal: Option<&Principal>) -> Result<&mut Known, Refused> {
+        let known = self.live.iter_mut().find(|known| known.id == id).ok_or(Refused::Unknown)?;
+        match &known.owner {
+            Some(owner) if Some(owner) != principal => Err(Refused::WrongOwner),
+            _ => Ok(known),
+        }
+    }
+
+    fn sweep(&mut self, now: Instant) -> Vec<(SessionId, Reason)> {
+        let mut ended = Vec::new();
+        for known in self.live.clone() {
+            let (time, reason) =
+                if known.is_used { (MODEL_IDLE, Reason::Idle) } else { (MODEL_UNUSED, Reason::NeverUsed) };
+            if known.leases == 0 && known.since + time <= now {
+                self.end(known.id);
+                ended.push((known.id, reason));
+            }
+        }
+        ended.extend(self.prune());
+        ended
+    }
+}
+
+/// S0.5, S0.25, S4.37, S4.40, S4.41, G3: whatever happens in whatever order, the manager does what a naive one does.
+#[tokio::test(start_paused = true)]
+async fn any_order_is_right() {
+    for seed in 1..=60_u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as usize % below
+        };
+        let options = SessionOptions::default().idle_time(Some(MODEL_IDLE)).unused_time(Some(MODEL_UNUSED));
+        let manager = manager(options.idle_limit(MODEL_LIMIT).limit_per_principal(MODEL_OWN));
+        let (mut model, mut leases, mut ids) = (Model::default(), Vec::<Lease<()>>::new(), Vec::new());
+        let (mut created, mut ended) = (0, 0);
+        let people = [None, Some(ann()), Some(Principal::new(None, "ann")), Some(Principal::new(None, "bob"))];
+        for step in 0..1000 {
+            advance(Duration::from_millis(1 + random(12) as u64)).await;
+            let now = Instant::now();
+            let context = format!("seed {seed}, step {step}");
+            let principal = people[random(people.len())].clone();
+            let id = if ids.is_empty() {
+                SessionId::random().unwrap()
+            } else {
+                ids[ids.len() - 1 - random(ids.len().min(20))]
+            };
+            match random(10) {
+                0..3 => {
+                    let expected = model.create(principal.as_ref());
+                    let found = manager.create(principal.clone(), |_| ()).map(|made| {
+                        let id = made.lease.id();
+                        model.live.push(Known { id, owner: principal, leases: 1, is_used: false, since: now });
+                        ids.push(id);
+                        leases.push(made.lease);
+                        created += 1;
+                        reasons(&made.evicted)
+                    });
+                    ended += found.as_ref().map_or(0, Vec::len);
+                    assert_eq!(found, expected, "{context}");
+                }
+                3..5 => {
+                    let expected = model.find(id, principal.as_ref()).map(|known| {
+                        known.leases += 1;
+                        known.is_used = true;
+                    });
+                    let found = manager.enter(&id, principal.as_ref()).map(|lease| leases.push(lease));
+                    assert_eq!(found, expected, "{context}");
+                }
+                5..8 if !leases.is_empty() => {
+                    let lease = leases.swap_remove(random(leases.len()));
+                    let known = model.live.iter_mut().find(|known| known.id == lease.id());
+                    assert_eq!(lease.is_ended(), known.is_none(), "{context}");
+                    if let Some(known) = known {
+                        known.leases -= 1;
+                        known.since = now;
+                    }
+                }
+                8 if !leases.is_empty() => {
+                    let lease = leases[random(leases.len())].clone();
+                    if let Some(known) = model.live.iter_mut().find(|known| known.id == lease.id()) {
+                        known.leases += 1;
+                    }
+                    leases.push(lease);
+                }
+                9 if random(3) == 0 => {
+                    let expected = model.find(id, principal.as_ref()).map(|_| ());
+                    let found = manager.end(&id, principal.as_ref(), Reason::Deleted).map(|_| ended += 1);
+                    model.live.retain(|known| expected.is_err() || known.id != id);
+                    assert_eq!(found, expected, "{context}");
+                }
+                _ => {
+                    let (mut expected, mut found) = (model.sweep(now), sweep(&manager));
+                    ended += found.len();
+                    expected.sort();
+                    found.sort();
+                    assert_eq!(found, expected, "{context}");
+                }
+            }
+            let metrics = manager.metrics();
+            assert_eq!((metrics.live, metrics.idle), (model.live.len(), model.idle()), "{context}");
+            assert_eq!(metrics.live + ended, created, "{context}: each ends once");
+            let next = model.live.iter().filter(|known| known.leases == 0);
+            let next = next.map(|known| known.since + if known.is_used { MODEL_IDLE } else { MODEL_UNUSED }).min();
+            let latest = next.map_or(now + MODEL_UNUSED, |next| next.min(now + MODEL_UNUSED)).max(now + 5 * SECOND);
+            assert!(manager.next_sweep(now) <= latest, "{context}");
+        }
+        drop(leases);
+        assert_eq!(manager.metrics().active, 0);
+        assert_eq!(manager.shutdown().len() + ended, created);
+        assert_eq!(manager.metrics().live, 0);
+    }
+}
+
+/// S0.5, G3, peers 3: many threads use the same sessions, and each session ends exactly once.
+#[test]
+fn threads_share_sessions() {
+    const THREADS: usize = 8;
+    let options = SessionOptions::default().idle_limit(16).limit_per_principal(4).idle_time(Some(Duration::ZERO));
+    let manager: SessionManager<AtomicUsize> = SessionManager::new(options);
+    let (ids, created, ended) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicUsize::new(0));
+    let end = |sessions: Vec<Ended<AtomicUsize>>| {
+        for session in sessions {
+            assert_eq!(session.value.fetch_add(1, Ordering::SeqCst), 0, "it ends once");
+            ended.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (manager, ids, created, end) = (manager.clone(), &ids, &created, &end);
+            scope.spawn(move || {
+                let principal = (thread % 2 == 0).then(ann);
+                for round in 0..2000_usize {
+                    if let Ok(Created { lease, evicted, .. }) =
+                        manager.create(principal.clone(), |_| AtomicUsize::new(0))
+                    {
+                        created.fetch_add(1, Ordering::SeqCst);
+                        end(evicted);
+                        ids.lock().unwrap().push(lease.id());
+                    }
+                    let id = ids.lock().unwrap().iter().rev().nth(round % 16).copied();
+                    let Some(id) = id else { continue };
+                    if let Ok(lease) = manager.enter(&id, Some(&ann())) {
+                        let another = lease.clone();
+                        drop(lease);
+                        assert!(another.load(Ordering::SeqCst) == 0 || another.is_ended());
+                    }
+                    match round % 7 {
+                        0 => end(manager.end(&id, Some(&ann()), Reason::Deleted).into_iter().collect()),
+                        1 => end(manager.sweep(Instant::now())),
+                        _ => {}
+                    }
+                }
+            });
+        }
+    });
+    let metrics = manager.metrics();
+    assert_eq!((metrics.active, metrics.created), (0, created.load(Ordering::SeqCst) as u64));
+    end(manager.shutdown());
+    assert_eq!(ended.load(Ordering::SeqCst), created.load(Ordering::SeqCst));
+    assert_eq!(manager.metrics().live, 0);
+}
