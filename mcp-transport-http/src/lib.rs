@@ -19,6 +19,7 @@
 //! | add it to an application of axum, hyper or tower | [`HttpService`] |
 //! | let others in, set limits, choose a server for each request | [`HttpOptions`], [`Refusal`] |
 //! | end without breaking anything off | [`HttpService::drain`], [`Drained`] |
+//! | serve clients that know nothing but 2024-11-05's `/sse` | [`HttpService::legacy_sse`], [`SseService`] |
 //! | check headers elsewhere, as a gateway does | [`rules`] |
 //!
 //! # What a request costs
@@ -45,7 +46,17 @@ pub mod rules;
 #[cfg(feature = "server")]
 mod server;
 
+/// The guide, whose examples have to compile.
+#[cfg(all(doctest, feature = "server"))]
+#[doc = include_str!("../../docs/stateless-or-stateful.md")]
+mod stateless_or_stateful {}
+
 #[cfg(feature = "server")]
-pub use server::{Drained, HttpOptions, HttpService, Refusal, ResponseBody, ResponseFuture, SessionMode, ValidUntil};
+pub use mcp_session::{SessionMetrics, SessionOptions};
+#[cfg(feature = "server")]
+pub use server::{
+    Drained, HttpOptions, HttpService, Refusal, ResponseBody, ResponseFuture, ResponseStream, SessionMode, SseFuture,
+    SseRefused, SseService, ValidUntil,
+};
 #[cfg(feature = "serve")]
 pub use server::{HttpServer, serve, told_to_end};

@@ -5,30 +5,33 @@ use std::fs;
 use std::path::Path;
 
 /// The rows that belong here, in their order: what they begin with, first, last.
-const ROWS: [(&str, u32, u32); 22] = [
+const ROWS: [(&str, u32, u32); 25] = [
     // The checklist.
     ("S3.", 1, 73),
     ("S3.F", 1, 18),
-    ("S4.", 1, 24),
+    ("S4.", 1, 47),
     ("S4.", 63, 65),
-    ("S4.", 77, 77),
-    ("S4.", 84, 84),
+    ("S4.", 69, 72),
+    ("S4.", 77, 84),
     ("S4.", 92, 101),
+    ("S4.", 109, 114),
+    ("S4.", 117, 118),
     // The register.
     ("H-", 1, 34),
     ("H-", 40, 58),
     ("H-", 60, 84),
+    ("B-", 100, 112),
     ("DU-", 10, 26),
     ("L-", 1, 20),
     // What others lack, and where they fail.
-    ("G", 2, 2),
+    ("G", 2, 3),
+    ("G", 5, 5),
     ("G", 8, 14),
     ("G", 18, 18),
     ("G", 20, 21),
     ("peers ", 1, 12),
     ("rmcp ", 1, 6),
-    ("rmcp ", 14, 15),
-    ("rmcp ", 17, 18),
+    ("rmcp ", 10, 18),
     ("rmcp ", 22, 22),
     ("rmcp ", 24, 24),
 ];

@@ -47,8 +47,10 @@ impl Served {
 pub struct Offer<'a> {
     /// The revisions of the server.
     pub revisions: &'a [Revision],
-    /// Whether legacy clients are served, each request alone.
+    /// Whether legacy clients are served.
     pub serves_legacy: bool,
+    /// Whether they have sessions: then it is the session that knows what may be sent in it.
+    pub has_sessions: bool,
 }
 
 impl<'a> Offer<'a> {
@@ -56,7 +58,13 @@ impl<'a> Offer<'a> {
     #[must_use]
     pub fn new(revisions: &'a [Revision], serves_legacy: bool) -> Self {
         let serves_legacy = serves_legacy && revisions.iter().any(|revision| revision.era() == Era::Legacy);
-        Self { revisions, serves_legacy }
+        Self { revisions, serves_legacy, has_sessions: false }
+    }
+
+    /// The same, where legacy clients have sessions.
+    #[must_use]
+    pub fn with_sessions(self) -> Self {
+        Self { has_sessions: true, ..self }
     }
 
     fn has(&self, revision: Revision) -> bool {
@@ -108,11 +116,13 @@ pub fn choose(
             })
         }
         // DU-21
-        Ok(Incoming::Single(Message::Response(_))) => {
+        Ok(Incoming::Single(Message::Response(_))) if served == Served::Modern || !offer.has_sessions => {
             Err(ErrorObject::invalid_request("a response answers a request of a session, and there is none here"))
         }
         // DU-20
-        Ok(Incoming::Batch(_)) if served != Served::Legacy(Revision::V2025_03_26) => {
+        Ok(Incoming::Batch(_))
+            if served == Served::Modern || !(offer.has_sessions || served == Served::Legacy(Revision::V2025_03_26)) =>
+        {
             Err(ErrorObject::invalid_request("a batch is not allowed here: send each message in a request of its own"))
         }
         // H-44
@@ -124,7 +134,7 @@ pub fn choose(
 }
 
 /// DU-13: the key in the body makes a request modern, whatever its value.
-fn is_modern(request: &Request<'_>) -> bool {
+pub(crate) fn is_modern(request: &Request<'_>) -> bool {
     request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
 }
 

@@ -7,7 +7,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::exchange::{Exchange, News};
+use super::exchange::{Exchange, First, News};
+use super::sessions::Reader;
+use super::sse::Stream;
 
 /// The body of a response: nothing, one message, or a stream of events.
 ///
@@ -21,9 +23,59 @@ enum Kind {
 }
 
 struct EventStream {
-    exchange: Exchange,
+    source: Source,
     /// What there was to say when the stream began.
     first: Vec<u8>,
+}
+
+/// Where events come from.
+#[expect(clippy::large_enum_variant, reason = "a request that stands alone is not to cost an allocation more")]
+pub(crate) enum Source {
+    /// A request that stands alone.
+    Alone(Exchange),
+    /// A stream of a session.
+    Session(Box<Reader>),
+    /// All that a client of 2024-11-05 hears.
+    Sse(Box<Stream>),
+}
+
+impl Source {
+    /// Waits for the answer, or for the first thing that is said before it.
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
+        match self {
+            Self::Alone(exchange) => exchange.poll_first(cx, events),
+            Self::Session(reader) => reader.poll_first(cx, events),
+            Self::Sse(stream) => stream.poll(cx, events).map(First::News),
+        }
+    }
+
+    /// Appends what there is to say.
+    fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+        match self {
+            Self::Alone(exchange) => exchange.poll(cx, events),
+            Self::Session(reader) => reader.poll(cx, events),
+            Self::Sse(stream) => stream.poll(cx, events),
+        }
+    }
+
+    /// Whether everything has been said.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::Alone(exchange) => exchange.is_over(),
+            Self::Session(reader) => reader.is_over(),
+            Self::Sse(stream) => stream.is_over(),
+        }
+    }
+
+    /// Whether the service had to end before the request did.
+    pub(crate) fn is_cut(&self) -> bool {
+        match self {
+            Self::Alone(exchange) => exchange.is_cut(),
+            Self::Session(reader) => reader.is_cut(),
+            // Its status was sent long ago.
+            Self::Sse(_) => false,
+        }
+    }
 }
 
 impl ResponseBody {
@@ -35,8 +87,8 @@ impl ResponseBody {
         Self(Kind::Full(bytes.into()))
     }
 
-    pub(crate) fn events(exchange: Exchange, first: Vec<u8>) -> Self {
-        Self(Kind::Events(Box::new(EventStream { exchange, first })))
+    pub(crate) fn events(source: Source, first: Vec<u8>) -> Self {
+        Self(Kind::Events(Box::new(EventStream { source, first })))
     }
 }
 
@@ -54,7 +106,7 @@ impl Body for ResponseBody {
             Kind::Events(stream) => {
                 let mut events = std::mem::take(&mut stream.first);
                 if events.is_empty() {
-                    match stream.exchange.poll(cx, &mut events) {
+                    match stream.source.poll(cx, &mut events) {
                         Poll::Pending => return Poll::Pending,
                         Poll::Ready(News::Events) => {}
                         Poll::Ready(News::Silence) => events.extend_from_slice(KEEP_ALIVE),
@@ -64,7 +116,7 @@ impl Body for ResponseBody {
                         }
                     }
                 }
-                if stream.exchange.is_over() {
+                if stream.source.is_over() {
                     // What is left of the request ends here, even if nobody asks for more.
                     self.0 = Kind::Empty;
                 }

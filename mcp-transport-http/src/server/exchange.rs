@@ -13,6 +13,7 @@ use tokio::time::{Sleep, sleep, sleep_until};
 use super::admission::Permit;
 use super::body::write_event;
 use super::lifeline::{AtWork, Stage, Watch};
+use super::refusal::Refusal;
 
 /// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it (H-25, H-28).
 pub(crate) struct Exchange {
@@ -52,6 +53,8 @@ pub(crate) enum First {
     Answer(Transmit),
     /// With events; the first of them are there already.
     News(News),
+    /// Not at all, because what it has settled cannot be kept.
+    Refused(Refusal),
 }
 
 impl Exchange {
@@ -137,9 +140,7 @@ impl Exchange {
 
     fn run(&mut self, cx: &mut Context<'_>) {
         if !self.is_over {
-            #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
-            let now = Instant::now();
-            let _ = self.connection.poll(cx, now);
+            let _ = self.connection.poll(cx, now());
         }
     }
 
@@ -196,7 +197,12 @@ impl Drop for Exchange {
 }
 
 /// How long each thing may take that is left to be done at the end.
-const TEARDOWN: Duration = Duration::from_secs(5);
+pub(crate) const TEARDOWN: Duration = Duration::from_secs(5);
+
+/// The time: whoever drives connections reads the clock for all others.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
 
 /// Some time from now, however long that is.
 pub(crate) fn after(time: Duration) -> tokio::time::Instant {
@@ -206,4 +212,4 @@ pub(crate) fn after(time: Duration) -> tokio::time::Instant {
 }
 
 /// How many bytes of events are sent together, unless one has more.
-const MOST_AT_ONCE: usize = 64 << 10;
+pub(crate) const MOST_AT_ONCE: usize = 64 << 10;

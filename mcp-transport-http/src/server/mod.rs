@@ -11,6 +11,8 @@ mod refusal;
 #[cfg(feature = "serve")]
 mod serve;
 mod service;
+mod sessions;
+mod sse;
 mod upload;
 
 pub use body::ResponseBody;
@@ -20,3 +22,5 @@ pub use refusal::Refusal;
 #[cfg(feature = "serve")]
 pub use serve::{HttpServer, serve, told_to_end};
 pub use service::{HttpService, ResponseFuture, ValidUntil};
+pub use sessions::ResponseStream;
+pub use sse::{SseFuture, SseRefused, SseService};

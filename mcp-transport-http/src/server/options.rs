@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use mcp_server::{BoxFuture, Server};
+use mcp_session::{EventKey, EventStore, SessionOptions, SessionStore};
 
 use super::refusal::Refusal;
 use crate::rules::hosts::AllowList;
@@ -17,6 +18,9 @@ pub enum SessionMode {
     /// can answer. Clients cannot be asked anything, and hear of no changes.
     #[default]
     Stateless,
+    /// With a session each, which begins with `initialize`: clients can be asked something while a tool runs, hear of
+    /// changes, and come back for what they missed. All requests of a client must reach this process.
+    Stateful,
     /// Not at all.
     Off,
 }
@@ -50,6 +54,14 @@ pub struct HttpOptions {
     pub(crate) listeners_per_principal: usize,
     pub(crate) keep_alive: Duration,
     pub(crate) retry_after: Duration,
+    pub(crate) session_options: SessionOptions,
+    pub(crate) resumable: bool,
+    pub(crate) sse_retry: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) session_store: Option<Arc<dyn SessionStore>>,
+    pub(crate) event_store: Option<Arc<dyn EventStore>>,
+    pub(crate) event_key: Option<Arc<EventKey>>,
+    pub(crate) record_time: Duration,
     pub(crate) configure: Option<Configure>,
 }
 
@@ -69,6 +81,14 @@ impl Default for HttpOptions {
             listeners_per_principal: 16,
             keep_alive: Duration::from_secs(15),
             retry_after: Duration::from_secs(1),
+            session_options: SessionOptions::default(),
+            resumable: true,
+            sse_retry: Duration::from_secs(1),
+            grace: Duration::from_secs(300),
+            session_store: None,
+            event_store: None,
+            event_key: None,
+            record_time: Duration::from_secs(2 * 3600),
             configure: None,
         }
     }
@@ -183,7 +203,54 @@ impl HttpOptions {
         self
     }
 
+    /// How long sessions last, and how many there may be.
+    #[must_use]
+    pub fn session_options(mut self, options: SessionOptions) -> Self {
+        self.session_options = options;
+        self
+    }
+
+    /// Whether clients with sessions can come back for events that they missed; so they can unless told. What is kept
+    /// for them is bounded.
+    #[must_use]
+    pub fn resumable(mut self, resumable: bool) -> Self {
+        self.resumable = resumable;
+        self
+    }
+
+    /// How long a request of a session goes on after its client has gone, 5 min unless told: disconnecting is not
+    /// cancelling there (B-28).
+    #[must_use]
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// When clients that lost a stream are to come back for it, 1 s unless told.
+    #[must_use]
+    pub fn sse_retry(mut self, time: Duration) -> Self {
+        self.sse_retry = time;
+        self
+    }
+
+    /// Keeps the records of sessions in a store, for `time_to_live` after they were last used: another process with the
+    /// same store goes on with them. Each request of a session then asks the store once.
+    #[must_use]
+    pub fn session_store(mut self, store: Arc<dyn SessionStore>, time_to_live: Duration) -> Self {
+        (self.session_store, self.record_time) = (Some(store), time_to_live);
+        self
+    }
+
+    /// Keeps the events of streams in a store, so that clients find them again in another process. All processes need
+    /// the same `key`.
+    #[must_use]
+    pub fn event_store(mut self, store: Arc<dyn EventStore>, key: EventKey) -> Self {
+        (self.event_store, self.event_key) = (Some(store), Some(Arc::new(key)));
+        self
+    }
+
     /// Looks at each request before its body is read, and says which server answers it, or why none does (S4.65).
+    /// A client with a session is looked at once, when the session begins (S4.64).
     ///
     /// ```
     /// use std::sync::Arc;

@@ -38,9 +38,12 @@ impl Refusal {
         Self::with_error(status, error).header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
-    pub(crate) fn method_not_allowed() -> Self {
-        let text = "send a POST: this endpoint has no streams to GET and no sessions to DELETE";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, HeaderValue::from_static("POST"))
+    pub(crate) fn method_not_allowed(has_sessions: bool) -> Self {
+        let (text, allowed) = match has_sessions {
+            true => ("send a POST, GET or DELETE", "POST, GET, DELETE"),
+            false => ("send a POST: this endpoint has no streams to GET and no sessions to DELETE", "POST"),
+        };
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, HeaderValue::from_static(allowed))
     }
 
     /// Adds a header, such as `WWW-Authenticate`.

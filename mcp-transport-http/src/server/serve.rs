@@ -1,12 +1,13 @@
 //! A server of its own, on hyper.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,7 +24,8 @@ use super::exchange::after;
 use super::lifeline::Drained;
 use super::patience::Patience;
 use super::refusal::Refusal;
-use super::service::HttpService;
+use super::service::{HttpService, ResponseFuture};
+use super::sse::{SseFuture, SseService, method_not_allowed};
 
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
 /// finish within 30 s, unless the process is told once more.
@@ -84,9 +86,13 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     path: String,
+    sse: Option<SseService>,
     connections: usize,
     drain_time: Duration,
 }
+
+/// Where the stream of HTTP+SSE is.
+const SSE_PATH: &str = "/sse";
 
 /// How long a client may take to send the headers of a request, or to send another request, or to read anything of what
 /// is there for it.
@@ -120,13 +126,34 @@ impl HttpServer {
     pub fn new(listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (path, drain_time) = ("/mcp".to_owned(), Duration::from_secs(30));
-        Ok(Self { listener, address, path, connections: 10_000, drain_time })
+        Ok(Self { listener, address, path, sse: None, connections: 10_000, drain_time })
     }
 
     /// The path at which the service is; `/mcp` unless told.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
         self.path = format!("/{}", path.trim_start_matches('/'));
+        self
+    }
+
+    /// Serves clients of 2024-11-05, too, which know nothing but HTTP+SSE: their streams are at `/sse`, and their messages
+    /// go to `/message`, unless [`SseService::message_path`] says otherwise. They are not served unless told.
+    ///
+    /// ```no_run
+    /// use mcp_server::Server;
+    /// use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode};
+    ///
+    /// # async fn run(server: Server) -> Result<(), Box<dyn std::error::Error>> {
+    /// let options = HttpOptions::default().sessions(SessionMode::Stateful);
+    /// let service = HttpService::with_options(server, options);
+    /// let listener = HttpServer::bind("127.0.0.1:8000").await?.legacy_sse(service.legacy_sse()?);
+    /// listener.serve(service, std::future::pending()).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn legacy_sse(mut self, sse: SseService) -> Self {
+        self.sse = Some(sse);
         self
     }
 
@@ -164,8 +191,10 @@ impl HttpServer {
     /// Serves until `stop` is ready, and then until what is at work is done, as far as there is time for it.
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
         let mut stop = pin!(stop);
-        let (path, places) =
-            (Arc::<str>::from(self.path), Arc::new(Semaphore::new(self.connections.min(Semaphore::MAX_PERMITS))));
+        let places = Arc::new(Semaphore::new(self.connections.min(Semaphore::MAX_PERMITS)));
+        let other = self.sse.as_ref().map(SseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
+        let sse = self.sse.map(|sse| (sse.message_path_beside(SSE_PATH), sse));
+        let routes = Arc::new(Routes { path: self.path, service: service.clone(), sse });
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         loop {
@@ -176,9 +205,9 @@ impl HttpServer {
                 Some(_) = connections.join_next() => continue,
             };
             let (stream, place) = accepted;
-            let (service, path, ending) = (service.clone(), Arc::clone(&path), ending.subscribe());
+            let (routes, ending) = (Arc::clone(&routes), ending.subscribe());
             connections.spawn(async move {
-                serve_connection(stream, service, path, ending).await;
+                serve_connection(stream, routes, ending).await;
                 drop(place);
             });
         }
@@ -186,7 +215,15 @@ impl HttpServer {
         // Whoever has nothing at work is let go at once; the others when it is done.
         let _ = ending.send(true);
         let end = after(self.drain_time.saturating_add(FAREWELL));
-        let mut drained = service.drain(self.drain_time).await;
+        let drain_other = async {
+            match other {
+                Some(other) => other.drain(self.drain_time).await,
+                None => Drained::default(),
+            }
+        };
+        let (mut drained, others) = tokio::join!(service.drain(self.drain_time), drain_other);
+        drained.finished += others.finished;
+        drained.cut += others.cut;
         // Answers that are there may not have been read yet.
         let gone = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout_at(end, gone).await.is_err() {
@@ -213,7 +250,58 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, 
     }
 }
 
-async fn serve_connection(stream: TcpStream, service: HttpService, path: Arc<str>, mut ending: watch::Receiver<bool>) {
+/// What is where.
+struct Routes {
+    path: String,
+    service: HttpService,
+    /// With the path of its messages.
+    sse: Option<(String, SseService)>,
+}
+
+impl Routes {
+    fn call(&self, request: Request<Incoming>) -> Routed {
+        let path = request.uri().path();
+        if path == self.path {
+            return Routed::Service(self.service.clone().call(request));
+        }
+        let Some((messages, sse)) = &self.sse else { return Routed::Nowhere };
+        let (verb, allowed) = match path {
+            SSE_PATH => (Verb::GET, "GET"),
+            path if path == messages => (Verb::POST, "POST"),
+            _ => return Routed::Nowhere,
+        };
+        if *request.method() != verb {
+            return Routed::NotThisVerb(allowed);
+        }
+        Routed::Sse(Box::pin(sse.clone().call(request)))
+    }
+}
+
+/// Who answers a request.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all requests are of this kind, and are not to cost more for others"
+)]
+enum Routed {
+    Service(ResponseFuture<Incoming>),
+    Sse(Pin<Box<SseFuture<Incoming>>>),
+    /// Clients that look for Streamable HTTP first learn that it is not here (B-107).
+    NotThisVerb(&'static str),
+    Nowhere,
+}
+
+impl Routed {
+    async fn response(self) -> Result<Response<ResponseBody>, Infallible> {
+        match self {
+            Self::Service(response) => response.await,
+            Self::Sse(response) => response.await,
+            Self::NotThisVerb(allowed) => Ok(method_not_allowed(allowed).into_response(None, Revision::LATEST)),
+            Self::Nowhere => Ok(nothing_here()),
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, routes: Arc<Routes>, mut ending: watch::Receiver<bool>) {
     // Small messages are not kept back to be sent with others.
     let _ = stream.set_nodelay(true);
     let mut builder = Builder::new(TokioExecutor::new());
@@ -224,15 +312,7 @@ async fn serve_connection(stream: TcpStream, service: HttpService, path: Arc<str
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_BYTES as u32)
         .keep_alive_interval(HEADER_TIME);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let response = (request.uri().path() == &*path).then(|| service.clone().call(request));
-        async move {
-            match response {
-                Some(response) => response.await,
-                None => Ok(nothing_here()),
-            }
-        }
-    });
+    let service = service_fn(move |request: Request<Incoming>| routes.call(request).response());
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Patience::new(stream, HEADER_TIME)), service));
     let served = tokio::select! {
         served = connection.as_mut() => served,

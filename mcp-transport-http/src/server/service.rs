@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -11,17 +12,20 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
+use mcp_session::SessionMetrics;
 use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
 use mcp_types::{Method, Revision};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::admission::{Admission, Kind, Permit};
-use super::body::{KEEP_ALIVE, ResponseBody};
-use super::exchange::{Exchange, First, News};
+use super::body::{KEEP_ALIVE, ResponseBody, Source};
+use super::exchange::{Exchange, First, News, now};
 use super::lifeline::{AtWork, Drained, Lifeline, Stage};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
+use super::sessions::{Sessions, Taken};
+use super::sse::{SseRefused, SseService};
 use super::upload::Upload;
 use crate::rules::era::{Offer, Served, check_params, choose, id_of};
 use crate::rules::media;
@@ -38,13 +42,16 @@ use crate::rules::status::status_of;
 /// [axum]: https://docs.rs/axum
 /// [tower]: https://docs.rs/tower
 #[derive(Clone)]
-pub struct HttpService(Arc<Inner>);
+pub struct HttpService(pub(crate) Arc<Inner>);
 
-struct Inner {
-    server: Server,
-    options: HttpOptions,
-    admission: Arc<Admission>,
-    lifeline: Arc<Lifeline>,
+pub(crate) struct Inner {
+    pub(crate) server: Server,
+    pub(crate) options: HttpOptions,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) lifeline: Arc<Lifeline>,
+    sessions: Option<Arc<Sessions>>,
+    /// Whether somebody looks for sessions whose time is over.
+    has_sweeper: AtomicBool,
 }
 
 /// How long a client may listen for changes, for example until its token expires: put it into the extensions of a
@@ -61,16 +68,42 @@ impl HttpService {
     }
 
     /// Makes a service of a server.
+    ///
+    /// # Panics
+    ///
+    /// Sessions need randomness. If the system has none to give, there must be no sessions that can be guessed.
     #[must_use]
     pub fn with_options(server: Server, options: HttpOptions) -> Self {
         let (admission, lifeline) = (Arc::default(), Arc::default());
-        Self(Arc::new(Inner { server, options, admission, lifeline }))
+        let has_sessions = options.sessions == SessionMode::Stateful;
+        let sessions = has_sessions.then(|| Arc::new(Sessions::new(&options).expect("the system has randomness")));
+        let has_sweeper = AtomicBool::new(false);
+        Self(Arc::new(Inner { server, options, admission, lifeline, sessions, has_sweeper }))
+    }
+
+    /// How many sessions there are, and what became of others; nothing in a service without sessions.
+    #[must_use]
+    pub fn sessions(&self) -> Option<SessionMetrics> {
+        self.0.sessions.as_ref().map(|sessions| sessions.metrics())
+    }
+
+    /// The older transport of 2024-11-05 (HTTP+SSE) beside this one, for clients that know no other. It shares the
+    /// limits of this service, and its end. See [`SseService`] for what it costs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if legacy clients have no sessions here, or no legacy revision is served.
+    pub fn legacy_sse(&self) -> Result<SseService, SseRefused> {
+        SseService::new(self)
     }
 
     /// Ends the service: new requests are turned away with 503, streams for changes end with their result, and what is
     /// at work may finish within `time`; then it is given up.
     pub async fn drain(&self, time: Duration) -> Drained {
         let drained = self.0.lifeline.drain(time).await;
+        if let Some(sessions) = &self.0.sessions {
+            sessions.shutdown().await;
+        }
         tracing::info!(target: "mcp", finished = drained.finished, cut = drained.cut, "the service has ended");
         drained
     }
@@ -97,13 +130,21 @@ impl<B: Body> Service<Request<B>> for HttpService {
         let at_work = AtWork::new(&self.0.lifeline);
         let checked = self.0.check(&parts);
         let parts = Arc::new(parts);
+        if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {
+            // There is a runtime now, which there need not be when a service is made.
+            tokio::spawn(sweep(Arc::downgrade(&self.0)));
+        }
         let choosing = checked.and_then(|()| self.0.choose_server(&parts));
         let (choosing, refusal) = match choosing {
             Ok(choosing) => (choosing, None),
             Err(refusal) => (None, Some(refusal)),
         };
+        let restoring = match (&self.0.sessions, &refusal) {
+            (Some(sessions), None) => sessions.restore(&self.0.server, self.0.options.configure.clone(), &parts),
+            (Some(_) | None, _) => None,
+        };
         let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, at_work)), Some(Upload::new(body)));
-        ResponseFuture { inner, refusal, choosing, chosen: None, taken, upload, exchange: None }
+        ResponseFuture { inner, refusal, choosing, chosen: None, restoring, later: None, taken, upload, source: None }
     }
 }
 
@@ -118,16 +159,20 @@ pin_project! {
         // Finds the server, if that is left to the application.
         choosing: Option<Choosing>,
         chosen: Option<Server>,
+        // Brings the session here, if it is kept elsewhere.
+        restoring: Option<BoxFuture<Result<(), Refusal>>>,
+        // Answers once something is kept.
+        later: Option<BoxFuture<Result<Response<ResponseBody>, Refusal>>>,
         taken: Option<(Arc<Parts>, AtWork)>,
         #[pin]
         upload: Option<Upload<B>>,
-        exchange: Option<(Exchange, Served)>,
+        source: Option<(Source, Served)>,
     }
 }
 
 /// The application at work on the question which server it is.
-struct Choosing {
-    server: BoxFuture<Result<Server, Refusal>>,
+pub(crate) struct Choosing {
+    pub(crate) server: BoxFuture<Result<Server, Refusal>>,
     _permit: Permit,
 }
 
@@ -150,6 +195,21 @@ impl<B: Body> ResponseFuture<B> {
             *this.chosen = Some(ready!(choosing.server.as_mut().poll(cx))?);
             *this.choosing = None;
         }
+        if let Some(restoring) = this.restoring {
+            ready!(restoring.as_mut().poll(cx))?;
+            *this.restoring = None;
+        }
+        if this.taken.as_ref().is_some_and(|(parts, _)| parts.method != Verb::POST)
+            && let Some((parts, at_work)) = this.taken.take()
+        {
+            // What is no POST has no body.
+            this.upload.set(None);
+            match this.inner.start_without_body(&parts, at_work)? {
+                Started::Later(later) => *this.later = Some(later),
+                Started::Source(source, served) => *this.source = Some((source, served)),
+                Started::Response(response) => return Poll::Ready(Ok(response)),
+            }
+        }
         if let Some(upload) = this.upload.as_mut().as_pin_mut() {
             let body = ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?;
             this.upload.set(None);
@@ -158,15 +218,19 @@ impl<B: Body> ResponseFuture<B> {
             // Whoever polls a future that is done waits for nothing.
             let Some((parts, at_work)) = this.taken.take() else { return Poll::Pending };
             match this.inner.start(server, parts, incoming, at_work) {
-                Started::Exchange(exchange, served) => *this.exchange = Some((exchange, served)),
+                Started::Source(source, served) => *this.source = Some((source, served)),
+                Started::Later(later) => *this.later = Some(later),
                 Started::Response(response) => return Poll::Ready(Ok(response)),
             }
         }
+        if let Some(later) = this.later {
+            return later.as_mut().poll(cx);
+        }
         let mut events = Vec::new();
-        let Some((exchange, _)) = this.exchange else { return Poll::Pending };
-        let first = ready!(exchange.poll_first(cx, &mut events));
-        let Some((exchange, served)) = this.exchange.take() else { return Poll::Pending };
-        Poll::Ready(Ok(respond(first, events, exchange, served)))
+        let Some((source, _)) = this.source else { return Poll::Pending };
+        let first = ready!(source.poll_first(cx, &mut events));
+        let Some((source, served)) = this.source.take() else { return Poll::Pending };
+        Poll::Ready(Ok(respond(first, events, source, served)))
     }
 }
 
@@ -179,21 +243,16 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
 impl Inner {
     /// What can be said without reading the body.
     fn check(&self, parts: &Parts) -> Result<(), Refusal> {
-        let forbidden = |fault: crate::rules::hosts::Forbidden| {
-            tracing::debug!(target: "mcp", %fault, "refused");
-            Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
-        };
-        self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)?;
-        if parts.method != Verb::POST {
-            return Err(Refusal::method_not_allowed());
+        self.check_sender(parts)?;
+        let has_sessions = self.sessions.is_some() && matches!(parts.method, Verb::GET | Verb::DELETE);
+        if parts.method != Verb::POST && !has_sessions {
+            return Err(Refusal::method_not_allowed(self.sessions.is_some()));
         }
-        if self.lifeline.stage() != Stage::Serving {
-            return Err(self.ending());
+        self.check_serving()?;
+        if has_sessions {
+            return if parts.method == Verb::DELETE { Ok(()) } else { check_reads_events(parts) };
         }
-        if !media::is_json(&parts.headers) {
-            let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";
-            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-        }
+        check_is_json(parts)?;
         if !media::accepts_both(&parts.headers) {
             let text = "`Accept` must allow both `application/json` and `text/event-stream`";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
@@ -201,15 +260,42 @@ impl Inner {
         Ok(())
     }
 
-    /// Has the application choose the server, if it wants to; that counts as work.
+    /// Whether whoever asks may reach this server at all.
+    pub(crate) fn check_sender(&self, parts: &Parts) -> Result<(), Refusal> {
+        let forbidden = |fault: crate::rules::hosts::Forbidden| {
+            tracing::debug!(target: "mcp", %fault, "refused");
+            Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
+        };
+        self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)
+    }
+
+    /// Whether anything new is taken on.
+    pub(crate) fn check_serving(&self) -> Result<(), Refusal> {
+        if self.lifeline.stage() == Stage::Serving { Ok(()) } else { Err(self.ending()) }
+    }
+
+    /// Has the application choose the server, if it wants to and has not when a session began.
     fn choose_server(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
+        if self.sessions.is_some() && Sessions::is_inside(parts) {
+            // S4.64: that was done when the session began.
+            return Ok(None);
+        }
+        self.configure(parts)
+    }
+
+    /// Has the application choose the server, if it wants to; that counts as work.
+    pub(crate) fn configure(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
         let Some(configure) = &self.options.configure else { return Ok(None) };
         let permit = self.admission.admit(Kind::Request, 1, parts.extensions.get(), &self.options)?;
         Ok(Some(Choosing { server: configure(Arc::clone(parts)), _permit: permit }))
     }
 
-    fn ending(&self) -> Refusal {
-        let text = "the server is about to end: try again later";
+    pub(crate) fn ending(&self) -> Refusal {
+        self.busy("the server is about to end: try again later")
+    }
+
+    /// Something that there is no room for now.
+    pub(crate) fn busy(&self, text: &'static str) -> Refusal {
         Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after)
     }
 
@@ -221,7 +307,11 @@ impl Inner {
         incoming: Result<Incoming<'_>, InvalidMessage>,
         at_work: AtWork,
     ) -> Started {
-        let offer = Offer::new(&server.config().revisions, self.options.sessions != SessionMode::Off);
+        // Inside a session, the revision is the one that was agreed on, whichever server that was with.
+        let is_inside = self.sessions.is_some() && Sessions::is_inside(&parts);
+        let revisions: &[Revision] = if is_inside { &Revision::ALL } else { &server.config().revisions };
+        let offer = Offer::new(revisions, self.options.sessions != SessionMode::Off);
+        let offer = if self.sessions.is_some() { offer.with_sessions() } else { offer };
         let checked = choose(&offer, &parts.headers, &incoming).and_then(|served| {
             match &incoming {
                 Ok(Incoming::Single(Message::Request(request))) if served == Served::Modern => {
@@ -257,28 +347,91 @@ impl Inner {
             Ok(permit) => permit,
             Err(refusal) => return Started::Response(refusal.into_response(id_of(&incoming), served.revision())),
         };
-        let mut connection = match served {
-            Served::Modern => Connection::from_envelope(server),
-            Served::Legacy(revision) => Connection::from_version(server, revision),
+        let mut connection = match (served, &self.sessions) {
+            (Served::Modern, _) => Connection::from_envelope(server),
+            (Served::Legacy(revision), None) => Connection::from_version(server, revision),
+            (Served::Legacy(_), Some(sessions)) => {
+                let id = id_of(&incoming).cloned();
+                return match sessions.post(server, parts, incoming, at_work, permit) {
+                    Ok(Taken::Reader(reader, revision)) => {
+                        Started::Source(Source::Session(Box::new(reader)), Served::Legacy(revision))
+                    }
+                    Ok(Taken::Response(response)) => Started::Response(response),
+                    Ok(Taken::Later(later)) => Started::Later(later),
+                    Err(refusal) => Started::Response(refusal.into_response(id.as_ref(), served.revision())),
+                };
+            }
         };
         let mut caller = Caller::default();
         caller.principal = principal.cloned();
         let expiry = parts.extensions.get::<ValidUntil>().copied();
         caller.extensions.insert_shared(parts);
-        #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
-        let now = Instant::now();
-        let Some(key) = connection.feed_parsed(now, incoming, &caller) else { return Started::Response(accepted()) };
+        let Some(key) = connection.feed_parsed(now(), incoming, &caller) else { return Started::Response(accepted()) };
         let mut exchange = Exchange::new(connection, key, permit, at_work, self.options.keep_alive);
         if let Some(ValidUntil(at)) = expiry.filter(|_| kind == Kind::Listener) {
             exchange.expire_at(at);
         }
-        Started::Exchange(exchange, served)
+        Started::Source(Source::Alone(exchange), served)
     }
+
+    /// Serves what only clients with sessions ask for.
+    fn start_without_body(&self, parts: &Parts, at_work: AtWork) -> Result<Started, Refusal> {
+        let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
+        if parts.method == Verb::DELETE {
+            return Ok(match sessions.delete(parts)? {
+                Taken::Later(later) => Started::Later(later),
+                Taken::Response(response) => Started::Response(response),
+                Taken::Reader(reader, revision) => {
+                    Started::Source(Source::Session(Box::new(reader)), Served::Legacy(revision))
+                }
+            });
+        }
+        let admit = || self.admission.admit(Kind::Listener, 1, parts.extensions.get(), &self.options);
+        let (mut reader, mut first) = sessions.get(parts, at_work, admit)?;
+        if let Some(ValidUntil(at)) = parts.extensions.get() {
+            reader.expire_at(*at);
+        }
+        if first.is_empty() {
+            // The client knows at once that the stream is there.
+            first.extend_from_slice(KEEP_ALIVE);
+        }
+        Ok(Started::Response(event_stream(ResponseBody::events(Source::Session(Box::new(reader)), first))))
+    }
+}
+
+/// Looks for sessions whose time is over, as long as there is a service for them (S4.36).
+async fn sweep(inner: Weak<Inner>) {
+    while let Some(next) = inner.upgrade().and_then(|inner| Some(inner.sessions.as_ref()?.next_sweep())) {
+        tokio::time::sleep_until(next).await;
+        if let Some(inner) = inner.upgrade()
+            && let Some(sessions) = &inner.sessions
+        {
+            sessions.sweep();
+        }
+    }
+}
+
+/// Whether the client takes a stream of events.
+pub(crate) fn check_reads_events(parts: &Parts) -> Result<(), Refusal> {
+    if media::accepts(&parts.headers, media::EVENT_STREAM) {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow `text/event-stream`"))
+}
+
+/// Whether the body is said to be JSON.
+pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
+    if media::is_json(&parts.headers) {
+        return Ok(());
+    }
+    let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
 }
 
 /// What became of a message.
 enum Started {
-    Exchange(Exchange, Served),
+    Source(Source, Served),
+    Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
     Response(Response<ResponseBody>),
 }
 
@@ -286,44 +439,51 @@ fn is_listen(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::Single(Message::Request(request)) if request.method == Method::SUBSCRIPTIONS_LISTEN)
 }
 
-/// How many requests a message is, or holds.
-fn requests(incoming: &Incoming<'_>) -> usize {
+/// How many requests a message is, or holds. What asks for nothing takes no room: it may be what others wait for.
+pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
     match incoming {
-        Incoming::Single(_) => 1,
+        Incoming::Single(message) => usize::from(matches!(message, Message::Request(_))),
         Incoming::Batch(messages) => {
-            messages.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count().max(1)
+            messages.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count()
         }
     }
 }
 
 /// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
 /// long silence: until then the status is open (H-29).
-fn respond(first: First, events: Vec<u8>, exchange: Exchange, served: Served) -> Response<ResponseBody> {
+fn respond(first: First, events: Vec<u8>, source: Source, served: Served) -> Response<ResponseBody> {
     match first {
         First::Answer(answer) => {
-            let mut response = Response::new(ResponseBody::full(answer.message));
-            *response.status_mut() = match exchange.is_cut() {
+            let status = match source.is_cut() {
                 true => StatusCode::SERVICE_UNAVAILABLE,
                 false => status_of(served.era(), answer.failure),
             };
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
-            response
+            json(status, answer.message)
         }
+        First::Refused(refusal) => refusal.into_response(None, served.revision()),
         First::News(News::Over) => accepted(),
-        First::News(News::Events) if exchange.is_over() => event_stream(ResponseBody::full(events)),
-        First::News(News::Events) => event_stream(ResponseBody::events(exchange, events)),
-        First::News(News::Silence) => event_stream(ResponseBody::events(exchange, KEEP_ALIVE.to_vec())),
+        First::News(News::Events) if source.is_over() => event_stream(ResponseBody::full(events)),
+        First::News(News::Events) => event_stream(ResponseBody::events(source, events)),
+        First::News(News::Silence) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
     }
 }
 
+/// One message.
+pub(crate) fn json(status: StatusCode, message: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::full(message));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+    response
+}
+
 /// H-11: what asks for nothing gets nothing.
-fn accepted() -> Response<ResponseBody> {
+pub(crate) fn accepted() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
-fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
+pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
     /// Proxies that buffer would hold events back (H-20).
     const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
     let mut response = Response::new(body);

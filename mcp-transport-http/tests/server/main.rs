@@ -15,3 +15,6 @@ mod statuses;
 mod streams;
 mod subscribers;
 mod teardown;
+
+/// What the kit may see in responses.
+const HAS_SESSIONS: bool = false;

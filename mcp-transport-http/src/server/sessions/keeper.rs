@@ -1,0 +1,203 @@
+//! Sessions that outlive the process: their records in a store that others read as well.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use mcp_kernel::server::SessionState;
+use mcp_server::{Connection, Principal, Server};
+use mcp_session::{Lease, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use mcp_types::{InitializeRequestParams, RawObject};
+use tokio::time::Instant;
+
+use super::session::Session;
+use crate::server::refusal::Refusal;
+
+/// Keeps the records of sessions.
+#[derive(Clone)]
+pub(crate) struct Keeper {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) time_to_live: Duration,
+}
+
+/// What is known about the record of a session.
+pub(crate) struct Kept(Mutex<Inner>);
+
+struct Inner {
+    record: SessionRecord,
+    version: Version,
+    /// When the store last heard that the session is in use.
+    touched: Instant,
+}
+
+impl Kept {
+    pub(crate) fn new(record: SessionRecord, version: Version) -> Self {
+        Self(Mutex::new(Inner { record, version, touched: Instant::now() }))
+    }
+
+    fn read(&self) -> (SessionRecord, Version) {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (inner.record.clone(), inner.version)
+    }
+
+    fn set(&self, record: SessionRecord, version: Version) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody else may have been told of a later one.
+        if version >= inner.version {
+            (inner.record, inner.version) = (record, version);
+        }
+    }
+
+    /// Whether the store has to hear that the session is in use: not every time, but in time.
+    fn is_due(&self, time_to_live: Duration) -> bool {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = inner.touched.elapsed() >= time_to_live / 10;
+        if is_due {
+            inner.touched = Instant::now();
+        }
+        is_due
+    }
+}
+
+impl Keeper {
+    /// Makes the record of a new session.
+    pub(crate) async fn begin(&self, id: SessionId, record: SessionRecord) -> Result<Kept, Refusal> {
+        match self.store.save(id, record.clone(), Version::NONE, self.time_to_live).await.map_err(unavailable)? {
+            Saved::As(version) => Ok(Kept::new(record, version)),
+            // Nobody else can have guessed the name.
+            Saved::Not(_) => Err(unavailable(StoreError("there is another session of this name".to_owned()))),
+        }
+    }
+
+    /// Finds the record of a session.
+    pub(crate) async fn load(&self, id: SessionId) -> Result<Option<Versioned>, Refusal> {
+        self.store.load(id).await.map_err(unavailable)
+    }
+
+    /// Forgets a session that has ended.
+    pub(crate) async fn forget(&self, id: SessionId) -> Result<(), Refusal> {
+        self.store.remove(id).await.map(drop).map_err(unavailable)
+    }
+
+    /// Takes over what was settled elsewhere, and says that the session is in use.
+    pub(crate) async fn refresh(&self, session: &Session, found: Versioned) -> Result<(), Refusal> {
+        let Some(kept) = &session.kept else { return Ok(()) };
+        if found.version > kept.read().1 {
+            session.lock().connection.refresh(state_of(&found.record));
+            kept.set(found.record, found.version);
+        }
+        if kept.is_due(self.time_to_live) {
+            self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
+        }
+        Ok(())
+    }
+
+    /// Saves what a request has settled, if anything; who settled something else meanwhile is heard as well.
+    pub(crate) async fn save(&self, session: &Lease<Session>) -> Result<(), Refusal> {
+        let Some(kept) = &session.kept else { return Ok(()) };
+        for _ in 0..ATTEMPTS {
+            let Some(state) = session.lock().connection.session_state() else { return Ok(()) };
+            let (base, version) = kept.read();
+            if state_of(&base) == state {
+                return Ok(());
+            }
+            let record = with_state(base.clone(), state.clone());
+            match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
+                Saved::As(version) => {
+                    kept.set(record, version);
+                    return Ok(());
+                }
+                Saved::Not(Some(theirs)) => {
+                    let merged = merge(&state_of(&base), state, state_of(&theirs.record));
+                    session.lock().connection.refresh(merged);
+                    kept.set(theirs.record, theirs.version);
+                }
+                Saved::Not(None) => return Err(unavailable(StoreError("the session has ended elsewhere".to_owned()))),
+            }
+        }
+        Err(unavailable(StoreError("too many change the session at once".to_owned())))
+    }
+}
+
+/// How often a change is tried again because somebody else was faster.
+const ATTEMPTS: usize = 8;
+
+/// A connection that goes on with a session, if its record makes sense.
+pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connection, Refusal> {
+    let client: InitializeRequestParams =
+        record.initialize.decode().map_err(|fault| unavailable(StoreError(fault.to_string())))?;
+    Ok(Connection::resume(server, client, state_of(record)))
+}
+
+/// The record of a session that begins.
+pub(crate) fn record(
+    initialize: RawObject,
+    connection: &Connection,
+    principal: Option<Principal>,
+) -> Option<SessionRecord> {
+    let state = connection.session_state()?;
+    Some(with_state(SessionRecord::new(initialize, state.revision, principal), state))
+}
+
+fn state_of(record: &SessionRecord) -> SessionState {
+    let mut state = SessionState::new(record.revision);
+    state.is_ready = record.is_ready;
+    state.log_level = record.log_level;
+    state.subscriptions.clone_from(&record.subscriptions);
+    state.subscriptions.sort_unstable();
+    state
+}
+
+fn with_state(mut record: SessionRecord, state: SessionState) -> SessionRecord {
+    record.is_ready = state.is_ready;
+    record.log_level = state.log_level;
+    record.subscriptions = state.subscriptions;
+    record
+}
+
+/// Puts what was settled here on top of what was settled elsewhere since both were the same.
+fn merge(base: &SessionState, ours: SessionState, mut theirs: SessionState) -> SessionState {
+    theirs.is_ready |= ours.is_ready;
+    if ours.log_level != base.log_level {
+        theirs.log_level = ours.log_level;
+    }
+    theirs.subscriptions.retain(|uri| ours.subscriptions.contains(uri) || !base.subscriptions.contains(uri));
+    for uri in ours.subscriptions {
+        if !base.subscriptions.contains(&uri) && !theirs.subscriptions.contains(&uri) {
+            theirs.subscriptions.push(uri);
+        }
+    }
+    theirs
+}
+
+/// What clients are told when the store does not answer: it is not their fault, and may be better soon.
+fn unavailable(error: StoreError) -> Refusal {
+    tracing::error!(target: "mcp", %error, "a session cannot be served");
+    Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, "the store of sessions does not answer", Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::{LoggingLevel, Revision};
+
+    use super::*;
+
+    fn state(level: LoggingLevel, subscriptions: &[&str]) -> SessionState {
+        let mut state = SessionState::new(Revision::V2025_11_25);
+        state.log_level = level;
+        state.subscriptions = subscriptions.iter().map(|uri| (*uri).to_owned()).collect();
+        state
+    }
+
+    /// G4: what two instances settle at the same time is settled by both.
+    #[test]
+    fn changes_of_both_are_kept() {
+        let base = state(LoggingLevel::Info, &["a:1", "a:2"]);
+        let ours = state(LoggingLevel::Error, &["a:1", "a:3"]);
+        let mut theirs = state(LoggingLevel::Info, &["a:1", "a:2", "a:4"]);
+        theirs.is_ready = true;
+        let merged = merge(&base, ours, theirs);
+        assert_eq!((merged.log_level, merged.is_ready), (LoggingLevel::Error, true));
+        assert_eq!(merged.subscriptions, ["a:1", "a:4", "a:3"]);
+    }
+}

@@ -1,0 +1,13 @@
+//! Legacy clients with sessions.
+
+mod caretaker;
+mod keeper;
+mod reader;
+mod readers;
+mod session;
+mod stateful;
+mod stream;
+
+pub(crate) use reader::Reader;
+pub(crate) use stateful::{Sessions, Taken};
+pub use stream::ResponseStream;

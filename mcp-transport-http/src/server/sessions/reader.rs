@@ -1,0 +1,389 @@
+//! A response that reads a stream of a session.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use mcp_kernel::{Route, Transmit};
+use mcp_session::{BoxFuture, EventKey, Lease, StoreError, StoredEvent};
+use mcp_types::ErrorObject;
+use tokio::time::{Sleep, sleep, sleep_until};
+
+use super::caretaker;
+use super::session::{STANDALONE, Session, State};
+use super::stream::Stream;
+use crate::server::admission::Permit;
+use crate::server::body::write_event;
+use crate::server::exchange::{First, MOST_AT_ONCE, News, after, now};
+use crate::server::lifeline::{AtWork, Stage, Watch};
+use crate::server::refusal::Refusal;
+
+/// The reader of a stream. It runs the session while it is polled; dropping it lets the request go on (B-28).
+pub(crate) struct Reader {
+    session: Lease<Session>,
+    number: u64,
+    reader: u64,
+    settings: Settings,
+    at_work: AtWork,
+    /// The room that listening takes.
+    _permit: Option<Permit>,
+    /// Whether the response is a stream by now.
+    is_stream: bool,
+    is_cut: bool,
+    is_over: bool,
+    /// What the request has settled is kept before it is answered.
+    saving: Option<BoxFuture<Result<(), Refusal>>>,
+    /// What the client missed, on its way.
+    missed: Option<BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>>>,
+    waiting: Option<Waiting>,
+    deadline: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// When whoever asked may not hear any more (G13).
+    expiry: Option<Pin<Box<Sleep>>>,
+}
+
+/// How readers of a service behave.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) keep_alive: Duration,
+    /// When clients are to come back for what they missed.
+    pub(crate) retry: Duration,
+    /// How long a request goes on for a client that is gone.
+    pub(crate) grace: Duration,
+    pub(crate) key: Arc<EventKey>,
+}
+
+struct Waiting {
+    end: Watch,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl Reader {
+    /// Reads the answer to a request.
+    pub(crate) fn of_request(
+        session: Lease<Session>,
+        (number, reader): (u64, u64),
+        settings: Settings,
+        at_work: AtWork,
+        saving: Option<BoxFuture<Result<(), Refusal>>>,
+    ) -> Self {
+        Self {
+            session,
+            number,
+            reader,
+            settings,
+            at_work,
+            _permit: None,
+            is_stream: false,
+            is_cut: false,
+            is_over: false,
+            saving,
+            missed: None,
+            waiting: None,
+            deadline: None,
+            expiry: None,
+        }
+    }
+
+    /// Reads a stream from where the client is in it; without a place, what belongs to the session as a whole.
+    pub(crate) fn of_stream(
+        session: Lease<Session>,
+        place: Option<(u64, u64)>,
+        settings: Settings,
+        at_work: AtWork,
+        permit: Permit,
+    ) -> (Self, Vec<u8>) {
+        let (number, reader) = (place.map_or(STANDALONE, |(stream, _)| stream), session.readers.next());
+        let mut state = session.lock();
+        // It may have ended since it was found.
+        let is_ended = state.is_ended;
+        if number == STANDALONE && !is_ended {
+            let before = place.map_or(state.first_number, |(_, after)| after);
+            let stream = state.streams.entry(STANDALONE).or_default();
+            stream.number = stream.number.max(before);
+        }
+        let mut first = Vec::new();
+        let mut is_over = false;
+        match state.streams.get_mut(&number).filter(|_| !is_ended) {
+            Some(stream) => {
+                // Whoever read it before has lost it, and does not know yet.
+                stream.reader = Some(reader);
+                stream.left = None;
+                stream.is_known = session.may_be_resumed();
+                if place.is_none() {
+                    prime(&session, &settings, number, stream.number, settings.retry, &mut first);
+                }
+            }
+            // The request is over; what was said about it may be there.
+            None => is_over = place.is_none() || is_ended,
+        }
+        drop(state);
+        session.readers.wake_all();
+        let missed = place.and_then(|(stream, after)| Some(session.events.as_ref()?.replay(session.id, stream, after)));
+        let reader = Self {
+            session,
+            number,
+            reader,
+            settings,
+            at_work,
+            _permit: Some(permit),
+            is_stream: true,
+            is_cut: false,
+            is_over,
+            saving: None,
+            missed,
+            waiting: None,
+            deadline: None,
+            expiry: None,
+        };
+        (reader, first)
+    }
+
+    /// Ends the response at a time; the stream is there for the next one.
+    pub(crate) fn expire_at(&mut self, at: Instant) {
+        self.expiry = Some(Box::pin(sleep_until(at.into())));
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Waits for the answer, or for the first thing that is said before it.
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
+        if let Some(saving) = &mut self.saving {
+            let saved = ready!(saving.as_mut().poll(cx));
+            self.saving = None;
+            if let Err(refusal) = saved {
+                self.is_over = true;
+                return Poll::Ready(First::Refused(refusal));
+            }
+        }
+        if !self.is_stream {
+            self.session.readers.register(self.reader, cx.waker());
+            let mut state = self.session.lock();
+            self.session.pump(&mut state, now());
+            let stream = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader));
+            let is_answer =
+                |stream: &Stream| matches!(stream.queue.front().map(|next| next.route), Some(Route::Reply(_)));
+            if stream.is_some_and(|stream| is_answer(stream))
+                && let Some(answer) = state.streams.remove(&self.number).and_then(|mut stream| stream.pop())
+            {
+                drop(state);
+                self.is_over = true;
+                self.is_cut |= answer.failure.is_some() && self.at_work.stage() == Stage::Cut;
+                return Poll::Ready(First::Answer(answer));
+            }
+        }
+        self.poll(cx, events).map(First::News)
+    }
+
+    /// Appends what there is to say.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+        if let Some(missed) = &mut self.missed {
+            let missed = ready!(missed.as_mut().poll(cx));
+            self.missed = None;
+            self.replay(missed, events);
+        }
+        loop {
+            if self.is_over {
+                return Poll::Ready(if events.is_empty() { News::Over } else { News::Events });
+            }
+            self.session.readers.register(self.reader, cx.waker());
+            self.take(events);
+            if !events.is_empty() {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.silence.as_mut().reset(after(self.settings.keep_alive));
+                }
+                return Poll::Ready(News::Events);
+            }
+            if self.is_over {
+                continue;
+            }
+            let Some(news) = ready!(self.poll_idle(cx)) else { continue };
+            if news == News::Silence && !self.is_stream {
+                // The response has to become a stream for the comment to go anywhere.
+                self.begin_stream(events);
+            }
+            return Poll::Ready(if events.is_empty() { news } else { News::Events });
+        }
+    }
+
+    /// Makes the response a stream.
+    fn begin_stream(&mut self, events: &mut Vec<u8>) {
+        self.is_stream = true;
+        if let Some(stream) = self.session.lock().streams.get_mut(&self.number) {
+            stream.is_known = self.session.may_be_resumed();
+            prime(&self.session, &self.settings, self.number, stream.number, self.settings.retry, events);
+        }
+    }
+
+    /// Writes what the client missed; what comes from now on has later numbers, and waits in the stream.
+    fn replay(&mut self, missed: Result<Option<Vec<StoredEvent>>, StoreError>, events: &mut Vec<u8>) {
+        let missed = missed.unwrap_or_else(|error| {
+            tracing::warn!(target: "mcp", %error, "events are not there to be sent again");
+            None
+        });
+        let mut last = None;
+        for event in missed.into_iter().flatten() {
+            self.write(event.number, &event.message, events);
+            last = Some(event.number);
+        }
+        let mut state = self.session.lock();
+        match state.streams.get_mut(&self.number) {
+            Some(stream) => stream.number = stream.number.max(last.unwrap_or_default()),
+            // The request is over, and that was all.
+            None => self.is_over = true,
+        }
+    }
+
+    /// Takes what is in the stream.
+    fn take(&mut self, events: &mut Vec<u8>) {
+        let session = self.session.clone();
+        let mut state = session.lock();
+        session.pump(&mut state, now());
+        let state = &mut *state;
+        let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
+        else {
+            // Another reader took its place, or the session is over.
+            self.is_over = true;
+            return;
+        };
+        let closed = stream.wish.take().filter(|_| session.may_be_resumed());
+        let has_news = !stream.queue.is_empty() || closed.is_some();
+        if has_news && !self.is_stream {
+            self.is_stream = true;
+            stream.is_known = session.may_be_resumed();
+            prime(&session, &self.settings, self.number, stream.number, closed.unwrap_or(self.settings.retry), events);
+        }
+        while events.len() < MOST_AT_ONCE
+            && let Some(Transmit { route, message, .. }) = stream.pop()
+        {
+            let is_last = matches!(route, Route::Reply(_));
+            if stream.is_known {
+                self.write(stream.number + 1, &message, events);
+                session.keep(self.number, stream, message);
+            } else {
+                write_event(events, &message);
+            }
+            if is_last {
+                self.is_over = true;
+                state.streams.remove(&self.number);
+                return;
+            }
+        }
+        if let Some(retry) = closed {
+            if !stream.queue.is_empty() {
+                // There is more to say than is sent at once.
+                stream.wish.set(retry);
+                return;
+            }
+            // The client is told when to come back, and let go.
+            events.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
+            self.leave(state);
+            self.is_over = true;
+            return;
+        }
+        session.unblock(state, self.number);
+    }
+
+    fn write(&self, number: u64, message: &[u8], events: &mut Vec<u8>) {
+        let id = self.settings.key.write(&self.session.id, self.number, number);
+        events.extend_from_slice(format!("id: {id}\n").as_bytes());
+        write_event(events, message);
+    }
+
+    /// Leaves the stream to whoever comes next.
+    fn leave(&self, state: &mut State) {
+        let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
+        else {
+            return;
+        };
+        stream.reader = None;
+        stream.left = Some(now());
+        while let Some(transmit) = stream.pop() {
+            if !self.session.keep(self.number, stream, transmit.message) {
+                state.unheard += 1;
+            }
+        }
+        self.session.unblock(state, self.number);
+        if self.number != STANDALONE {
+            if Session::is_open(state, self.number) {
+                caretaker::call(&self.session, state, self.settings.grace);
+            } else {
+                state.streams.remove(&self.number);
+            }
+        }
+    }
+
+    /// Waits for something other than a message; without news there may be messages now.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+        let keep_alive = self.settings.keep_alive;
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(keep_alive)) });
+        waiting.end.poll(cx, &self.at_work);
+        match self.at_work.stage() {
+            Stage::Serving => {}
+            // S4.84: what belongs to no request ends at once.
+            Stage::Draining if self.number != STANDALONE => {}
+            Stage::Cut if self.number != STANDALONE && !self.is_cut => {
+                self.is_cut = true;
+                let why = ErrorObject::internal_error("the server had to end before the request was done");
+                self.session.lock().connection.give_up(&why);
+                return Poll::Ready(None);
+            }
+            Stage::Draining | Stage::Cut => {
+                self.is_over = true;
+                return Poll::Ready(Some(News::Over));
+            }
+        }
+        if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
+            self.is_over = true;
+            return Poll::Ready(Some(News::Over));
+        }
+        if self.poll_deadline(cx).is_ready() {
+            self.session.lock().connection.handle_timeout(now());
+            return Poll::Ready(None);
+        }
+        let Some(waiting) = &mut self.waiting else { return Poll::Pending };
+        ready!(waiting.silence.as_mut().poll(cx));
+        waiting.silence.as_mut().reset(after(keep_alive));
+        Poll::Ready(Some(News::Silence))
+    }
+
+    /// Waits for what the session is to be reminded of.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.session.lock().connection.poll_timeout() else {
+            self.deadline = None;
+            return Poll::Pending;
+        };
+        if self.deadline.as_ref().is_none_or(|(at, _)| *at != deadline.at) {
+            self.deadline = Some((deadline.at, Box::pin(sleep_until(deadline.at.into()))));
+        }
+        match &mut self.deadline {
+            Some((_, sleep)) => sleep.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.session.readers.leave(self.reader);
+        let session = self.session.clone();
+        let mut state = session.lock();
+        self.leave(&mut state);
+    }
+}
+
+/// Tells the client where in the stream it is, before anything is said (B-104): only revisions that know of it.
+fn prime(session: &Session, settings: &Settings, stream: u64, number: u64, retry: Duration, events: &mut Vec<u8>) {
+    if session.may_be_resumed() && session.is_primed() {
+        let id = settings.key.write(&session.id, stream, number);
+        events.extend_from_slice(format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).as_bytes());
+    }
+}

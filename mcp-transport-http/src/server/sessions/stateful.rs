@@ -1,0 +1,346 @@
+//! What clients with sessions ask for: POST, GET and DELETE.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method as Verb, Response, StatusCode};
+use mcp_kernel::Route;
+use mcp_server::{Caller, Connection, Principal, Server};
+use mcp_session::{
+    BoxFuture, Created, Ended, EventKey, EventStore, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId,
+    SessionManager, SessionMetrics,
+};
+use mcp_types::jsonrpc::{Incoming, Message};
+use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::keeper::{self, Keeper, Kept};
+use super::reader::{Reader, Settings};
+use super::session::Session;
+use crate::rules::metadata::{VERSION, value_of};
+use crate::rules::status::status_of;
+use crate::server::admission::Permit;
+use crate::server::body::ResponseBody;
+use crate::server::exchange::{TEARDOWN, now};
+use crate::server::lifeline::AtWork;
+use crate::server::options::{Configure, HttpOptions};
+use crate::server::refusal::Refusal;
+use crate::server::service::{accepted, json};
+
+/// The name of a session.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The last event that a client has seen.
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// All sessions of a service.
+pub(crate) struct Sessions {
+    manager: SessionManager<Session>,
+    settings: Settings,
+    events: Option<Arc<dyn EventStore>>,
+    keeper: Option<Keeper>,
+    /// When clients for whom there is no session are asked to come back.
+    retry_after: Duration,
+}
+
+/// What became of a request of a client with a session.
+pub(crate) enum Taken {
+    Reader(Reader, Revision),
+    Response(Response<ResponseBody>),
+    /// Something has to be kept first.
+    Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
+}
+
+impl Sessions {
+    /// # Errors
+    ///
+    /// Fails if the system has no randomness for the key of event ids.
+    pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
+        let settings = Settings {
+            keep_alive: options.keep_alive,
+            retry: options.sse_retry,
+            grace: options.grace,
+            key: match &options.event_key {
+                Some(key) => Arc::clone(key),
+                None => Arc::new(EventKey::random()?),
+            },
+        };
+        let in_memory = || Arc::new(MemoryEvents::default()) as Arc<dyn EventStore>;
+        let events = options.resumable.then(|| options.event_store.clone().unwrap_or_else(in_memory));
+        let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live: options.record_time });
+        let manager = SessionManager::new(options.session_options.clone());
+        Ok(Self { manager, settings, events, keeper, retry_after: options.retry_after })
+    }
+
+    /// Whether a request names a session.
+    fn is_named(parts: &Parts) -> bool {
+        parts.headers.contains_key(SESSION)
+    }
+
+    /// Whether a request can only belong to a session that has begun already. A modern one names its revision, or is
+    /// refused.
+    pub(crate) fn is_inside(parts: &Parts) -> bool {
+        let version = value_of(&parts.headers, &VERSION).ok().flatten();
+        let revision = version.and_then(|version| ProtocolVersion::from(version.to_owned()).revision());
+        let is_modern = revision.is_some_and(|revision| revision.era() == Era::Modern);
+        parts.method != Verb::POST || (Self::is_named(parts) && !is_modern)
+    }
+
+    pub(crate) fn metrics(&self) -> SessionMetrics {
+        self.manager.metrics()
+    }
+
+    /// When to look for those whose time is over.
+    pub(crate) fn next_sweep(&self) -> Instant {
+        self.manager.next_sweep(Instant::now())
+    }
+
+    /// Ends those whose time is over.
+    pub(crate) fn sweep(&self) {
+        drop(tear_down(self.manager.sweep(Instant::now())));
+    }
+
+    /// Ends all, and waits for what handlers left to be done, as long as one such thing may take.
+    pub(crate) async fn shutdown(&self) {
+        let tasks = tear_down(self.manager.shutdown());
+        let all = async {
+            for task in tasks {
+                let _ = task.await;
+            }
+        };
+        if tokio::time::timeout(TEARDOWN, all).await.is_err() {
+            tracing::warn!(target: "mcp", "what handlers left to be done at the end takes too long");
+        }
+    }
+
+    /// Brings a session here that began elsewhere, or up to date; nothing if sessions are kept by this process alone.
+    ///
+    /// Whose it is, the record says; whoever asks for it is compared with that like in any other session.
+    pub(crate) fn restore(
+        self: &Arc<Self>,
+        server: &Server,
+        configure: Option<Configure>,
+        parts: &Arc<Parts>,
+    ) -> Option<BoxFuture<Result<(), Refusal>>> {
+        let keeper = self.keeper.clone()?;
+        let id = SessionId::parse(value_of(&parts.headers, &SESSION).ok()??).ok()?;
+        let (sessions, server, parts) = (Arc::clone(self), server.clone(), Arc::clone(parts));
+        Some(Box::pin(async move {
+            let found = keeper.load(id).await?;
+            let principal = parts.extensions.get::<Principal>();
+            match (found, sessions.manager.enter(&id, principal)) {
+                (Some(found), Ok(session)) => keeper.refresh(&session, found).await,
+                // It has ended elsewhere.
+                (None, Ok(session)) => {
+                    let ended = sessions.manager.end(&session.id, principal, Reason::Deleted);
+                    drop(tear_down(ended));
+                    Ok(())
+                }
+                (Some(found), Err(Refused::Unknown)) => {
+                    let owner = &found.record.principal;
+                    if owner.is_some() && owner.as_ref() != principal {
+                        // Nothing is made for somebody whose it is not.
+                        return Err(refusal(&Refused::WrongOwner));
+                    }
+                    let server = match configure {
+                        Some(configure) => configure(Arc::clone(&parts)).await?,
+                        None => server,
+                    };
+                    let connection = keeper::resume(&server, &found.record)?;
+                    let (revision, owner) = (found.record.revision, found.record.principal.clone());
+                    let (events, kept) = (sessions.events.clone(), Kept::new(found.record, found.version));
+                    let make = |id| Session::new(id, connection, revision, events, Some(kept)).resumed();
+                    let adopted = sessions.manager.adopt(id, owner, make).map_err(|refused| refusal(&refused))?;
+                    drop(tear_down(adopted.evicted));
+                    Ok(())
+                }
+                // Whatever it is will be said about it.
+                (_, Err(_)) => Ok(()),
+            }
+        }))
+    }
+
+    /// Takes a message of a legacy client.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        server: &Server,
+        parts: Arc<Parts>,
+        incoming: Incoming<'_>,
+        at_work: AtWork,
+        permit: Permit,
+    ) -> Result<Taken, Refusal> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        if let Incoming::Single(Message::Request(request)) = &incoming
+            && request.method == Method::INITIALIZE
+            && !Self::is_named(&parts)
+        {
+            return self.initialize(server, parts, incoming, principal, (at_work, permit));
+        }
+        let session = self.find(&parts, principal.as_ref())?;
+        check_version(&parts, &session)?;
+        let (revision, caller) = (session.revision, caller(parts, principal));
+        let begun = session.feed(now(), incoming, caller, permit).map_err(|refused| refusal(&refused))?;
+        let keeper = self.keeper.clone().filter(|_| session.kept.is_some());
+        let Some(begun) = begun else {
+            let Some(keeper) = keeper else { return Ok(Taken::Response(accepted())) };
+            return Ok(Taken::Later(Box::pin(async move {
+                let _at_work = at_work;
+                keeper.save(&session).await?;
+                Ok(accepted())
+            })));
+        };
+        let saving = keeper.map(|keeper| {
+            let session = session.clone();
+            Box::pin(async move { keeper.save(&session).await }) as BoxFuture<_>
+        });
+        let reader = Reader::of_request(session, begun, self.settings.clone(), at_work, saving);
+        Ok(Taken::Reader(reader, revision))
+    }
+
+    /// Shakes hands; only if that succeeds there is a session (S4.34, G3).
+    fn initialize(
+        self: &Arc<Self>,
+        server: &Server,
+        parts: Arc<Parts>,
+        incoming: Incoming<'_>,
+        principal: Option<Principal>,
+        at_work: (AtWork, Permit),
+    ) -> Result<Taken, Refusal> {
+        let hello = match &incoming {
+            Incoming::Single(Message::Request(request)) if self.keeper.is_some() => {
+                request.params.as_ref().map(|params| params.to_object())
+            }
+            Incoming::Single(_) | Incoming::Batch(_) => None,
+        };
+        let mut connection = Connection::for_loop(server);
+        let caller = caller(parts, principal.clone());
+        connection.feed_parsed(now(), incoming, &caller);
+        let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
+        let Some(answer) = answer else { return Ok(Taken::Response(accepted())) };
+        let Some(revision) = connection.handle().negotiated() else {
+            return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message)));
+        };
+        let record = hello.and_then(|hello| keeper::record(hello, &connection, principal.clone()));
+        let (Some(keeper), Some(record)) = (self.keeper.clone(), record) else {
+            let events = self.events.clone();
+            let make = |id| Session::new(id, connection, revision, events, None);
+            let created = self.manager.create(principal, make).map_err(|refused| self.no_room(&refused))?;
+            return Ok(Taken::Response(begun(created, answer.message)));
+        };
+        let sessions = Arc::clone(self);
+        Ok(Taken::Later(Box::pin(async move {
+            let _at_work = at_work;
+            let id = SessionId::random().map_err(|_| refusal(&Refused::NoRandomness))?;
+            let kept = keeper.begin(id, record).await?;
+            let events = sessions.events.clone();
+            let make = |id| Session::new(id, connection, revision, events, Some(kept));
+            let created = sessions.manager.adopt(id, principal, make).map_err(|refused| sessions.no_room(&refused))?;
+            Ok(begun(created, answer.message))
+        })))
+    }
+
+    /// There may be room for a session later.
+    fn no_room(&self, refused: &Refused) -> Refusal {
+        refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.retry_after.as_secs().max(1)))
+    }
+
+    /// Opens the stream of what belongs to the session as a whole, or goes on with one that was interrupted.
+    pub(crate) fn get(
+        &self,
+        parts: &Parts,
+        at_work: AtWork,
+        admit: impl FnOnce() -> Result<Permit, Refusal>,
+    ) -> Result<(Reader, Vec<u8>), Refusal> {
+        let session = self.find(parts, parts.extensions.get())?;
+        check_version(parts, &session)?;
+        let place = match value_of(&parts.headers, &LAST_EVENT) {
+            Ok(None) => None,
+            Ok(Some(id)) if session.may_be_resumed() => {
+                Some(self.settings.key.read(&session.id, id).ok_or_else(unknown_event)?)
+            }
+            Ok(Some(_)) => return Err(unknown_event()),
+            Err(_) => return Err(unknown_event()),
+        };
+        Ok(Reader::of_stream(session, place, self.settings.clone(), at_work, admit()?))
+    }
+
+    /// Ends a session, because its client says so.
+    pub(crate) fn delete(&self, parts: &Parts) -> Result<Taken, Refusal> {
+        let session = self.find(parts, parts.extensions.get())?;
+        check_version(parts, &session)?;
+        let ended = self.manager.end(&session.id, parts.extensions.get(), Reason::Deleted);
+        drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
+        let mut response = Response::new(ResponseBody::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        let Some(keeper) = self.keeper.clone() else { return Ok(Taken::Response(response)) };
+        let id = session.id;
+        Ok(Taken::Later(Box::pin(async move {
+            keeper.forget(id).await?;
+            Ok(response)
+        })))
+    }
+
+    fn find(&self, parts: &Parts, principal: Option<&Principal>) -> Result<Lease<Session>, Refusal> {
+        let id = value_of(&parts.headers, &SESSION).map_err(|_| refusal(&Refused::Unknown))?;
+        let Some(id) = id else {
+            let text = "a session begins with `initialize`, and its name has to be repeated in `Mcp-Session-Id`; a \
+                        server for clients without sessions is set up with `SessionMode::Stateless`";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
+        };
+        let id = SessionId::parse(id).map_err(|_| refusal(&Refused::Unknown))?;
+        self.manager.enter(&id, principal).map_err(|refused| refusal(&refused))
+    }
+}
+
+/// Tells the client the name of its new session.
+fn begun(created: Created<Session>, answer: Vec<u8>) -> Response<ResponseBody> {
+    drop(tear_down(created.evicted));
+    let mut response = json(StatusCode::OK, answer);
+    if let Ok(id) = HeaderValue::try_from(created.lease.id.to_string()) {
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
+}
+
+fn caller(parts: Arc<Parts>, principal: Option<Principal>) -> Caller {
+    let mut caller = Caller::default();
+    caller.principal = principal;
+    caller.extensions.insert_shared(parts);
+    caller
+}
+
+/// A version that is named has to be the one that was agreed on (B-102).
+fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
+    let named =
+        value_of(&parts.headers, &VERSION).map_err(|fault| Refusal::new(StatusCode::BAD_REQUEST, fault.to_string()))?;
+    if named.is_none_or(|named| named == session.revision.as_str()) {
+        return Ok(());
+    }
+    let agreed = session.revision;
+    Err(Refusal::new(StatusCode::BAD_REQUEST, format!("`MCP-Protocol-Version` is not {agreed}, which was agreed on")))
+}
+
+/// Ends sessions; what handlers left to be done is done meanwhile, whether anybody waits for it or not.
+fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<()>> {
+    let spawn = |Ended { value, .. }: Ended<Session>| Some(Handle::try_current().ok()?.spawn(value.end()?));
+    ended.into_iter().filter_map(spawn).collect()
+}
+
+fn unknown_event() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "`Last-Event-ID` names no event of this session")
+}
+
+fn refusal(refused: &Refused) -> Refusal {
+    let status = match refused {
+        Refused::Unknown => StatusCode::NOT_FOUND,
+        Refused::WrongOwner => StatusCode::FORBIDDEN,
+        Refused::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        Refused::NoRandomness | Refused::Closed | _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Refusal::with_error(status, ErrorObject::new(ErrorCode::INVALID_REQUEST, refused.to_string()))
+}

@@ -1,0 +1,117 @@
+//! What is said on one stream of a session.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcp_kernel::{Route, Transmit};
+
+use super::readers::Readers;
+use crate::server::admission::Permit;
+
+/// One stream: the answer to a request with all that belongs to it, or what belongs to the session as a whole.
+#[derive(Default)]
+pub(crate) struct Stream {
+    /// What the reader has not taken yet.
+    pub(crate) queue: VecDeque<Transmit>,
+    pub(crate) bytes: usize,
+    /// The number of the last event.
+    pub(crate) number: u64,
+    /// Who reads it, if anybody: a later reader takes the place of an earlier one.
+    pub(crate) reader: Option<u64>,
+    /// Whether the client knows the stream, and could come back for it.
+    pub(crate) is_known: bool,
+    /// Since when nobody reads it.
+    pub(crate) left: Option<Instant>,
+    /// Whether the kernel keeps messages back because the reader does not read.
+    pub(crate) is_blocked: bool,
+    pub(crate) wish: Arc<Wish>,
+    /// The room that the request takes, whether anybody reads its answer or not.
+    pub(crate) permit: Option<Permit>,
+}
+
+impl Stream {
+    pub(crate) fn push(&mut self, transmit: Transmit) {
+        self.bytes += transmit.message.len();
+        self.queue.push_back(transmit);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Transmit> {
+        let transmit = self.queue.pop_front()?;
+        self.bytes -= transmit.message.len();
+        Some(transmit)
+    }
+
+    /// Whether its reader has but to read to the end.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.reader.is_some() && matches!(self.queue.back().map(|last| last.route), Some(Route::Reply(_)))
+    }
+
+    /// Whether more is queued than a reader that reads would leave there.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.len() >= MOST_MESSAGES || self.bytes >= MOST_BYTES
+    }
+
+    /// Whether so little is queued that there may be more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.queue.len() <= MOST_MESSAGES / 2 && self.bytes <= MOST_BYTES / 2
+    }
+}
+
+/// How many messages a stream holds for a slow reader; the kernel holds the rest, and drops what it may.
+const MOST_MESSAGES: usize = 64;
+
+/// How many bytes.
+const MOST_BYTES: usize = 256 << 10;
+
+/// What a handler wants to happen to its stream.
+#[derive(Default)]
+pub(crate) struct Wish(Mutex<Option<Duration>>);
+
+impl Wish {
+    /// When the client is asked to come back, if the handler lets it go.
+    pub(crate) fn take(&self) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn set(&self, retry: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
+    }
+}
+
+/// The stream on which a request of a session is answered, for its handler: in `ctx.extension::<ResponseStream>()`,
+/// where the client can come back for what it missed (2025-11-25 and sessions with events).
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// use mcp_server::{NoArguments, RequestContext, tool};
+/// use mcp_transport_http::ResponseStream;
+///
+/// let slow = tool("slow", async |ctx: RequestContext, _: NoArguments| {
+///     if let Some(stream) = ctx.extension::<ResponseStream>() {
+///         // This takes an hour, so nobody should have to hold a connection for it.
+///         stream.close(Duration::from_secs(60));
+///     }
+///     "done"
+/// });
+/// ```
+#[derive(Clone)]
+pub struct ResponseStream {
+    pub(crate) wish: Arc<Wish>,
+    pub(crate) readers: Arc<Readers>,
+}
+
+impl ResponseStream {
+    /// Ends the response, while the request goes on. The client comes back after about `retry`, and gets what it missed.
+    pub fn close(&self, retry: Duration) {
+        self.wish.set(retry);
+        self.readers.wake_all();
+    }
+}
+
+impl std::fmt::Debug for ResponseStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseStream").finish_non_exhaustive()
+    }
+}

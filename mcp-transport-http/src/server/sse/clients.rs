@@ -1,0 +1,63 @@
+//! All clients whose streams are open.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::StatusCode;
+use mcp_server::Principal;
+use mcp_session::SessionId;
+
+use super::client::Client;
+use crate::server::refusal::Refusal;
+
+/// Who is found by the id in the query of a POST. There are as many as there are streams, which are counted elsewhere.
+#[derive(Default)]
+pub(crate) struct Clients(Mutex<HashMap<SessionId, Arc<Client>>>);
+
+impl Clients {
+    pub(crate) fn insert(&self, client: &Arc<Client>) {
+        self.lock().insert(client.id, Arc::clone(client));
+    }
+
+    pub(crate) fn remove(&self, id: &SessionId) {
+        self.lock().remove(id);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Finds whom a POST is from, if whoever sends it may say so.
+    pub(crate) fn find(&self, query: Option<&str>, principal: Option<&Principal>) -> Result<Arc<Client>, Refusal> {
+        let Some(id) = session_id(query)? else {
+            let text = "messages go to the address that the first event of the stream names, with its `sessionId`: \
+                        GET the stream first, or send this to the endpoint of Streamable HTTP";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
+        };
+        let client = SessionId::parse(id).ok().and_then(|id| self.lock().get(&id).map(Arc::clone));
+        let client = client.ok_or_else(unknown)?;
+        if client.principal.as_ref() != principal {
+            tracing::debug!(target: "mcp", session = ?client.id, "somebody else's session was named");
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "the session belongs to somebody else"));
+        }
+        Ok(client)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Client>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that is over, or never was.
+pub(crate) fn unknown() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "there is no such session: it ends with its stream, so GET a new one")
+}
+
+/// The id that a query names (S4.112); twice is as good as one that nobody has.
+fn session_id(query: Option<&str>) -> Result<Option<&str>, Refusal> {
+    let mut ids = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("sessionId="));
+    match (ids.next(), ids.next()) {
+        (id, None) => Ok(id),
+        (_, Some(_)) => Err(unknown()),
+    }
+}

@@ -1,0 +1,11 @@
+//! HTTP+SSE of 2024-11-05: one stream for all that a client hears, and another address for all that it says.
+
+mod client;
+mod clients;
+mod service;
+mod stream;
+
+#[cfg(feature = "serve")]
+pub(crate) use service::method_not_allowed;
+pub use service::{SseFuture, SseRefused, SseService};
+pub(crate) use stream::Stream;

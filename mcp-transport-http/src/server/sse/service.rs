@@ -1,0 +1,404 @@
+//! The service: a GET opens a stream, POSTs write to it.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::ALLOW;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
+use http_body::Body;
+use mcp_server::{Caller, Principal, Server};
+use mcp_session::SessionId;
+use mcp_types::jsonrpc::{Incoming, Message, parse};
+use mcp_types::meta::key;
+use mcp_types::{Era, ErrorObject, ProtocolVersion, RequestId, Revision};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use super::client::{Client, NotTaken};
+use super::clients::{Clients, unknown};
+use super::stream::Stream;
+use crate::rules::era::{id_of, is_modern};
+use crate::server::admission::{Kind, Permit};
+use crate::server::body::{ResponseBody, Source};
+use crate::server::lifeline::{AtWork, Stage};
+use crate::server::options::SessionMode;
+use crate::server::refusal::Refusal;
+use crate::server::service::{
+    Choosing, HttpService, Inner as Http, ValidUntil, accepted, check_is_json, check_reads_events, event_stream,
+    requests,
+};
+use crate::server::upload::Upload;
+
+/// The transport of 2024-11-05, for clients that know no other: a GET opens a stream of events, whose first event names
+/// the address to which the client POSTs all it has to say; whatever the server says comes on the stream.
+///
+/// It is made by [`HttpService::legacy_sse`], and off unless somebody does that. It shares the limits of that service, its
+/// settings, and its end. Clones are the same service.
+///
+/// ```
+/// use mcp_server::Server;
+/// use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
+///
+/// let server = Server::builder("hello", "1.0").build()?;
+/// let service = HttpService::with_options(server, HttpOptions::default().sessions(SessionMode::Stateful));
+/// let sse = service.legacy_sse()?; // for `HttpServer::legacy_sse`, or the routes `/sse` and `/message` of an application
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What it costs
+///
+/// A POST is answered before its request is: nothing about HTTP holds a client back. So this does:
+///
+/// | what | limit | then |
+/// |---|---|---|
+/// | open streams | [`HttpOptions::listeners`](crate::HttpOptions::listeners), also per principal | 503, 429 |
+/// | requests at work, until their answer is there | [`HttpOptions::in_flight`](crate::HttpOptions::in_flight), also per principal | 503, 429 |
+/// | requests at work for one stream | the server's `in_flight` and `waiting` | an error on the stream |
+/// | the bytes of these, unless it is one | the server's `outbox_bytes` | 503 |
+/// | what waits for a client that does not read | the server's `outbox_messages` and `outbox_bytes` | 503 |
+///
+/// The stream is the session: when it ends, handlers are cancelled, and nobody can come back for what was missed. At the
+/// end of the service, and of a [`ValidUntil`] that came with the GET, nothing more is taken and handlers may finish.
+///
+/// # Who may write
+///
+/// The name of a session is 256 random bits in the query of an address, where logs and proxies see it. So each POST has to
+/// come from the [`Principal`] that opened the stream; without principals, whoever has read the address can write to it.
+///
+/// # Which requests
+///
+/// Those of legacy revisions, after a handshake. A modern request is refused with 400 and the versions that a handshake
+/// can be for: it needs no session, and what its headers promise to those in between is checked at the other endpoint.
+#[derive(Clone)]
+pub struct SseService(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    http: Arc<Http>,
+    clients: Arc<Clients>,
+    message_path: Option<PathAndQuery>,
+}
+
+/// Why there can be no [`SseService`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SseRefused {
+    /// Legacy clients have no sessions here, and a stream is one (S4.110).
+    NoSessions(SessionMode),
+    /// The server has no legacy revision.
+    NoLegacyRevision,
+}
+
+impl std::fmt::Display for SseRefused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoSessions(mode) => write!(
+                f,
+                "HTTP+SSE has sessions, and the service is set to `SessionMode::{mode:?}`: set it up with \
+                 `HttpOptions::sessions(SessionMode::Stateful)`, or leave HTTP+SSE out"
+            ),
+            Self::NoLegacyRevision => f.write_str(
+                "HTTP+SSE is for legacy clients, and the server has no legacy revision: add one to its revisions, or \
+                 leave HTTP+SSE out",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SseRefused {}
+
+/// Where messages go, if the stream is at `/sse`.
+const MESSAGE: &str = "message";
+
+impl SseService {
+    pub(crate) fn new(service: &HttpService) -> Result<Self, SseRefused> {
+        let http = Arc::clone(&service.0);
+        if http.options.sessions != SessionMode::Stateful {
+            return Err(SseRefused::NoSessions(http.options.sessions));
+        }
+        // An application that chooses the server for each stream may choose another one.
+        let has_legacy = legacy(&http.server).next().is_some();
+        if !has_legacy && http.options.configure.is_none() {
+            return Err(SseRefused::NoLegacyRevision);
+        }
+        Ok(Self(Arc::new(Inner { http, clients: Arc::default(), message_path: None })))
+    }
+
+    /// Where clients send their messages. Unless told that is `message` beside the path of the stream, as the service
+    /// sees it: `/sse` has `/message`. Where something in front of the service takes a part of the path away, the whole
+    /// path has to be told.
+    #[must_use]
+    pub fn message_path(self, path: PathAndQuery) -> Self {
+        Self(Arc::new(Inner { message_path: Some(path), ..Inner::clone(&self.0) }))
+    }
+
+    /// How many streams are open.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.0.clients.count()
+    }
+
+    /// The service that shares everything with this one.
+    #[cfg(feature = "serve")]
+    pub(crate) fn http(&self) -> HttpService {
+        HttpService(Arc::clone(&self.0.http))
+    }
+
+    /// Where messages go if the stream is at a path.
+    pub(crate) fn message_path_beside(&self, path: &str) -> String {
+        if let Some(path) = &self.0.message_path {
+            return path.path().to_owned();
+        }
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        // Two slashes would name another host, and for some clients a backslash is one of them.
+        let folder = folder.trim_start_matches(['/', '\\']);
+        let between = if folder.is_empty() { "" } else { "/" };
+        format!("/{folder}{between}{MESSAGE}")
+    }
+}
+
+impl std::fmt::Debug for SseService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SseService")
+            .field("server", &self.0.http.server)
+            .field("message_path", &self.0.message_path)
+            .field("streams", &self.streams())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: Body> Service<Request<B>> for SseService {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = SseFuture<B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> SseFuture<B> {
+        let (parts, body) = request.into_parts();
+        // The end waits for what is counted before it is looked for.
+        let at_work = AtWork::new(&self.0.http.lifeline);
+        let (step, upload) = match self.begin(parts, at_work) {
+            Ok(Step::Write(client, parts, at_work)) => {
+                (Some(Step::Write(client, parts, at_work)), Some(Upload::new(body)))
+            }
+            Ok(step) => (Some(step), None),
+            Err(refusal) => (Some(Step::Refuse(refusal)), None),
+        };
+        SseFuture { service: self.clone(), step, upload }
+    }
+}
+
+impl SseService {
+    /// What can be said without reading a body.
+    fn begin(&self, parts: Parts, at_work: AtWork) -> Result<Step, Refusal> {
+        let Inner { http, clients, .. } = &*self.0;
+        http.check_sender(&parts)?;
+        match parts.method {
+            Verb::GET => {
+                http.check_serving()?;
+                check_reads_events(&parts)?;
+                let permit = http.admission.admit(Kind::Listener, 1, parts.extensions.get(), &http.options)?;
+                let parts = Arc::new(parts);
+                let choosing = http.configure(&parts)?;
+                Ok(Step::Open(Opening { choosing, parts, at_work, permit }))
+            }
+            Verb::POST => {
+                http.check_serving()?;
+                check_is_json(&parts)?;
+                let client = clients.find(parts.uri.query(), parts.extensions.get())?;
+                Ok(Step::Write(client, Arc::new(parts), at_work))
+            }
+            _ => Err(method_not_allowed("GET, POST")),
+        }
+    }
+
+    /// Opens a stream.
+    fn open(&self, opening: Opening, chosen: Option<&Server>) -> Result<Response<ResponseBody>, Refusal> {
+        let Inner { http, clients, .. } = &*self.0;
+        let Opening { parts, at_work, permit, .. } = opening;
+        if at_work.stage() == Stage::Cut {
+            return Err(http.ending());
+        }
+        let no_randomness = |error: mcp_session::NoRandomness| {
+            tracing::error!(target: "mcp", %error, "there can be no session");
+            http.busy("there can be no sessions now: try again later")
+        };
+        let id = SessionId::random().map_err(no_randomness)?;
+        let server = chosen.unwrap_or(&http.server);
+        let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), server));
+        let mut stream = Stream::new(client, clients, http.options.keep_alive, at_work, permit);
+        if let Some(ValidUntil(at)) = parts.extensions.get() {
+            stream.expire_at(*at);
+        }
+        let path = self.message_path_beside(parts.uri.path());
+        let first = format!("event: endpoint\ndata: {path}?sessionId={id}\n\n");
+        Ok(event_stream(ResponseBody::events(Source::Sse(Box::new(stream)), first.into_bytes())))
+    }
+
+    /// Hands a message to the stream on which it is answered.
+    fn write(&self, client: &Client, parts: Arc<Parts>, body: &Bytes) -> Response<ResponseBody> {
+        let server = &client.server;
+        let refuse = |refusal: Refusal, id: Option<&RequestId>| {
+            refusal.into_response(id, legacy(server).max().unwrap_or(Revision::LATEST))
+        };
+        let incoming = match parse(body, &server.config().limits.message) {
+            Ok(incoming) => incoming,
+            Err(invalid) => {
+                tracing::debug!(target: "mcp", what = %invalid, "the client broke a rule");
+                let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
+                return refuse(refusal, invalid.id());
+            }
+        };
+        let id = id_of(&incoming).cloned();
+        match self.take(client, parts, incoming, body.len()) {
+            Ok(()) => accepted(),
+            Err(refusal) => refuse(refusal, id.as_ref()),
+        }
+    }
+
+    fn take(&self, client: &Client, parts: Arc<Parts>, incoming: Incoming<'_>, bytes: usize) -> Result<(), Refusal> {
+        let Inner { http, .. } = &*self.0;
+        if let Some(error) = modern(&client.server, &incoming) {
+            return Err(Refusal::with_error(StatusCode::BAD_REQUEST, error));
+        }
+        let mut caller = Caller::default();
+        caller.principal = parts.extensions.get::<Principal>().cloned();
+        // What is no request takes no room: it may be what makes some.
+        let permit =
+            http.admission.admit(Kind::Request, requests(&incoming), caller.principal.as_ref(), &http.options)?;
+        caller.extensions.insert_shared(parts);
+        client.feed(incoming, bytes, &caller, permit).map_err(|not_taken| match not_taken {
+            NotTaken::Over => unknown(),
+            NotTaken::Full => {
+                http.busy("as much waits on your stream as the server can keep: read it, and try again later")
+            }
+        })
+    }
+}
+
+/// A verb that is not for this address.
+pub(crate) fn method_not_allowed(allowed: &'static str) -> Refusal {
+    let text = "the stream is for GET, and its messages are for POST";
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, HeaderValue::from_static(allowed))
+}
+
+fn legacy(server: &Server) -> impl Iterator<Item = Revision> {
+    server.config().revisions.iter().copied().filter(|revision| revision.era() == Era::Legacy)
+}
+
+/// Refuses a modern request with what a handshake can be for.
+fn modern(server: &Server, incoming: &Incoming<'_>) -> Option<ErrorObject> {
+    let Incoming::Single(Message::Request(request)) = incoming else { return None };
+    let version = request.params.as_ref().filter(|_| is_modern(request))?.meta(key::PROTOCOL_VERSION)?;
+    let Ok(version) = serde_json::from_str::<String>(version.get()) else {
+        return Some(ErrorObject::invalid_params(format!("`_meta`: `{}` is no text", key::PROTOCOL_VERSION)));
+    };
+    let mut offered: Vec<Revision> = legacy(server).collect();
+    offered.sort_unstable_by(|a, b| b.cmp(a));
+    let offered = offered.into_iter().map(ProtocolVersion::from).collect();
+    Some(ErrorObject::unsupported_protocol_version(ProtocolVersion::from(version), offered))
+}
+
+pin_project! {
+    /// The future of a response of a [`SseService`].
+    pub struct SseFuture<B> {
+        service: SseService,
+        step: Option<Step>,
+        #[pin]
+        upload: Option<Upload<B>>,
+    }
+}
+
+/// What is to be done.
+enum Step {
+    Refuse(Refusal),
+    Open(Opening),
+    Write(Arc<Client>, Arc<Parts>, AtWork),
+}
+
+/// A stream that is not there yet.
+struct Opening {
+    /// Finds the server, if that is left to the application (S4.114).
+    choosing: Option<Choosing>,
+    parts: Arc<Parts>,
+    at_work: AtWork,
+    permit: Permit,
+}
+
+impl<B: Body> SseFuture<B> {
+    fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
+        let mut this = self.project();
+        let chosen = match this.step {
+            Some(Step::Open(Opening { choosing: Some(choosing), .. })) => {
+                Some(ready!(choosing.server.as_mut().poll(cx))?)
+            }
+            Some(_) | None => None,
+        };
+        let body = match this.upload.as_mut().as_pin_mut() {
+            Some(upload) => {
+                let http = &this.service.0.http;
+                ready!(upload.poll(cx, &http.options, &http.admission))?
+            }
+            None => Bytes::new(),
+        };
+        this.upload.set(None);
+        // Whoever polls a future that is done waits for nothing.
+        let Some(step) = this.step.take() else { return Poll::Pending };
+        Poll::Ready(match step {
+            Step::Refuse(refusal) => Err(refusal),
+            Step::Open(opening) => this.service.open(opening, chosen.as_ref()),
+            Step::Write(client, parts, _at_work) => Ok(this.service.write(&client, parts, &body)),
+        })
+    }
+}
+
+impl<B: Body> Future for SseFuture<B> {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_response(cx)
+            .map(|served| Ok(served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST))))
+    }
+}
+
+impl<B> std::fmt::Debug for SseFuture<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SseFuture").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HttpOptions;
+
+    /// S4.111: messages go beside the stream, never to another host, or to where they are told to go.
+    #[test]
+    fn messages_go_beside_the_stream() {
+        let server = Server::builder("demo", "1.0").build().unwrap();
+        let options = HttpOptions::default().sessions(SessionMode::Stateful);
+        let sse = HttpService::with_options(server, options).legacy_sse().unwrap();
+        for (stream, messages) in [
+            ("/sse", "/message"),
+            ("/", "/message"),
+            ("", "/message"),
+            ("/old/sse", "/old/message"),
+            ("/old/sse/", "/old/sse/message"),
+            ("//evil.example.com/sse", "/evil.example.com/message"),
+            ("/\\evil.example.com/sse", "/evil.example.com/message"),
+            ("//sse", "/message"),
+        ] {
+            assert_eq!(sse.message_path_beside(stream), messages, "{stream}");
+        }
+        let told = sse.message_path(PathAndQuery::from_static("/api/message?more=1"));
+        assert_eq!(told.message_path_beside("/sse"), "/api/message");
+    }
+}

@@ -1,0 +1,211 @@
+//! Several instances of a server that share a store of sessions: clients are sent from one to the other.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body::{Body, Frame};
+use mcp_server::types::LoggingLevel;
+use mcp_server::{NoArguments, Principal, RequestContext, Server, text_resource, tool};
+use mcp_session::{EventKey, MemoryEvents, MemorySessions};
+use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode};
+use serde_json::{Value, json};
+use tower_service::Service;
+
+/// A body that is there at once.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+fn server() -> Server {
+    Server::builder("shared", "1.0")
+        .tool(tool("level", async |ctx: RequestContext, _: NoArguments| {
+            ctx.log(LoggingLevel::Info, "info");
+            ctx.log(LoggingLevel::Error, "error");
+            "logged"
+        }))
+        .tool(tool("slow", async |ctx: RequestContext, _: NoArguments| {
+            if let Some(stream) = ctx.extension::<ResponseStream>() {
+                stream.close(Duration::from_millis(1));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            "done"
+        }))
+        .resource(text_resource("a:b", "b", "text"))
+        .resource_subscriptions()
+        .build()
+        .expect("a server")
+}
+
+/// What instances share.
+#[derive(Clone, Default)]
+struct Shared {
+    sessions: MemorySessions,
+    events: MemoryEvents,
+}
+
+impl Shared {
+    fn instance(&self) -> (HttpService, Server) {
+        let options = HttpOptions::default()
+            .sessions(SessionMode::Stateful)
+            .session_store(Arc::new(self.sessions.clone()), Duration::from_secs(60))
+            .event_store(Arc::new(self.events.clone()), EventKey::new([7; 32]));
+        let server = server();
+        (HttpService::with_options(server.clone(), options), server)
+    }
+}
+
+/// A client that is sent wherever the test wants.
+#[derive(Default)]
+struct Client {
+    session: String,
+    principal: Option<Principal>,
+}
+
+struct Answer {
+    status: StatusCode,
+    session: Option<String>,
+    body: ResponseBody,
+}
+
+impl Answer {
+    async fn text(&mut self, until: &str) -> String {
+        let mut text = String::new();
+        while !text.contains(until) {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
+            let frame = tokio::time::timeout(Duration::from_secs(10), frame).await.expect("it does not hang");
+            let Some(Ok(frame)) = frame else { break };
+            text.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap_or_default()));
+        }
+        text
+    }
+
+    async fn json(mut self, status: u16) -> Value {
+        let text = self.text("no such thing").await;
+        assert_eq!(self.status.as_u16(), status, "{text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+impl Client {
+    async fn send(&self, service: &HttpService, verb: &str, more: &[(&str, &str)], body: Value) -> Answer {
+        let mut request = Request::builder().method(verb).uri("/mcp").header("host", "localhost");
+        request = request.header("content-type", "application/json").header("accept", "*/*");
+        if !self.session.is_empty() {
+            request = request.header("mcp-session-id", &self.session);
+        }
+        for (name, value) in more {
+            request = request.header(*name, *value);
+        }
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let mut request = request.body(Whole(Some(text.into()))).expect("a request");
+        if let Some(principal) = &self.principal {
+            request.extensions_mut().insert(principal.clone());
+        }
+        let response = service.clone().call(request).await.unwrap_or_else(|never| match never {});
+        let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok().map(str::to_owned));
+        Answer { status: response.status(), session, body: response.into_body() }
+    }
+
+    async fn ask(&self, service: &HttpService, method: &str, params: Value) -> Answer {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.send(service, "POST", &[], body).await
+    }
+
+    async fn initialize(service: &HttpService, principal: Option<Principal>) -> Self {
+        let mut client = Self { session: String::new(), principal };
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+        let answer = client.ask(service, "initialize", params).await;
+        client.session = answer.session.clone().expect("a session");
+        answer.json(200).await;
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        client.send(service, "POST", &[], ready).await.json(202).await;
+        client
+    }
+}
+
+/// S4.115, S4.116, G4: a session goes on wherever its client is sent, with all that was settled in it.
+#[tokio::test]
+async fn sessions_go_on_elsewhere() {
+    let shared = Shared::default();
+    let ((one, _), (two, server)) = (shared.instance(), shared.instance());
+    let client = Client::initialize(&one, None).await;
+    client.ask(&one, "logging/setLevel", json!({ "level": "error" })).await.json(200).await;
+    client.ask(&two, "resources/subscribe", json!({ "uri": "a:b" })).await.json(200).await;
+    for service in [&two, &one, &two] {
+        let text = client.ask(service, "tools/call", json!({ "name": "level" })).await.text("result").await;
+        assert!(text.contains("\"error\"") && !text.contains("\"info\""), "{text}");
+    }
+    // The subscription of the other instance is known here, too, and so is what it takes back.
+    let mut stream = client.send(&two, "GET", &[], Value::Null).await;
+    stream.text("retry").await;
+    server.publish(&mcp_server::Change::Resource("a:b".into()));
+    assert!(stream.text("resources/updated").await.contains("a:b"));
+    client.ask(&one, "resources/unsubscribe", json!({ "uri": "a:b" })).await.json(200).await;
+    let again = client.ask(&two, "ping", json!({})).await.json(200).await;
+    assert_eq!(again["result"], json!({}));
+    assert_eq!((one.sessions().expect("sessions").live, two.sessions().expect("sessions").live), (1, 1));
+}
+
+/// S4.42, S4.115: what has ended at one instance has ended at all.
+#[tokio::test]
+async fn sessions_end_everywhere() {
+    let shared = Shared::default();
+    let ((one, _), (two, _)) = (shared.instance(), shared.instance());
+    let client = Client::initialize(&one, None).await;
+    client.ask(&two, "ping", json!({})).await.json(200).await;
+    client.send(&two, "DELETE", &[], Value::Null).await.json(204).await;
+    client.ask(&one, "ping", json!({})).await.json(404).await;
+    client.ask(&two, "ping", json!({})).await.json(404).await;
+    assert_eq!((one.sessions().expect("sessions").live, two.sessions().expect("sessions").live), (0, 0));
+}
+
+/// S4.69, S4.71, S4.116: nobody takes over the session of another by going to another instance.
+#[tokio::test]
+async fn owners_are_known_everywhere() {
+    let shared = Shared::default();
+    let ((one, _), (two, _)) = (shared.instance(), shared.instance());
+    let ann = Principal::new(Some("issuer"), "ann");
+    let client = Client::initialize(&one, Some(ann.clone())).await;
+    for thief in [Some(Principal::new(Some("issuer"), "bob")), Some(Principal::new(None, "ann")), None] {
+        let thief = Client { session: client.session.clone(), principal: thief };
+        for service in [&one, &two] {
+            thief.ask(service, "ping", json!({})).await.json(403).await;
+        }
+        assert_eq!(two.sessions().expect("sessions").live, 0, "nothing is made for a thief");
+    }
+    client.ask(&two, "ping", json!({})).await.json(200).await;
+    let unknown = Client { session: "0".repeat(64), principal: Some(ann) };
+    unknown.ask(&two, "ping", json!({})).await.json(404).await;
+}
+
+/// S4.117, G5: what was said at an instance that is gone is there at another one.
+#[tokio::test]
+async fn events_are_found_elsewhere() {
+    let shared = Shared::default();
+    let (one, _) = shared.instance();
+    let client = Client::initialize(&one, None).await;
+    let mut answer = client.ask(&one, "tools/call", json!({ "name": "slow" })).await;
+    let text = answer.text("no such thing").await;
+    assert!(!text.contains("result"), "the stream ended early: {text}");
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).expect("the id of an event").to_owned();
+    // The handler goes on for a client that comes back, here or elsewhere.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (two, _) = shared.instance();
+    let mut missed = client.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await;
+    let text = missed.text("no such thing").await;
+    assert!(text.contains("done"), "{text}");
+    // Not for others, and not for those who guess.
+    let other = Client::initialize(&two, None).await;
+    other.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await.json(400).await;
+}

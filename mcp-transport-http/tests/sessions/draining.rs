@@ -1,0 +1,110 @@
+//! The end of a service whose clients have sessions.
+
+use std::time::Duration;
+
+use mcp_server::{NoArguments, RequestContext, tool};
+use mcp_session::Reason;
+use mcp_transport_http::{Drained, HttpService};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::kit::{
+    Client, Events, LEGACY, NEWEST, Notes, Shop, code_of, initialize, metrics, server, settle, stateful, tool_text,
+};
+
+/// Begins the end, which goes on by itself.
+async fn begin(service: &HttpService, seconds: u64) -> JoinHandle<Drained> {
+    let service = service.clone();
+    let draining = tokio::spawn(async move { service.drain(Duration::from_secs(seconds)).await });
+    settle().await;
+    draining
+}
+
+/// S4.42, S4.83, S4.84, G10, rmcp 17: streams of sessions end at once, calls may finish, then the sessions end.
+#[tokio::test(start_paused = true)]
+async fn sessions_end_after_their_calls() {
+    for version in LEGACY {
+        let shop = Shop::default();
+        let service = shop.service();
+        let client = Client::open(&service, version).await;
+        client.call("leave").await;
+        let listener = client.listen().await;
+        let call = tokio::spawn(client.tool("wait").send(&service).reply());
+        let mut stream = Events::of(client.tool("report_and_wait").id(json!(2)).token().to(&service).await);
+        stream.message().await;
+        settle().await;
+        let start = Instant::now();
+        let draining = begin(&service, 30).await;
+        assert_eq!(listener.messages().await.len(), 0);
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        for post in [client.tool("hello"), client.get(), client.delete(), initialize(version, json!({}))] {
+            assert_eq!(post.to(&service).await.status, 503);
+        }
+        assert_eq!(metrics(&service).live, 1, "it is there for its calls");
+        shop.demo.gate.open();
+        assert_eq!(tool_text(&call.await.expect("an answer").json(200).await), "waited");
+        assert_eq!(tool_text(&stream.messages().await[0]), "waited");
+        let drained = draining.await.expect("an end");
+        assert_eq!((drained.finished, drained.cut, start.elapsed()), (3, 0, Duration::ZERO));
+        let metrics = metrics(&service);
+        assert_eq!((metrics.live, metrics.ended(Reason::Shutdown)), (0, 1));
+        assert_eq!(shop.demo.notes.take(), ["began", "began", "closed"]);
+    }
+}
+
+/// S4.78, S4.83, S4.84, G10, rmcp 17: what takes too long is given up, whether its client waits for it or not.
+#[tokio::test(start_paused = true)]
+async fn late_calls_are_cut() {
+    for version in LEGACY {
+        let shop = Shop::default();
+        let service = shop.service();
+        let client = Client::open(&service, version).await;
+        client.call("leave").await;
+        drop(client.begin("wait", 3).await);
+        let call = tokio::spawn(client.tool("wait").send(&service).reply());
+        let mut stream = Events::of(client.tool("report_and_wait").id(json!(2)).token().to(&service).await);
+        stream.message().await;
+        let stream = tokio::spawn(stream.messages());
+        settle().await;
+        let start = Instant::now();
+        let drained = begin(&service, 5).await.await.expect("an end");
+        assert_eq!((drained.finished, drained.cut, start.elapsed().as_secs()), (0, 2, 5));
+        let answer = call.await.expect("an answer").json(503).await;
+        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
+        let last = stream.await.expect("an end");
+        assert_eq!((last.len(), code_of(&last[0]), &last[0]["id"]), (1, -32603, &json!(2)));
+        let mut notes = shop.demo.notes.take();
+        notes.sort_unstable();
+        assert_eq!(notes, ["began", "began", "began", "closed", "dropped", "dropped", "dropped"]);
+        assert_eq!(metrics(&service).live, 0);
+    }
+}
+
+/// S4.83, G10: the end waits for what handlers left to be done, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_for_what_is_left() {
+    for (seconds, expected) in [(2, &["closed"][..]), (1_000, &[][..])] {
+        let notes = Notes::default();
+        let handler_notes = notes.clone();
+        let server = server(|builder| {
+            builder.tool(tool("leave", move |ctx: RequestContext, _: NoArguments| {
+                let notes = handler_notes.clone();
+                ctx.connection().on_close(move || async move {
+                    tokio::time::sleep(Duration::from_secs(seconds)).await;
+                    notes.add("closed");
+                });
+                std::future::ready("left")
+            }))
+        });
+        let service = HttpService::with_options(server, stateful());
+        for _ in 0..10 {
+            let client = Client::open(&service, NEWEST).await;
+            client.call("leave").await;
+        }
+        let start = Instant::now();
+        service.drain(Duration::from_secs(30)).await;
+        assert!(start.elapsed() <= Duration::from_secs(5));
+        assert_eq!(notes.take(), expected.repeat(10));
+    }
+}

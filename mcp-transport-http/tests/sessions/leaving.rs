@@ -1,0 +1,380 @@
+//! What becomes of requests whose client goes away, or does not want them any more.
+
+use std::time::Duration;
+
+use mcp_server::{NoArguments, RequestContext, tool};
+use mcp_session::{Reason, SessionOptions};
+use mcp_transport_http::HttpService;
+use serde_json::json;
+
+use crate::kit::{
+    Client, Events, LEGACY, NEWEST, Notes, OnDrop, Post, Shop, code_of, metrics, pass, server, settle, stateful,
+    tool_text, with,
+};
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// S4.78, S4.96, G11, DU-25: whoever stops waiting has not cancelled: the handler finishes, and nothing is left.
+#[tokio::test(start_paused = true)]
+async fn who_goes_away_has_not_cancelled() {
+    for version in LEGACY {
+        let shop = Shop::default();
+        let service = shop.service();
+        let client = Client::open(&service, version).await;
+        // Before there is a response, and while it is a stream.
+        let pending = client.begin("wait", 1).await;
+        let mut stream = Events::of(client.tool("report_and_wait").id(json!(2)).token().to(&service).await);
+        stream.message().await;
+        drop((pending, stream));
+        pass(seconds(60)).await;
+        assert_eq!(metrics(&service).active, 1, "it is not idle");
+        shop.demo.gate.open();
+        settle().await;
+        assert_eq!(shop.demo.notes.take(), ["began", "began"], "nobody was dropped");
+        let metrics = metrics(&service);
+        assert_eq!((metrics.active, metrics.idle), (0, 1), "nobody uses it any more");
+        assert_eq!(tool_text(&client.tool("wait").json(&service, 200).await), "waited");
+    }
+}
+
+/// S4.100, DU-25: at the same endpoint, a modern client that goes away has cancelled.
+#[tokio::test]
+async fn modern_clients_cancel_by_leaving() {
+    let shop = Shop::default();
+    let service = shop.service();
+    let client = Client::open(&service, NEWEST).await;
+    let legacy = client.begin("wait", 1).await;
+    let mut modern = Post::tool("wait", json!({})).header("mcp-session-id", &client.id).send(&service);
+    modern.starts().await;
+    assert_eq!(shop.demo.notes.take(), ["began", "began"]);
+    drop(modern);
+    assert_eq!(shop.demo.notes.take(), ["dropped"]);
+    drop(legacy);
+    settle().await;
+    assert_eq!(shop.demo.notes.take(), [""; 0]);
+}
+
+/// S4.81: a client cancels by saying so; then there is no answer, and nothing is left of the request.
+#[tokio::test]
+async fn a_notification_cancels() {
+    for version in LEGACY {
+        let shop = Shop::default();
+        let service = shop.service();
+        let client = Client::open(&service, version).await;
+        let mut pending = client.begin("wait", 1).await;
+        let mut stream = Events::of(client.tool("report_and_wait").id(json!("2")).token().to(&service).await);
+        stream.message().await;
+        for unknown in [json!(7), json!("1"), json!(2), json!("")] {
+            client.notify("notifications/cancelled", json!({ "requestId": unknown })).await;
+        }
+        pending.starts().await;
+        client.notify("notifications/cancelled", json!({ "requestId": 1, "reason": "enough" })).await;
+        client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+        assert_eq!(shop.demo.notes.take(), ["began", "began", "dropped"]);
+        let mut reply = pending.poll().await.expect("an end");
+        assert_eq!((reply.status.as_u16(), reply.rest().await.as_str()), (202, ""));
+        client.notify("notifications/cancelled", json!({ "requestId": "2" })).await;
+        assert_eq!(stream.rest().await, [], "it ends without a result");
+        assert_eq!(shop.demo.notes.take(), ["dropped"]);
+        assert_eq!(metrics(&service).active, 0);
+        assert_eq!(client.tool("hello").json(&service, 200).await["id"], 1, "the id can be used again");
+    }
+}
+
+/// S4.81: nobody cancels what is of another session, or of no session.
+#[tokio::test]
+async fn others_are_not_cancelled() {
+    let shop = Shop::default();
+    let service = shop.service();
+    let (one, two) = (Client::open(&service, NEWEST).await, Client::open(&service, NEWEST).await);
+    let mut pending = one.begin("wait", 1).await;
+    let mut modern = Post::tool("wait", json!({})).send(&service);
+    modern.starts().await;
+    two.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    let stray = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let stray = Post::message(stray).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "x");
+    stray.header("mcp-session-id", &one.id).to(&service).await;
+    pending.starts().await;
+    modern.starts().await;
+    assert_eq!(shop.demo.notes.take(), ["began", "began"]);
+    shop.demo.gate.open();
+    for pending in [pending, modern] {
+        assert_eq!(tool_text(&pending.reply().await.json(200).await), "waited");
+    }
+}
+
+/// G11, S4.96: nobody works for ever for a client that does not come back.
+#[tokio::test(start_paused = true)]
+async fn patience_has_an_end() {
+    for grace in [1, 60, 3600] {
+        let shop = Shop::default();
+        let service = HttpService::with_options(shop.server(), stateful().grace(seconds(grace)));
+        let client = Client::open(&service, NEWEST).await;
+        drop(client.begin("wait", 1).await);
+        pass(seconds(grace) - Duration::from_millis(500)).await;
+        assert_eq!(shop.demo.notes.take(), ["began"]);
+        pass(seconds(6)).await;
+        assert_eq!(shop.demo.notes.take(), ["dropped"]);
+        assert_eq!(metrics(&service).active, 0);
+        assert_eq!(client.call("hello").await, "hello", "the session goes on");
+    }
+}
+
+/// G11: a client that is back in time is waited for again, and then for as long as it stays.
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_is_waited_for() {
+    let shop = Shop::default();
+    let service = HttpService::with_options(shop.server(), stateful().grace(seconds(60)));
+    let client = Client::open(&service, NEWEST).await;
+    shop.steps.allow(1);
+    let mut stream = Events::of(client.tool("step").token().to(&service).await);
+    let id = stream.next().await.and_then(|event| event.id).expect("an id");
+    drop(stream);
+    for _ in 0..5 {
+        pass(seconds(50)).await;
+        let mut stream = client.resume(&id).await;
+        assert_eq!(stream.message().await["params"]["progress"], 1);
+        tokio::select! {
+            event = stream.next() => panic!("what is {event:?}?"),
+            () = tokio::time::sleep(seconds(100)) => {}
+        }
+    }
+    shop.steps.allow(10);
+    assert_eq!(tool_text(client.resume(&id).await.messages().await.last().expect("a result")), "ten steps");
+}
+
+/// G2, S4.97: a request whose client is gone still takes the room that it takes.
+#[tokio::test(start_paused = true)]
+async fn who_goes_away_does_not_make_room() {
+    let shop = Shop::default();
+    let service = HttpService::with_options(shop.server(), stateful().in_flight(2).grace(seconds(60)));
+    let client = Client::open(&service, NEWEST).await;
+    for id in 1..=2 {
+        drop(client.begin("wait", id).await);
+    }
+    client.tool("hello").json(&service, 503).await;
+    pass(seconds(70)).await;
+    assert_eq!(client.call("hello").await, "hello");
+    assert_eq!(shop.demo.notes.take(), ["began", "began", "dropped", "dropped"]);
+}
+
+/// G2, S4.33: what others wait for comes through, however much there is to do.
+#[tokio::test]
+async fn answers_take_no_room() {
+    let shop = Shop::default();
+    let service = HttpService::with_options(shop.server(), stateful().in_flight(2));
+    let client = Client::open(&service, NEWEST).await;
+    let mut asking = Events::of(client.tool("ask").to(&service).await);
+    let question = asking.message().await;
+    let waiting = client.begin("wait", 2).await;
+    client.tool("hello").id(json!(3)).json(&service, 503).await;
+    client.answer(&question, json!({ "action": "accept", "content": { "sure": true } })).await;
+    assert_eq!(tool_text(&asking.messages().await[0]), "true");
+    let another = client.begin("wait", 3).await;
+    client.notify("notifications/cancelled", json!({ "requestId": 2 })).await;
+    assert_eq!(waiting.reply().await.status, 202);
+    shop.demo.gate.open();
+    assert_eq!(tool_text(&another.reply().await.json(200).await), "waited");
+    assert_eq!(client.call("hello").await, "hello");
+}
+
+/// S4.35, S4.36, S4.38, S4.42: a session that nobody uses ends after a while, and what it held with it.
+#[tokio::test(start_paused = true)]
+async fn idle_sessions_end() {
+    let shop = Shop::default();
+    let service = with(shop.server(), SessionOptions::default().idle_time(Some(seconds(600))));
+    let (client, busy) = (Client::open(&service, NEWEST).await, Client::open(&service, NEWEST).await);
+    client.call("leave").await;
+    for _ in 0..3 {
+        pass(seconds(400)).await;
+        busy.call("hello").await;
+    }
+    assert_eq!(shop.demo.notes.take(), ["closed"]);
+    assert_eq!(client.tool("hello").to(&service).await.status, 404);
+    let metrics = metrics(&service);
+    assert_eq!((metrics.live, metrics.ended(Reason::Idle)), (1, 1));
+}
+
+/// S4.37, peers 2, rmcp 13: whoever waits for an answer or listens is not idle, however silent it is.
+#[tokio::test(start_paused = true)]
+async fn silence_is_not_idleness() {
+    let shop = Shop::default();
+    let options = SessionOptions::default().idle_time(Some(seconds(60)));
+    let service = HttpService::with_options(shop.server(), stateful().session_options(options).grace(seconds(10_000)));
+    let [waiting, listening, gone, idle] = [
+        Client::open(&service, NEWEST).await,
+        Client::open(&service, "2024-11-05").await,
+        Client::open(&service, NEWEST).await,
+        Client::open(&service, NEWEST).await,
+    ];
+    let call = tokio::spawn(waiting.tool("wait").send(&service).reply());
+    let mut stream = listening.listen().await;
+    drop(gone.begin("wait", 1).await);
+    pass(seconds(3_600)).await;
+    assert_eq!(idle.tool("hello").to(&service).await.status, 404);
+    listening.call("tell").await;
+    assert_eq!(stream.there().await.0.len(), 2);
+    gone.tool("hello").id(json!(2)).json(&service, 200).await;
+    shop.demo.gate.open();
+    // It became a stream, because it was silent.
+    let reply = call.await.expect("an answer");
+    assert_eq!(tool_text(&Events::of(reply).messages().await[0]), "waited");
+    drop(stream);
+    pass(seconds(70)).await;
+    assert_eq!(metrics(&service).live, 0, "now they are idle");
+}
+
+/// S4.39, G3: sessions may last for ever; those that were never used do not.
+#[tokio::test(start_paused = true)]
+async fn unused_sessions_end_early() {
+    let service = with(Shop::default().server(), SessionOptions::default().idle_time(None));
+    let used = Client::open(&service, NEWEST).await;
+    let post = crate::kit::initialize(NEWEST, json!({}));
+    let unused = Client::shake_hands(&service, NEWEST, post, None).await;
+    pass(seconds(70)).await;
+    assert_eq!(unused.tool("hello").to(&service).await.status, 404);
+    pass(seconds(1_000_000)).await;
+    assert_eq!(used.call("hello").await, "hello");
+    assert_eq!(metrics(&service).ended(Reason::NeverUsed), 1);
+}
+
+/// S4.40, S4.41, S4.42, G3, rmcp 15: beyond a limit the oldest of those that are idle end; active ones never do.
+#[tokio::test(start_paused = true)]
+async fn there_are_so_many_sessions() {
+    let shop = Shop::default();
+    let service = with(shop.server(), SessionOptions::default().idle_limit(3));
+    let active = Client::open(&service, NEWEST).await;
+    let _stream = active.listen().await;
+    let mut clients = Vec::new();
+    for _ in 0..10 {
+        let client = Client::open(&service, NEWEST).await;
+        client.call("leave").await;
+        clients.push(client);
+        pass(seconds(1)).await;
+    }
+    pass(seconds(70)).await;
+    assert_eq!(active.call("hello").await, "hello");
+    let statuses = statuses(&clients, &service).await;
+    assert_eq!(statuses, [404, 404, 404, 404, 404, 404, 404, 200, 200, 200]);
+    assert_eq!(metrics(&service).ended(Reason::Cap), 7);
+    assert_eq!(shop.demo.notes.take(), ["closed"; 7]);
+}
+
+async fn statuses(clients: &[Client], service: &HttpService) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for client in clients {
+        statuses.push(client.tool("hello").to(service).await.status.as_u16());
+    }
+    statuses
+}
+
+/// G3, G14, rmcp 15: one principal cannot take all sessions; its own idle ones make room, its active ones do not.
+#[tokio::test]
+async fn one_principal_has_so_many_sessions() {
+    let (ann, bob) = (mcp_server::Principal::new(None, "ann"), mcp_server::Principal::new(None, "bob"));
+    let service = with(Shop::default().server(), SessionOptions::default().limit_per_principal(2));
+    let other = Client::open_as(&service, NEWEST, &bob).await;
+    let first = Client::open_as(&service, NEWEST, &ann).await;
+    let second = Client::open_as(&service, NEWEST, &ann).await;
+    let stream = second.listen().await;
+    let third = Client::open_as(&service, NEWEST, &ann).await;
+    assert_eq!(first.tool("hello").to(&service).await.status, 404, "it made room");
+    let another = third.listen().await;
+    let refused = crate::kit::initialize(NEWEST, json!({})).extension(ann.clone()).to(&service).await;
+    assert_eq!((refused.status.as_u16(), refused.header("mcp-session-id")), (429, None));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(other.call("hello").await, "hello");
+    assert_eq!(metrics(&service).live, 3);
+    drop((stream, another));
+    Client::open_as(&service, NEWEST, &ann).await;
+}
+
+/// G2, rmcp 15: there is room for so many streams, of all and of one.
+#[tokio::test]
+async fn there_are_so_many_streams() {
+    let options = stateful().listeners(2).listeners_per_principal(1);
+    let service = HttpService::with_options(Shop::default().server(), options);
+    let ann = mcp_server::Principal::new(None, "ann");
+    let (one, two) = (Client::open_as(&service, NEWEST, &ann).await, Client::open_as(&service, NEWEST, &ann).await);
+    let (three, four) = (Client::open(&service, NEWEST).await, Client::open(&service, NEWEST).await);
+    let stream = one.listen().await;
+    assert_eq!(two.get().to(&service).await.status, 429);
+    let _other = three.listen().await;
+    assert_eq!(four.get().to(&service).await.status, 503);
+    drop(stream);
+    drop(two.listen().await);
+    four.listen().await;
+}
+
+/// G13: a stream lasts as long as the permission to listen.
+#[tokio::test(start_paused = true)]
+async fn permission_to_listen_may_end() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    let until = mcp_transport_http::ValidUntil((tokio::time::Instant::now() + seconds(60)).into_std());
+    let stream = Events::of(client.get().extension(until).to(&service).await);
+    let begin = tokio::time::Instant::now();
+    assert_eq!(stream.messages().await.len(), 0);
+    assert_eq!(begin.elapsed().as_secs(), 60);
+    assert_eq!(client.call("hello").await, "hello");
+}
+
+/// S4.38, S4.42, S4.78, S4.83: with DELETE, what is pending is cancelled, answered, and what was left to be done is done.
+#[tokio::test]
+async fn the_end_of_a_session_cancels() {
+    for version in LEGACY {
+        let shop = Shop::default();
+        let service = shop.service();
+        let client = Client::open(&service, version).await;
+        client.call("leave").await;
+        let listener = client.listen().await;
+        let pending = client.begin("wait", 1).await;
+        drop(client.begin("wait", 2).await);
+        let mut stream = Events::of(client.tool("report_and_wait").id(json!(3)).token().to(&service).await);
+        stream.message().await;
+        assert_eq!(client.delete().to(&service).await.status, 204);
+        settle().await;
+        let mut notes = shop.demo.notes.take();
+        notes.sort_unstable();
+        assert_eq!(notes, ["began", "began", "began", "closed", "dropped", "dropped", "dropped"]);
+        let answer = pending.reply().await.json(200).await;
+        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
+        let last = stream.messages().await;
+        assert_eq!((last.len(), code_of(&last[0]), &last[0]["id"]), (1, -32603, &json!(3)));
+        assert_eq!(listener.messages().await.len(), 0);
+        assert_eq!((metrics(&service).live, metrics(&service).active), (0, 0));
+    }
+}
+
+/// S4.78, S4.83: what a handler has spawned hears of the end of the session.
+#[tokio::test]
+async fn what_was_spawned_hears_of_the_end() {
+    let notes = Notes::default();
+    let handler_notes = notes.clone();
+    let server = server(|builder| {
+        builder.tool(tool("spawn", move |ctx: RequestContext, _: NoArguments| {
+            let guard = OnDrop(handler_notes.clone(), "gone");
+            let notes = handler_notes.clone();
+            tokio::spawn(async move {
+                ctx.cancelled().await;
+                notes.add("cancelled");
+            });
+            async move {
+                let _guard = guard;
+                std::future::pending::<&str>().await
+            }
+        }))
+    });
+    let service = HttpService::with_options(server, stateful());
+    let client = Client::open(&service, NEWEST).await;
+    drop(client.begin("spawn", 1).await);
+    settle().await;
+    assert_eq!(notes.take(), [""; 0]);
+    client.delete().to(&service).await;
+    settle().await;
+    let mut all = notes.take();
+    all.sort_unstable();
+    assert_eq!(all, ["cancelled", "gone"]);
+}

@@ -1,0 +1,235 @@
+//! The life of a session: how it begins, who finds it, and how it ends.
+
+use http::Method as Verb;
+use mcp_session::{Reason, Refused};
+use serde_json::json;
+
+use crate::kit::{Client, Demo, LEGACY, NEWEST, Post, Shop, code_of, initialize, metrics, settle, stateful, tool_text};
+use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
+
+/// S4.25, S4.34, S4.47, S4.1, DU-11: each revision gets a session, with a name that nobody can guess.
+#[tokio::test]
+async fn a_session_begins_with_initialize() {
+    let service = Shop::default().service();
+    let mut names = Vec::new();
+    for version in LEGACY {
+        let client = Client::open(&service, version).await;
+        assert!(client.id.len() == 64 && client.id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{}", client.id);
+        assert_eq!(client.call("revision").await, version);
+        names.push(client.id);
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!((names.len(), metrics(&service).live, metrics(&service).created), (4, 4, 4));
+}
+
+/// S4.25, S4.34: what is answered has no name of a session in it but once.
+#[tokio::test]
+async fn only_the_handshake_names_the_session() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    for post in [client.tool("hello"), client.get(), client.delete(), client.delete()] {
+        assert_eq!(post.to(&service).await.header("mcp-session-id"), None);
+    }
+}
+
+/// S4.34, G3, peers 5: a handshake that is refused leaves nothing behind.
+#[tokio::test]
+async fn what_is_refused_is_no_session() {
+    let service = Shop::default().service();
+    let missing = Post::legacy(None, "initialize", json!({ "capabilities": {} }));
+    let wrong = Post::legacy(None, "initialize", json!({ "protocolVersion": 7, "capabilities": [], "clientInfo": 1 }));
+    let text = Post::text(r#"{"jsonrpc":"2.0","id":1,"method":"initialize""#);
+    let notification = Post::message(json!({ "jsonrpc": "2.0", "method": "initialize", "params": {} }));
+    let modern = initialize(NEWEST, json!({})).header("mcp-protocol-version", "2026-07-28");
+    let batch = Post::message(json!([{ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }]));
+    for post in [missing, wrong, text, notification, modern, batch] {
+        let reply = post.to(&service).await;
+        assert_eq!(reply.header("mcp-session-id"), None, "{}", reply.status);
+    }
+    let stranger = initialize(NEWEST, json!({})).header("origin", "https://evil.example.com");
+    assert_eq!(stranger.to(&service).await.status, 403);
+    assert_eq!((metrics(&service).live, metrics(&service).created), (0, 0));
+}
+
+/// S4.34: a client that names a session has one; it begins another one without.
+#[tokio::test]
+async fn a_session_begins_once() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    let again = client.own(initialize(NEWEST, json!({}))).to(&service).await;
+    assert_eq!(again.header("mcp-session-id"), None);
+    assert!(again.json(400).await["error"].is_object());
+    let unknown = initialize(NEWEST, json!({})).header("mcp-session-id", &"0".repeat(64)).to(&service).await;
+    assert_eq!((unknown.status.as_u16(), unknown.header("mcp-session-id")), (404, None));
+    assert_eq!(metrics(&service).created, 1);
+    assert_eq!(client.call("hello").await, "hello");
+}
+
+/// S4.25, S4.46, DU-17: whoever names no session is told how to get one, or how to do without.
+#[tokio::test]
+async fn without_a_name_there_is_a_hint() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    let notification = Post::message(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    for post in [client.tool("hello"), client.get(), client.delete(), notification] {
+        let answer = post.without("mcp-session-id").json(&service, 400).await;
+        let text = answer["error"]["message"].as_str().expect("a text").to_owned();
+        assert!(text.contains("initialize") && text.contains("Stateless"), "{text}");
+    }
+    assert_eq!(client.tool("hello").without("mcp-session-id").id(json!(7)).json(&service, 400).await["id"], 7);
+}
+
+/// S4.38, S4.43, S4.45: what nobody knows, or nobody could have been given, is not found.
+#[tokio::test]
+async fn unknown_names_are_not_found() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    let upper = client.id.to_uppercase();
+    let twice = format!("{},{}", client.id, client.id);
+    for name in ["", "x", "é", &"0".repeat(64), &"0".repeat(10_000), &upper, &twice, &client.id[1..], "../../etc"] {
+        for post in [client.tool("hello"), client.get(), client.delete()] {
+            if name == upper && !client.id.contains(|digit: char| digit.is_ascii_lowercase()) {
+                continue;
+            }
+            assert_eq!(post.header("mcp-session-id", name).to(&service).await.status, 404, "{name}");
+        }
+    }
+    let both = client.tool("hello").more("mcp-session-id", &client.id);
+    assert_eq!(both.to(&service).await.status, 404, "two names are none");
+    assert_eq!(client.call("hello").await, "hello");
+}
+
+/// S4.42, S4.25, peers 5: DELETE ends a session, once.
+#[tokio::test]
+async fn a_session_ends_with_delete() {
+    let service = Shop::default().service();
+    for version in LEGACY {
+        let (client, other) = (Client::open(&service, version).await, Client::open(&service, version).await);
+        let mut reply = client.delete().to(&service).await;
+        assert_eq!((reply.status.as_u16(), reply.rest().await.as_str()), (204, ""));
+        for post in [client.delete(), client.tool("hello"), client.get()] {
+            post.json(&service, 404).await;
+        }
+        assert_eq!(other.call("hello").await, "hello", "others stay");
+        assert_eq!(other.delete().to(&service).await.status, 204);
+    }
+    let metrics = metrics(&service);
+    assert_eq!((metrics.live, metrics.ended(Reason::Deleted), metrics.refused(Refused::Unknown)), (0, 8, 12));
+}
+
+/// B-102, DU-17: the version may be missing, and otherwise has to be the one that was agreed on.
+#[tokio::test]
+async fn the_version_was_agreed_on() {
+    let service = Shop::default().service();
+    for version in LEGACY {
+        let client = Client::open(&service, version).await;
+        for named in LEGACY.into_iter().chain(["2023-01-01", "x"]) {
+            let status = if named == version { 200 } else { 400 };
+            for post in [client.tool("hello"), client.get()] {
+                let reply = post.header("mcp-protocol-version", named).to(&service).await;
+                assert_eq!(reply.status, status, "{named} in a session of {version}");
+            }
+        }
+        assert_eq!(client.tool("hello").without("mcp-protocol-version").to(&service).await.status, 200);
+        assert_eq!(client.get().without("mcp-protocol-version").to(&service).await.status, 200);
+        assert_eq!(client.delete().header("mcp-protocol-version", "x").to(&service).await.status, 400);
+        assert_eq!(client.delete().without("mcp-protocol-version").to(&service).await.status, 204);
+    }
+}
+
+/// DU-10, DU-12, S3.35, S4.9: modern requests are served alone, whatever session they name.
+#[tokio::test]
+async fn modern_requests_have_no_session() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    assert_eq!(client.call("count").await, "1");
+    for name in [client.id.as_str(), "x", ""] {
+        let post = Post::tool("count", json!({})).header("mcp-session-id", name);
+        assert_eq!(tool_text(&post.json(&service, 200).await), "1", "it has a state of its own");
+        let post = Post::modern("server/discover", json!({})).header("mcp-session-id", name);
+        assert!(post.json(&service, 200).await["result"].is_object());
+    }
+    assert_eq!(client.call("count").await, "2");
+    client.delete().to(&service).await;
+    let post = Post::tool("revision", json!({})).header("mcp-session-id", &client.id);
+    assert_eq!(tool_text(&post.json(&service, 200).await), "2026-07-28");
+    let metrics = metrics(&service);
+    assert_eq!((metrics.created, metrics.live, metrics.refused(Refused::Unknown)), (1, 0, 0));
+}
+
+/// B-100, DU-19: what is not there is not allowed, and what is there is named.
+#[tokio::test]
+async fn other_verbs_are_not_allowed() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    for verb in [Verb::PUT, Verb::PATCH, Verb::HEAD, Verb::OPTIONS] {
+        let reply = client.get().verb(verb).to(&service).await;
+        assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, Some("POST, GET, DELETE")));
+    }
+    for mode in [SessionMode::Stateless, SessionMode::Off] {
+        let service = HttpService::with_options(Demo::default().server(), HttpOptions::default().sessions(mode));
+        for post in [client.get(), client.delete()] {
+            let reply = post.to(&service).await;
+            assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, Some("POST")));
+        }
+        assert_eq!(service.sessions(), None);
+    }
+}
+
+/// B-101: a stream is for those who can read one; DELETE has nothing to read.
+#[tokio::test]
+async fn who_listens_accepts_a_stream() {
+    let service = Shop::default().service();
+    let client = Client::open(&service, NEWEST).await;
+    assert_eq!(client.get().header("accept", "application/json").to(&service).await.status, 406);
+    assert_eq!(client.get().without("accept").to(&service).await.status, 200);
+    assert_eq!(client.get().header("accept", "text/*").to(&service).await.status, 200);
+    assert_eq!(client.tool("hello").header("accept", "application/json").to(&service).await.status, 406);
+    assert_eq!(client.delete().header("accept", "application/json").to(&service).await.status, 204);
+}
+
+/// S4.26, S4.27, S4.28: a session has a state that lasts as long as it, and that no other has.
+#[tokio::test]
+async fn each_session_has_its_state() {
+    let service = Shop::default().service();
+    let (one, two) = (Client::open(&service, NEWEST).await, Client::open(&service, "2025-03-26").await);
+    let counts = [one.call("count").await, one.call("count").await, two.call("count").await, one.call("count").await];
+    assert_eq!(counts, ["1", "2", "1", "3"]);
+    one.delete().to(&service).await;
+    assert_eq!(Client::open(&service, NEWEST).await.call("count").await, "1", "a new session begins anew");
+    assert_eq!(two.call("count").await, "2");
+}
+
+/// S4.29, S4.44: settings can be shown, and so can what there is.
+#[tokio::test]
+async fn sessions_are_counted() {
+    let service = HttpService::with_options(Shop::default().server(), stateful());
+    let client = Client::open(&service, NEWEST).await;
+    let metrics = || metrics(&service);
+    assert_eq!((metrics().live, metrics().idle, metrics().active), (1, 1, 0));
+    let stream = client.listen().await;
+    assert_eq!((metrics().live, metrics().idle, metrics().active), (1, 0, 1));
+    drop(stream);
+    assert_eq!((metrics().live, metrics().idle, metrics().active), (1, 1, 0));
+    assert!(format!("{service:?}").contains("Stateful"));
+    assert_eq!(code_of(&Post::legacy(None, "ping", json!({})).json(&service, 400).await), -32600);
+}
+
+/// S4.44, rmcp 16: a session that nobody uses has no task; one looks after all of them.
+#[tokio::test]
+async fn idle_sessions_have_no_task() {
+    let shop = Shop::default();
+    shop.demo.gate.open();
+    let service = shop.service();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    for number in 0..500 {
+        let client = Client::open(&service, LEGACY[number % LEGACY.len()]).await;
+        client.call("count").await;
+        drop(client.listen().await);
+        drop(client.begin("ping", 7).await);
+        client.notify("notifications/cancelled", json!({ "requestId": 7 })).await;
+    }
+    settle().await;
+    assert_eq!((metrics(&service).idle, tasks()), (500, 1));
+}

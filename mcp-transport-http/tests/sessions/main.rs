@@ -1,0 +1,20 @@
+//! Sessions of legacy clients: their life, their streams, and what becomes of both.
+
+#[path = "../server/kit.rs"]
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+mod http_kit;
+mod kit;
+
+mod asking;
+mod draining;
+mod leaving;
+mod living;
+mod mixing;
+mod owning;
+mod resuming;
+mod slowing;
+mod sockets;
+mod streaming;
+
+/// What the kit may see in responses.
+const HAS_SESSIONS: bool = true;

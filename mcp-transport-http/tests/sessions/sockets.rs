@@ -1,0 +1,116 @@
+//! What only sockets show: clients that hang up, and come back on another connection.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mcp_transport_http::HttpServer;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use crate::kit::{Client, NEWEST, Post, Shop, metrics};
+
+/// Nothing here takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection that hangs up when it is dropped.
+struct Line {
+    stream: TcpStream,
+    read: String,
+}
+
+impl Line {
+    /// Sends a request on a connection of its own.
+    async fn send(address: SocketAddr, post: Post) -> Self {
+        let content = post.content();
+        let request = post.into_request();
+        let mut text = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri());
+        for (name, value) in request.headers() {
+            text.push_str(&format!("{name}: {}\r\n", value.to_str().expect("text")));
+        }
+        if request.method() == http::Method::POST {
+            text.push_str(&format!("content-length: {}\r\n\r\n{content}", content.len()));
+        } else {
+            text.push_str("\r\n");
+        }
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        stream.write_all(text.as_bytes()).await.expect("a connection");
+        Self { stream, read: String::new() }
+    }
+
+    /// Reads until a text comes; returns everything up to it.
+    async fn until(&mut self, end: &str) -> String {
+        loop {
+            if let Some((before, rest)) = self.read.split_once(end) {
+                let (before, rest) = (before.to_owned(), rest.to_owned());
+                self.read = rest;
+                return before;
+            }
+            let mut bytes = Vec::new();
+            let count = timeout(PATIENCE, self.stream.read_buf(&mut bytes)).await.expect("no more waiting");
+            assert!(count.is_ok_and(|count| count > 0), "no `{end}`: {}", self.read);
+            self.read.push_str(std::str::from_utf8(&bytes).expect("text"));
+        }
+    }
+
+    /// The next message on a stream, with the id of its event.
+    async fn event(&mut self) -> (String, Option<Value>) {
+        self.until("id: ").await;
+        let id = self.until("\n").await;
+        self.until("data: ").await;
+        let data = self.until("\n").await;
+        (id, serde_json::from_str(&data).ok())
+    }
+}
+
+/// S4.37, S4.78, S4.96, S4.117, G11: a client that hangs up has not cancelled, and comes back on another connection.
+#[tokio::test]
+async fn who_hangs_up_may_come_back() {
+    let shop = Shop::default();
+    let service = shop.service();
+    let server = HttpServer::bind("127.0.0.1:0").await.expect("a port");
+    let (address, (stop, stopped)) = (server.address(), oneshot::channel::<()>());
+    let served = service.clone();
+    let running = tokio::spawn(async move {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        server.serve(served, stopped).await
+    });
+    // The session is the service's, whichever way requests come to it.
+    let client = Client::open(&service, NEWEST).await;
+    let waiting = Line::send(address, client.tool("wait")).await;
+    shop.steps.allow(2);
+    let mut stepping = Line::send(address, client.tool("step").id(json!(2)).token()).await;
+    let (_, first) = stepping.event().await;
+    assert_eq!(first, None);
+    let (id, first) = stepping.event().await;
+    assert_eq!(first.expect("a message")["params"]["progress"], 1);
+    drop((waiting, stepping));
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(shop.demo.notes.take(), ["began"]);
+    assert_eq!(metrics(&service).active, 1);
+    shop.steps.allow(10);
+    shop.demo.gate.open();
+    let mut again = Line::send(address, client.get().header("last-event-id", &id)).await;
+    for step in 2..=10 {
+        assert_eq!(again.event().await.1.expect("a message")["params"]["progress"], step);
+    }
+    assert_eq!(again.event().await.1.expect("a result")["id"], 2);
+    timeout(PATIENCE, async {
+        while metrics(&service).active > 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("nobody uses it any more");
+    let mut listening = Line::send(address, client.get()).await;
+    assert_eq!(listening.event().await.1, None);
+    stop.send(()).expect("a server");
+    // The stream ends properly, and the server with it.
+    listening.until("0\r\n\r\n").await;
+    timeout(PATIENCE, running).await.expect("an end").expect("a server");
+    assert_eq!(metrics(&service).live, 0);
+}

@@ -1,0 +1,14 @@
+//! HTTP+SSE of 2024-11-05: what its clients see, and what they cannot do to others.
+
+mod abuse;
+mod client;
+mod ending;
+mod hosting;
+#[path = "../server/kit.rs"]
+#[expect(dead_code, reason = "it belongs to the tests of the other transport, which need more of it")]
+mod kit;
+mod limits;
+mod talking;
+
+/// Whether responses may name a session.
+const HAS_SESSIONS: bool = true;
