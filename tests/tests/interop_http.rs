@@ -1,4 +1,5 @@
-//! The official clients and the client of `rmcp` drive the fixture server over HTTP: modern, and legacy without sessions.
+//! The official clients and the client of `rmcp` drive the fixture server over HTTP: modern, and legacy with sessions and
+//! without.
 //!
 //! What they check is in `interop/README.md`. `interop/install` has to be run before. The client of `rmcp` is built
 //! here: it belongs to another workspace, so that `rmcp` is no dependency of this one.
@@ -21,9 +22,9 @@ struct Served {
 }
 
 impl Served {
-    async fn start() -> Self {
+    async fn start(sessions: &str) -> Self {
         let mut command = Command::new(SERVER);
-        command.args(["--http", "127.0.0.1:0"]).stdout(Stdio::piped()).kill_on_drop(true);
+        command.args(["--http", "127.0.0.1:0", "--sessions", sessions]).stdout(Stdio::piped()).kill_on_drop(true);
         let mut server = command.spawn().expect("the server can be started");
         let mut url = String::new();
         let mut said = BufReader::new(server.stdout.take().expect("its output is piped"));
@@ -46,7 +47,7 @@ impl Served {
 #[tokio::test]
 async fn python() {
     let _alone = ALONE.lock().await;
-    let served = Served::start().await;
+    let served = Served::start("stateless").await;
     drive(script("python/bin/python", "python/drive.py").args(["--url", &served.url]), 309).await;
     served.end().await;
 }
@@ -54,8 +55,24 @@ async fn python() {
 #[tokio::test]
 async fn typescript() {
     let _alone = ALONE.lock().await;
-    let served = Served::start().await;
+    let served = Served::start("stateless").await;
     drive(script("bin/node", "typescript/drive.mjs").args(["--url", &served.url]), 305).await;
+    served.end().await;
+}
+
+#[tokio::test]
+async fn python_with_sessions() {
+    let _alone = ALONE.lock().await;
+    let served = Served::start("stateful").await;
+    drive(script("python/bin/python", "python/drive.py").args(["--url", &served.url, "--sessions"]), 321).await;
+    served.end().await;
+}
+
+#[tokio::test]
+async fn typescript_with_sessions() {
+    let _alone = ALONE.lock().await;
+    let served = Served::start("stateful").await;
+    drive(script("bin/node", "typescript/drive.mjs").args(["--url", &served.url, "--sessions"]), 317).await;
     served.end().await;
 }
 
@@ -63,7 +80,7 @@ async fn typescript() {
 async fn rmcp() {
     let _alone = ALONE.lock().await;
     let client = build_rmcp_client().await;
-    let served = Served::start().await;
+    let served = Served::start("stateless").await;
     drive(Command::new(client).arg(&served.url), 256).await;
     served.end().await;
 }

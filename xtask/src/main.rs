@@ -26,7 +26,7 @@ usage: cargo xtask <command>
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
   bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
-  bench http             compare servers over HTTP: requests, streams, listeners, memory, instructions, size
+  bench http             compare servers over HTTP: requests, streams, sessions, listeners, memory, instructions, size
   conformance server     run the official conformance suite against the fixture of mcp-tests, at all revisions
     [--spec REVISION]      at one revision
     [--scenario NAME]      one scenario";

@@ -1,7 +1,8 @@
 """Drives a fixture server with the official Python client, revision by revision.
 
     python drive.py [--revision R]... -- COMMAND [ARGUMENT]...    over stdio, one process for each connection
-    python drive.py [--revision R]... --url URL                   over HTTP; the server serves legacy clients statelessly
+    python drive.py [--revision R]... --url URL                   over HTTP; legacy clients have no sessions
+    python drive.py [--revision R]... --url URL --sessions        over HTTP; legacy clients have sessions
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--revision", action="append", choices=revisions, help="only this one; may be repeated")
     parser.add_argument("--url", default="")
+    parser.add_argument("--sessions", action="store_true")
     options = parser.parse_args(sys.argv[1:split])
     wanted = options.revision or revisions
-    server = Server(sys.argv[split + 1 :], options.url)
+    server = Server(sys.argv[split + 1 :], options.url, options.sessions)
     if bool(server.command) == bool(server.url):
         parser.error("either a URL or, after --, the command of the server is needed")
 

@@ -83,9 +83,9 @@ async def drive(report: Report, server: Server, revision: str) -> None:
             await check_resources(session)
             await check_completion(session)
             await check_progress(session)
-            await (check_stateless if session.wire.is_http else check_in_session)(session)
+            await (check_stateless if session.wire.is_stateless else check_in_session)(session)
             await check_complaints(session)
-            await (check_stateless_cancellation if session.wire.is_http else check_cancellation)(session)
+            await (check_stateless_cancellation if session.wire.is_stateless else check_cancellation)(session)
             await check_wire(session)
         check_wire_closed(session)
     except Exception as error:
@@ -117,7 +117,7 @@ async def check_handshake(session: Session) -> None:
         offered = client.server_capabilities
         expect(offered.tools and offered.prompts and offered.resources, "tools, prompts or resources are not declared")
         kinds = (offered.tools, offered.prompts, offered.resources)
-        tells = not session.wire.is_http  # nothing can be told to a client that is forgotten at once
+        tells = not session.wire.is_stateless  # nothing can be told to a client that is forgotten at once
         equal([bool(kind.list_changed) for kind in kinds], [tells] * 3, "listChanged of tools, prompts, resources")
         equal(bool(offered.resources.subscribe), tells, "resources.subscribe")
         expect(offered.logging is not None, "logging is not declared")
@@ -269,7 +269,7 @@ async def check_without_capabilities(report: Report, server: Server, revision: s
                 async with session.check(f"without-capability/{capability}"):
                     await expect_failure(session, tool, arguments)
                     equal(session.wire.requests_of_server(method), [], "requests of the server")
-            if session.wire.is_http:
+            if session.wire.is_stateless:
                 async with session.check("cancellation/by-closing"):
                     await check_nothing_under_way(session)
     except Exception as error:

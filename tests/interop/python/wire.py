@@ -26,13 +26,16 @@ class Server:
 
     command: Sequence[str] = ()
     url: str = ""
+    has_sessions: bool = False
 
     def wire(self) -> Wire:
-        return Http(self.url) if self.url else Pipe(self.command)
+        return Http(self.url, not self.has_sessions) if self.url else Pipe(self.command)
 
 
 class Wire(ABC):
     is_http = False
+    is_stateless = False
+    """Whether legacy clients are forgotten after each request."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -139,9 +142,10 @@ class Pipe(Wire):
 class Http(Wire):
     is_http = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, is_stateless: bool) -> None:
         super().__init__()
         self._url = url
+        self.is_stateless = is_stateless
         self.responses: list[httpx2.Response] = []
         """All of them; what was asked is in `request`."""
 

@@ -1,7 +1,8 @@
 // Drives a fixture server with the official TypeScript client, revision by revision.
 //
 //     node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]...    over stdio, one process for each connection
-//     node drive.mjs [--revision R]... --url URL                   over HTTP; the server serves legacy clients statelessly
+//     node drive.mjs [--revision R]... --url URL                   over HTTP; legacy clients have no sessions
+//     node drive.mjs [--revision R]... --url URL --sessions        over HTTP; legacy clients have sessions
 
 import { parseArgs } from 'node:util';
 import * as legacy from './legacy.mjs';
@@ -18,17 +19,17 @@ const split = args.indexOf('--');
 const command = split < 0 ? [] : args.slice(split + 1);
 const { values } = parseArgs({
   args: split < 0 ? args : args.slice(0, split),
-  options: { revision: { type: 'string', multiple: true }, url: { type: 'string' } },
+  options: { revision: { type: 'string', multiple: true }, url: { type: 'string' }, sessions: { type: 'boolean' } },
 });
 const revisions = values.revision ?? every;
 const unknown = revisions.filter((revision) => !every.includes(revision));
 if ((command.length === 0) === (values.url === undefined) || unknown.length > 0) {
-  console.error('usage: node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]... | --url URL');
+  console.error('usage: node drive.mjs [--revision R]... -- COMMAND [ARGUMENT]... | --url URL [--sessions]');
   console.error(`revisions: ${every.join(' ')}`);
   process.exit(2);
 }
 
-const server = new Server({ command, url: values.url });
+const server = new Server({ command, url: values.url, hasSessions: values.sessions ?? false });
 const report = new Report();
 
 function finish() {

@@ -41,9 +41,9 @@ export async function drive(report, server, revision) {
       await checkResources(session);
       await checkCompletion(session);
       await checkProgress(session);
-      await (session.wire.isHttp ? checkStateless : checkInSession)(session);
+      await (session.wire.isStateless ? checkStateless : checkInSession)(session);
       await checkComplaints(session);
-      await (session.wire.isHttp ? checkStatelessCancellation : checkCancellation)(session);
+      await (session.wire.isStateless ? checkStatelessCancellation : checkCancellation)(session);
       await checkWire(session);
     });
     await checkWireClosed(session);
@@ -77,7 +77,7 @@ async function checkHandshake(session) {
   });
   await session.check('initialize-capabilities', () => {
     const offered = client.getServerCapabilities();
-    const tells = !wire.isHttp; // nothing can be told to a client that is forgotten at once
+    const tells = !wire.isStateless; // nothing can be told to a client that is forgotten at once
     for (const kind of ['tools', 'prompts', 'resources']) {
       expect(offered[kind], `${kind} is not declared`);
       equal(offered[kind].listChanged === true, tells, `${kind}.listChanged`);
@@ -251,7 +251,7 @@ async function checkWithoutCapabilities(report, server, revision, options) {
           equal(session.wire.requestsOfServer(method), [], 'requests of the server');
         });
       }
-      if (session.wire.isHttp) await session.check('cancellation/by-closing', () => checkNothingUnderWay(session));
+      if (session.wire.isStateless) await session.check('cancellation/by-closing', () => checkNothingUnderWay(session));
     });
   } catch (error) {
     report.fail(`${revision}/without-capability`, describe(error));

@@ -21,6 +21,8 @@ export class Wire {
   /** What the package complained of. */
   complaints = [];
   isHttp = false;
+  /** Whether legacy clients are forgotten after each request. */
+  isStateless = false;
 
   /** The request that the client sent last for the method (and tool or prompt). */
   lastRequest(method, name) {
@@ -106,8 +108,9 @@ class Http extends Wire {
   exchanges = [];
   #signals = new Map();
 
-  constructor(url) {
+  constructor(url, isStateless) {
     super();
+    this.isStateless = isStateless;
     const watched = async (address, init) => {
       const response = await fetch(address, init);
       const type = response.headers.get('content-type');
@@ -158,11 +161,11 @@ class Http extends Wire {
 
 /** What is driven: a command to start for each connection, or the address of what runs already. */
 export class Server {
-  constructor({ command, url }) {
-    Object.assign(this, { command, url });
+  constructor({ command, url, hasSessions }) {
+    Object.assign(this, { command, url, hasSessions });
   }
 
   wire(options) {
-    return this.url ? new Http(this.url) : new Pipe(this.command, options);
+    return this.url ? new Http(this.url, !this.hasSessions) : new Pipe(this.command, options);
   }
 }

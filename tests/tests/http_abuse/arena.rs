@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cap::Cap;
 use h2::client::ResponseFuture;
-use mcp_server::{NoArguments, Progress, RequestContext, Server, text_resource, tool};
-use mcp_transport_http::{HttpOptions, HttpServer, HttpService};
+use mcp_server::{AskError, NoArguments, Progress, RequestContext, Server, text_resource, tool};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
@@ -48,6 +48,7 @@ pub(crate) struct Arena {
     pub(crate) address: SocketAddr,
     pub(crate) gate: Arc<Gate>,
     pub(crate) server: Server,
+    pub(crate) service: HttpService,
     room: Room,
     runtime: Runtime,
     /// How many tasks there are without clients.
@@ -65,6 +66,20 @@ pub(crate) fn mistreat(alone: &Alone, name: &str, room: Room, abuse: impl AsyncF
 /// Has a server mistreated, once, because that takes long enough.
 pub(crate) fn mistreat_once(_: &Alone, name: &str, room: Room, abuse: impl AsyncFn(&Arena)) {
     rounds(name, 1, Arena::start(room, HttpOptions::default()), abuse);
+}
+
+/// Has a server with sessions mistreated, which looks for those whose time is over in a task of its own.
+pub(crate) fn mistreat_sessions(
+    _: &Alone,
+    name: &str,
+    count: usize,
+    options: HttpOptions,
+    abuse: impl AsyncFn(&Arena),
+) {
+    let room = Room { requests: 64, listeners: 8, connections: 1024 };
+    let mut arena = Arena::start(room, options.sessions(SessionMode::Stateful));
+    arena.tasks += 1;
+    rounds(name, count, arena, abuse);
 }
 
 pub(crate) fn mistreat_with(_: &Alone, name: &str, room: Room, options: HttpOptions, abuse: impl AsyncFn(&Arena)) {
@@ -107,10 +122,10 @@ impl Arena {
         let address = listener.address();
         let listener = listener.connections(room.connections).drain_time(Duration::ZERO);
         let (stop, stopped) = oneshot::channel();
-        runtime.spawn(listener.serve(service, async {
+        runtime.spawn(listener.serve(service.clone(), async {
             let _ = stopped.await;
         }));
-        Self { address, gate, server, room, runtime, tasks: 1, stop, others }
+        Self { address, gate, server, service, room, runtime, tasks: 1, stop, others }
     }
 
     pub(crate) async fn connect(&self) -> Raw {
@@ -148,6 +163,21 @@ impl Arena {
         .await;
     }
 
+    /// How many sessions there are.
+    pub(crate) fn sessions(&self) -> usize {
+        self.service.sessions().map_or(0, |sessions| sessions.live)
+    }
+
+    /// Waits until there are as many sessions.
+    pub(crate) async fn has_sessions(&self, count: usize) {
+        let found = tokio::time::timeout(crate::wire::LIMIT, async {
+            while self.sessions() != count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        assert!(found.await.is_ok(), "there are {:?}, not {count} sessions", self.service.sessions());
+    }
+
     /// Nothing is taken: as many requests and listeners are taken on as there may be, and not one more.
     async fn has_room(&self) {
         let Room { requests, listeners, .. } = self.room;
@@ -181,6 +211,7 @@ impl Arena {
     async fn is_at_rest(&self) -> usize {
         self.has_tasks(0).await;
         self.gate.has_inside(0).await;
+        self.has_sessions(0).await;
         // What the last tasks held may still be on its way back.
         let mut least = usize::MAX;
         for _ in 0..20 {
@@ -226,6 +257,11 @@ impl Gate {
         self.passes.add_permits(count);
     }
 
+    /// How many calls are there.
+    pub(crate) fn count(&self) -> usize {
+        *self.inside.borrow()
+    }
+
     /// Waits until as many calls are there.
     pub(crate) async fn has_inside(&self, count: usize) {
         let mut inside = self.inside.subscribe();
@@ -234,19 +270,26 @@ impl Gate {
     }
 
     async fn pass(&self) {
-        struct Inside<'a>(&'a Gate);
-
-        impl Drop for Inside<'_> {
-            fn drop(&mut self) {
-                self.0.inside.send_modify(|inside| *inside -= 1);
-            }
-        }
-
-        self.inside.send_modify(|inside| *inside += 1);
-        let _inside = Inside(self);
+        let _inside = Inside::new(self);
         if let Ok(pass) = self.passes.acquire().await {
             pass.forget();
         }
+    }
+}
+
+/// A call that is there.
+struct Inside<'a>(&'a Gate);
+
+impl<'a> Inside<'a> {
+    fn new(gate: &'a Gate) -> Self {
+        gate.inside.send_modify(|inside| *inside += 1);
+        Self(gate)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.send_modify(|inside| *inside -= 1);
     }
 }
 
@@ -255,6 +298,7 @@ pub(crate) fn server(gate: &Arc<Gate>) -> Server {
         .tool(tool("echo", async |_ctx, args: Echo| args.text))
         .tool(tool("big", async |_ctx, args: Big| "x".repeat(args.bytes)))
         .tool(tool("flood", flood))
+        .tool(tool("ask", ask))
         .tool(tool("wait", async |ctx: RequestContext, _: NoArguments| {
             let gate = ctx.state::<Arc<Gate>>().cloned().expect("there is one");
             gate.pass().await;
@@ -274,6 +318,20 @@ struct Echo {
 #[derive(Deserialize, JsonSchema)]
 struct Big {
     bytes: usize,
+}
+
+/// What the user is asked.
+#[derive(Deserialize, JsonSchema)]
+struct Reply {
+    word: String,
+}
+
+/// Asks the user, and waits inside the gate.
+async fn ask(ctx: RequestContext, _: NoArguments) -> Result<String, AskError> {
+    let gate = ctx.state::<Arc<Gate>>().cloned().expect("there is one");
+    let _inside = Inside::new(&gate);
+    let reply = ctx.elicit::<Reply>("word", "Which?").await?;
+    Ok(reply.accepted().map_or_else(|_| "none".to_owned(), |reply| reply.word))
 }
 
 #[derive(Deserialize, JsonSchema)]
