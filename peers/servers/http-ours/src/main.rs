@@ -8,14 +8,14 @@ mod tools;
 use std::error::Error;
 
 use mcp_server::{Change, RequestContext, Server, tool};
-use mcp_transport_http::{HttpServer, HttpService};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode, SessionOptions};
 
 use crate::tools::Arguments;
 
 #[expect(clippy::print_stdout, reason = "the driver reads the address there")]
 fn main() -> Result<(), Box<dyn Error>> {
-    driven::end_with_input();
-    let server = tools::echoes(Server::builder("ours", "1.0"), driven::number_of_tools() - 2)
+    let has_sessions = driven::has_sessions();
+    let builder = tools::echoes(Server::builder("ours", "1.0"), driven::number_of_tools() - 2)
         .tool(tool("progress", async |ctx: RequestContext, Arguments { text }| {
             (1..=3).for_each(|done| ctx.progress((done, 3)));
             text
@@ -23,14 +23,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         .tool(tool("change", async |ctx: RequestContext, Arguments { text }| {
             ctx.server().publish(&Change::Tools);
             text
-        }))
-        .stateless()
-        .build()?;
+        }));
+    let (builder, mode) = match has_sessions {
+        true => (builder.stateful(), SessionMode::Stateful),
+        false => (builder.stateless(), SessionMode::Stateless),
+    };
+    let server = builder.build()?;
+    // More than the driver creates, so that none has to make room for another one.
+    let sessions = SessionOptions::default().idle_limit(20_000);
+    let options = HttpOptions::default().sessions(mode).session_options(sessions);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    driven::end_with_input(runtime.handle().clone());
     runtime.block_on(async {
         let listener = HttpServer::bind("127.0.0.1:0").await?;
         println!("{}", listener.url());
-        listener.serve(HttpService::new(server), std::future::pending()).await;
+        listener.serve(HttpService::with_options(server, options), std::future::pending()).await;
         Ok(())
     })
 }

@@ -6,6 +6,7 @@ mod body;
 #[path = "../../../shared/driven.rs"]
 mod driven;
 mod listeners;
+mod sessions;
 mod tools;
 
 use std::convert::Infallible;
@@ -17,19 +18,24 @@ use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::body::Body;
 use crate::listeners::Listeners;
+use crate::sessions::{SESSION, Sessions};
 use crate::tools::Tools;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    driven::end_with_input();
-    let server = Arc::new(Server { tools: Tools::new(driven::number_of_tools()), listeners: Listeners::default() });
+    let server = Arc::new(Server {
+        tools: Tools::new(driven::number_of_tools()),
+        listeners: Listeners::default(),
+        sessions: driven::has_sessions().then(Sessions::default),
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    driven::end_with_input(runtime.handle().clone());
     runtime.block_on(serve(server))
 }
 
@@ -52,15 +58,34 @@ async fn serve(server: Arc<Server>) -> Result<(), Box<dyn Error>> {
 struct Server {
     tools: Tools,
     listeners: Listeners,
+    sessions: Option<Sessions>,
 }
 
 impl Server {
     async fn handle(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let message = match request.into_body().collect().await {
-            Ok(body) => serde_json::from_slice(&body.to_bytes()).unwrap_or_default(),
-            Err(_) => Value::Null,
-        };
-        Ok(self.answer(message))
+        if let Some(sessions) = &self.sessions {
+            return Ok(self.handle_in_session(sessions, request).await);
+        }
+        Ok(self.answer(read(request.into_body()).await))
+    }
+
+    async fn handle_in_session(&self, sessions: &Sessions, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        if parts.method == Method::GET {
+            return sessions.listen(&parts.headers).map_or_else(|| empty(StatusCode::NOT_FOUND), stream);
+        }
+        let message = read(body).await;
+        if message["method"] == "initialize" {
+            let mut response = self.answer(message);
+            if let Ok(name) = HeaderValue::try_from(sessions.begin()) {
+                response.headers_mut().insert(SESSION, name);
+            }
+            return response;
+        }
+        if !sessions.has(&parts.headers) {
+            return empty(StatusCode::NOT_FOUND);
+        }
+        if message.get("id").is_none() { empty(StatusCode::ACCEPTED) } else { self.answer(message) }
     }
 
     fn answer(&self, mut message: Value) -> Response<Body> {
@@ -104,6 +129,19 @@ impl Server {
             typed(Body::whole(answer.to_string()), "application/json")
         }
     }
+}
+
+async fn read(body: Incoming) -> Value {
+    match body.collect().await {
+        Ok(body) => serde_json::from_slice(&body.to_bytes()).unwrap_or_default(),
+        Err(_) => Value::Null,
+    }
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::Whole(None));
+    *response.status_mut() = status;
+    response
 }
 
 fn stream(body: Body) -> Response<Body> {

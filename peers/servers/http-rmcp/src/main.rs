@@ -2,6 +2,8 @@
 //!
 //! A handler by hand that is shared by all requests, since one is made for each; no sessions, plain JSON where it
 //! can be, no keep-alive, no check of the host; hyper without a framework around it, on one thread.
+//!
+//! With `--sessions` it has those that `rmcp` has by default, without keep-alive and events that only begin a stream.
 
 #[path = "../../../shared/driven.rs"]
 mod driven;
@@ -20,27 +22,36 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    driven::end_with_input();
     let server = Arc::new(Server::new(driven::number_of_tools()));
     let config = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(false)
+        .with_legacy_session_mode(driven::has_sessions())
         .with_json_response(true)
         .with_sse_keep_alive(None)
         .with_sse_retry(None)
         .disable_allowed_hosts();
     let factory = move || Ok(Arc::clone(&server));
-    let service = StreamableHttpService::new(factory, Arc::new(NeverSessionManager::default()), config);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(service))
+    driven::end_with_input(runtime.handle().clone());
+    if driven::has_sessions() {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = None;
+        sessions.session_config.sse_retry = None;
+        runtime.block_on(serve(StreamableHttpService::new(factory, Arc::new(sessions), config)))
+    } else {
+        let sessions = Arc::new(NeverSessionManager::default());
+        runtime.block_on(serve(StreamableHttpService::new(factory, sessions, config)))
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "the driver reads the address from here")]
-async fn serve(service: StreamableHttpService<Arc<Server>, NeverSessionManager>) -> Result<(), Box<dyn Error>> {
+async fn serve<M: SessionManager>(service: StreamableHttpService<Arc<Server>, M>) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
     loop {

@@ -24,10 +24,10 @@ use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    driven::end_with_input();
     let others = (1..=driven::number_of_tools().saturating_sub(3)).map(|index| format!("tool_{index:02}"));
     let names = ["echo", "progress", "change"].map(str::to_owned).into_iter().chain(others).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    driven::end_with_input(runtime.handle().clone());
     runtime.block_on(serve(Arc::new(names)))
 }
 

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::process::Mode;
 use crate::request::{self, Kind, digits};
 
 /// What all the answers of a server to one kind of requests look like.
@@ -12,6 +13,8 @@ use crate::request::{self, Kind, digits};
 pub(crate) struct Pattern {
     /// Between any two of these is the id of the call.
     parts: Vec<Vec<u8>>,
+    /// What was left of a stream when the ids of its events were taken off.
+    messages: Vec<u8>,
     /// How many answers did not look like the one that was learnt, and had to be read with care.
     pub(crate) unlike: u64,
 }
@@ -19,6 +22,17 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Checks the answer to the call with this id; the first one becomes the pattern.
     pub(crate) fn check(&mut self, kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
+        if kind.mode() == Mode::NoSessions || body.starts_with(b"{") {
+            return self.check_messages(kind, body, id);
+        }
+        let mut messages = std::mem::take(&mut self.messages);
+        strip(body, &mut messages);
+        let outcome = self.check_messages(kind, &messages, id);
+        self.messages = messages;
+        outcome
+    }
+
+    fn check_messages(&mut self, kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
         if self.matches(body, id) {
             return Ok(());
         }
@@ -48,9 +62,11 @@ impl Pattern {
 
 /// Reads an answer with care.
 fn read(kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
-    let messages = if kind == Kind::Progress { events(body)? } else { vec![parse(body)?] };
+    let reports = kind.notifications();
+    // In sessions there may be a stream of the result alone.
+    let is_stream = reports > 0 || kind == Kind::Session && !body.starts_with(b"{");
+    let messages = if is_stream { events(body)? } else { vec![parse(body)?] };
     let Some((answer, notifications)) = messages.split_last() else { return Err("nothing".to_owned()) };
-    let reports = if kind == Kind::Progress { 3 } else { 0 };
     if notifications.len() != reports {
         return Err(format!("{} notifications and not {reports}", notifications.len()));
     }
@@ -68,7 +84,7 @@ fn read(kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
     let [block] = result["content"].as_array().map(Vec::as_slice).unwrap_or_default() else {
         return Err("not a single content".to_owned());
     };
-    let is_modern = kind != Kind::Legacy;
+    let is_modern = kind.is_modern();
     let is_right = answer["jsonrpc"] == "2.0"
         && answer["id"] == id
         && block["type"] == "text"
@@ -96,6 +112,16 @@ pub(crate) fn check_acknowledgement(body: &[u8], id: u64) -> Result<(), String> 
             && message["params"]["notifications"]["toolsListChanged"] == true
     });
     if is_right { Ok(()) } else { Err(format!("not acknowledged: {}", String::from_utf8_lossy(body))) }
+}
+
+/// Leaves only the messages of a stream: its events have ids, which change.
+fn strip(body: &[u8], messages: &mut Vec<u8>) {
+    messages.clear();
+    let lines = body.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"data:"));
+    for line in lines.filter(|line| !line["data:".len()..].trim_ascii().is_empty()) {
+        messages.extend_from_slice(line);
+        messages.extend_from_slice(b"\n\n");
+    }
 }
 
 /// Reads the messages of a stream; comments and events without data are passed over.
@@ -131,6 +157,18 @@ mod tests {
             assert!(pattern.matches(body(id).as_bytes(), id));
         }
         assert_eq!(pattern.unlike, 0);
+    }
+
+    #[test]
+    fn an_answer_in_a_session_may_be_an_event() {
+        let mut pattern = Pattern::default();
+        for id in [12_345_678, 12_345_679] {
+            let stream = format!("id: {id}/7\ndata: {}\n\n", body(id));
+            assert_eq!(pattern.check(Kind::Session, stream.as_bytes(), id), Ok(()));
+            assert!(pattern.check(Kind::Session, [stream.as_str(), &stream].concat().as_bytes(), id).is_err());
+        }
+        assert_eq!(pattern.unlike, 0);
+        assert_eq!(pattern.check(Kind::Session, body(12_345_678).as_bytes(), 12_345_678), Ok(()));
     }
 
     #[test]

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll};
 
 use crate::answer::Pattern;
-use crate::connection::{Connection, Progress};
-use crate::process::{LIMIT, now};
+use crate::connection::{Connection, Delay, Progress};
+use crate::process::{LIMIT, Mode, now};
 use crate::request::{FIRST, Kind, Request};
+use crate::sessions;
 
 #[derive(Debug)]
 pub(crate) struct Client {
     kind: Kind,
     poll: Poll,
     events: Events,
-    connections: Vec<(Connection, Asked)>,
-    request: Request,
+    connections: Vec<(Connection, Request, Asked)>,
     pattern: Pattern,
     next: u64,
     /// For how long the driver had nothing to do.
@@ -32,13 +32,29 @@ struct Asked {
 
 impl Client {
     pub(crate) fn open(kind: Kind, address: SocketAddr, connections: usize) -> Result<Self, String> {
-        let poll = Poll::new().map_err(|error| error.to_string())?;
+        Self::open_with(kind, address, connections, Delay::Never)
+    }
+
+    /// Connects, with a session for each connection if there are any.
+    pub(crate) fn open_with(kind: Kind, address: SocketAddr, connections: usize, delay: Delay) -> Result<Self, String> {
+        let mut poll = Poll::new().map_err(|error| error.to_string())?;
+        let mut events = Events::with_capacity(64);
+        let connect = |number| Connection::open_with(address, &poll, number, delay);
+        let mut connections = (0..connections).map(connect).collect::<Result<Vec<_>, String>>()?;
+        let authority = address.to_string();
+        let requests: Vec<Request> = match kind.mode() {
+            Mode::NoSessions => connections.iter().map(|_| Request::new(kind, &authority)).collect(),
+            Mode::Sessions => {
+                let count = connections.len();
+                let names = sessions::create(&mut connections, &mut poll, &mut events, &authority, count)?;
+                // The names are in no order, but any connection can use any session.
+                names.iter().map(|name| Request::in_session(kind, &authority, name)).collect()
+            }
+        };
         let asked = Asked { id: 0, at: now() };
-        let connect = |number| Ok((Connection::open(address, &poll, number)?, asked));
-        let connections = (0..connections).map(connect).collect::<Result<_, String>>()?;
-        let (request, events) = (Request::new(kind, &address.to_string()), Events::with_capacity(64));
+        let connections = connections.into_iter().zip(requests).map(|(it, request)| (it, request, asked)).collect();
         let pattern = Pattern::default();
-        Ok(Self { kind, poll, events, connections, request, pattern, next: FIRST, idle: Duration::ZERO })
+        Ok(Self { kind, poll, events, connections, pattern, next: FIRST, idle: Duration::ZERO })
     }
 
     /// Does so many calls, and notes how many nanoseconds each of them took.
@@ -52,7 +68,7 @@ impl Client {
             self.wait()?;
             let ready: Vec<usize> = self.events.iter().map(|event| event.token().0).collect();
             for number in ready {
-                let (connection, asked) = &mut self.connections[number];
+                let (connection, _, asked) = &mut self.connections[number];
                 let Progress::Complete(body) = connection.receive()? else { continue };
                 self.pattern.check(self.kind, body, asked.id)?;
                 trips.push(asked.at.elapsed().as_nanos() as u64);
@@ -74,9 +90,9 @@ impl Client {
     fn ask(&mut self, number: usize) -> Result<(), String> {
         let id = self.next;
         self.next += 1;
-        let (connection, asked) = &mut self.connections[number];
+        let (connection, request, asked) = &mut self.connections[number];
         *asked = Asked { id, at: now() };
-        connection.send(self.request.with_id(id))
+        connection.send(request.with_id(id))
     }
 
     fn wait(&mut self) -> Result<(), String> {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use mio::net::TcpStream;
 use mio::{Interest, Poll, Token};
 
-use crate::response::{Chunk, Framing, Head};
+use crate::response::{self, Chunk, Framing, Head};
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -22,6 +22,16 @@ pub(crate) struct Connection {
     framing: Option<Framing>,
     /// What was read of a body that comes in chunks.
     body: Vec<u8>,
+    /// The name of the session that began last, as long as there is a handshake.
+    handshake: Option<Option<String>>,
+}
+
+/// Whether what is sent may have to wait until what was sent before has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delay {
+    Never,
+    /// As it is unless one says otherwise.
+    Default,
 }
 
 /// What there is of a response.
@@ -36,10 +46,14 @@ pub(crate) enum Progress<'a> {
 impl Connection {
     /// Connects, and has the poll tell of the connection under this number.
     pub(crate) fn open(address: SocketAddr, poll: &Poll, number: usize) -> Result<Self, String> {
+        Self::open_with(address, poll, number, Delay::Never)
+    }
+
+    pub(crate) fn open_with(address: SocketAddr, poll: &Poll, number: usize, delay: Delay) -> Result<Self, String> {
         // Waiting for the connection is simpler than being told of it.
         let stream = std::net::TcpStream::connect(address).map_err(|error| format!("cannot connect: {error}"))?;
         let prepare = |stream: std::net::TcpStream| {
-            stream.set_nodelay(true)?;
+            stream.set_nodelay(delay == Delay::Never)?;
             stream.set_nonblocking(true)?;
             let mut stream = TcpStream::from_std(stream);
             poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
@@ -47,7 +61,22 @@ impl Connection {
         };
         let stream = prepare(stream).map_err(|error: std::io::Error| format!("cannot use a connection: {error}"))?;
         let buffer = vec![0; BUFFER].into_boxed_slice();
-        Ok(Self { stream, buffer, unread: 0..0, framing: None, body: Vec::new() })
+        Ok(Self { stream, buffer, unread: 0..0, framing: None, body: Vec::new(), handshake: None })
+    }
+
+    /// Has the names of sessions read that begin from now on, or not any more.
+    pub(crate) fn set_handshake(&mut self, is_handshake: bool) {
+        self.handshake = is_handshake.then_some(None);
+    }
+
+    /// Takes the name of the session that began last.
+    pub(crate) fn take_session(&mut self) -> Option<String> {
+        self.handshake.as_mut()?.take()
+    }
+
+    /// Whether the head of a response has come whose body goes on.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.framing == Some(Framing::Chunked)
     }
 
     /// Sends a request. It is short, and nothing else is under way, so there is room for it.
@@ -62,6 +91,9 @@ impl Connection {
             let Some(Head { length, framing }) = Head::read(&self.buffer[self.unread.clone()])? else {
                 return Ok(Progress::Partial);
             };
+            if let Some(session) = &mut self.handshake {
+                *session = response::session(&self.buffer[self.unread.start..][..length]);
+            }
             self.unread.start += length;
             self.framing = Some(framing);
             self.body.clear();

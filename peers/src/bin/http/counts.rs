@@ -36,7 +36,7 @@ fn per_call(
     count: fn(&str) -> Option<u64>,
 ) -> Result<f64, String> {
     let run = |calls| {
-        let process = Process::start_with(server, tools, command)?;
+        let process = Process::start_with(server, kind.mode(), tools, command)?;
         Client::open(kind, process.address, 1)?.run(calls, &mut Vec::new())?;
         let summary = process.stop()?;
         count(&summary).ok_or_else(|| format!("valgrind counted nothing of {}:\n{summary}", server.name))

@@ -11,15 +11,18 @@ mod request;
 mod response;
 mod rounds;
 mod servers;
+mod sessions;
+mod sweep;
 
 use std::process::ExitCode;
 
 use peers::versions;
 
 use crate::client::Client;
+use crate::connection::Delay;
 use crate::listeners::{CHANGES, Listeners};
-use crate::process::{Process, TOOLS, now};
-use crate::report::{Aims, Load};
+use crate::process::{Mode, Process, TOOLS, now};
+use crate::report::{Aims, Delays, Load};
 use crate::request::Kind;
 use crate::rounds::{ROUNDS, Tally};
 use crate::servers::{SERVERS, Server};
@@ -33,6 +36,16 @@ const LOADS: &[Load] = &[
     Load { kind: Kind::Legacy, connections: 1 },
     Load { kind: Kind::Legacy, connections: 32 },
 ];
+
+/// The same for servers with sessions.
+const SESSION_LOADS: &[Load] = &[
+    Load { kind: Kind::Session, connections: 1 },
+    Load { kind: Kind::Session, connections: 32 },
+    Load { kind: Kind::SessionProgress, connections: 32 },
+];
+
+/// How many streams are asked for where clients do not care when they send.
+const DELAYED: usize = 1000;
 
 /// How many tools there are where it is shown that their number does not matter.
 const MANY_TOOLS: usize = 500;
@@ -63,15 +76,28 @@ fn run() -> Result<(), String> {
     println!();
 
     let mut aims = Aims::default();
-    let processes = built.iter().map(|server| Process::start(server)).collect::<Result<Vec<_>, _>>()?;
-    for load in LOADS {
-        let tallies = take_turns(&built, &processes, *load)?;
-        println!("{}", report::load(*load, &built, &tallies, &mut aims));
-    }
-    for process in processes {
-        process.stop()?;
+    let only_sessions = std::env::args().any(|argument| argument == "--only-sessions");
+    for (mode, loads) in [(Mode::NoSessions, LOADS), (Mode::Sessions, SESSION_LOADS)] {
+        if only_sessions && mode == Mode::NoSessions {
+            continue;
+        }
+        let processes = built.iter().map(|server| Process::start(server, mode)).collect::<Result<Vec<_>, _>>()?;
+        for load in loads {
+            let tallies = take_turns(&built, &processes, *load)?;
+            println!("{}", report::load(*load, &built, &tallies, &mut aims));
+        }
+        for process in processes {
+            process.stop()?;
+        }
     }
 
+    println!("{}", report::sessions(&built, &costs_of_sessions(&built)?, &mut aims));
+    println!("{}", report::delays(&built, &delays(&built)?, &mut aims));
+    println!("{}", report::sweeps(sweep::costs()?, &mut aims));
+    if only_sessions {
+        println!("{}", aims.table());
+        return Ok(());
+    }
     let (changes, memory) = changes(&built)?;
     println!("{}", report::changes(&built, &changes, &memory, &mut aims));
     println!("{}", counted(&built, &mut aims)?);
@@ -100,6 +126,39 @@ fn take_turns(servers: &[&Server], processes: &[Process], load: Load) -> Result<
     Ok(servers.iter().map(|server| server.supports(load.kind).then(|| tallies.next()).flatten()).collect())
 }
 
+/// Has the servers take turns in beginning sessions; the median turn speaks for each.
+fn costs_of_sessions(servers: &[&Server]) -> Result<Vec<Option<sessions::Cost>>, String> {
+    let mut costs: Vec<Vec<sessions::Cost>> = servers.iter().map(|_| Vec::new()).collect();
+    for _ in 0..sessions::TURNS {
+        for (server, costs) in servers.iter().zip(&mut costs) {
+            if server.supports(Kind::Session) {
+                costs.push(sessions::Cost::of(server).map_err(|error| format!("{}: {error}", server.name))?);
+            }
+        }
+    }
+    let median = |mut costs: Vec<sessions::Cost>| {
+        costs.sort_unstable_by_key(|cost| cost.time);
+        costs.get(costs.len() / 2).copied()
+    };
+    Ok(costs.into_iter().map(median).collect())
+}
+
+/// Has streams with small events sent to a client that has not turned delays off; returns the times of each server.
+fn delays(servers: &[&Server]) -> Result<Delays, String> {
+    let time = |server: &Server, kind: Kind| {
+        let process = Process::start(server, kind.mode())?;
+        let mut trips = Vec::new();
+        Client::open_with(kind, process.address, 1, Delay::Default)?.run(DELAYED, &mut trips)?;
+        process.stop()?;
+        Ok::<_, String>(trips)
+    };
+    let of_kind = |kind: Kind| {
+        let times = servers.iter().map(|server| server.supports(kind).then(|| time(server, kind)).transpose());
+        Ok((kind, times.collect::<Result<_, String>>()?))
+    };
+    [Kind::Progress, Kind::SessionProgress].into_iter().map(of_kind).collect()
+}
+
 /// Of each server, the nanoseconds that each change took and the memory per listener.
 type Changes = (Vec<Option<Vec<f64>>>, Vec<Option<f64>>);
 
@@ -109,7 +168,7 @@ fn changes(servers: &[&Server]) -> Result<Changes, String> {
     for server in servers {
         // A process of its own, so that its memory has not grown yet.
         let open = || {
-            let process = Process::start(server)?;
+            let process = Process::start(server, Mode::NoSessions)?;
             let listeners = Listeners::open(&process).map_err(|error| format!("{}: {error}", server.name))?;
             Ok::<_, String>((process, listeners))
         };
@@ -134,9 +193,13 @@ fn counted(servers: &[&Server], aims: &mut Aims) -> Result<String, String> {
     }
     let start = now();
     let mut rows = Vec::new();
-    for (kind, tools) in
-        [(Kind::Modern, TOOLS), (Kind::Modern, MANY_TOOLS), (Kind::Progress, TOOLS), (Kind::Legacy, TOOLS)]
-    {
+    for (kind, tools) in [
+        (Kind::Modern, TOOLS),
+        (Kind::Modern, MANY_TOOLS),
+        (Kind::Progress, TOOLS),
+        (Kind::Legacy, TOOLS),
+        (Kind::Session, TOOLS),
+    ] {
         for server in servers {
             let count = |count: fn(&Server, Kind, usize) -> Result<f64, String>| {
                 server.supports(kind).then(|| count(server, kind, tools)).transpose()

@@ -5,14 +5,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use peers::footprint::Footprint;
-use peers::statistics::{fastest, median};
+use peers::statistics::{fastest, median, percentile};
 use peers::table::{Table, known, micros};
 
 use crate::listeners::{CHANGES, LISTENERS};
-use crate::process::TOOLS;
+use crate::process::{Mode, TOOLS};
 use crate::request::Kind;
 use crate::rounds::Tally;
 use crate::servers::{OURS, RAW, RMCP, Server};
+use crate::sessions::{CONNECTIONS, SESSIONS, STREAMS};
+use crate::{sessions, sweep};
 
 /// What is asked, and on how many connections.
 #[derive(Debug, Clone, Copy)]
@@ -99,12 +101,19 @@ pub(crate) fn load(load: Load, servers: &[&Server], tallies: &[Option<Tally>], a
         ]);
     }
     let against = |other| of(OURS).zip(of(other)).map(|(ours, other)| speed(ours, other));
-    if kind != Kind::Progress {
-        let least = if connections == 1 { 0.95 } else { 0.88 };
+    let has_sessions = kind.mode() == Mode::Sessions;
+    if kind.notifications() == 0 {
+        let least = match connections {
+            _ if has_sessions => 0.8,
+            1 => 0.95,
+            _ => 0.88,
+        };
         aims.at_least(format!("{name}: requests/s, / raw"), least, against(RAW));
     }
     // With one connection, most of the time is that in which the system wakes one process, then the other.
-    if connections > 1 {
+    if has_sessions {
+        aims.at_least(format!("{name}: requests/s, / rmcp"), 1.0, against(RMCP));
+    } else if connections > 1 {
         aims.at_least(format!("{name}: requests/s, / rmcp"), 2.5, against(RMCP));
     }
     table
@@ -148,6 +157,96 @@ pub(crate) fn changes(
     }
     let value = of(OURS).zip(of(RAW)).map(|(ours, raw)| time(ours, raw));
     aims.at_most(format!("one change to {LISTENERS} listeners: time, / raw"), 1.3, value);
+    table
+}
+
+pub(crate) fn sessions(servers: &[&Server], costs: &[Option<sessions::Cost>], aims: &mut Aims) -> Table {
+    let of = |name: &str| servers.iter().position(|server| server.name == name).and_then(|index| costs[index].as_ref());
+    let title = format!(
+        "Sessions: {SESSIONS} begin on {CONNECTIONS} connections; what they take while idle, and {STREAMS} with a \
+         stream each"
+    );
+    let headings = [
+        "",
+        "ms",
+        "/ raw",
+        "/ rmcp",
+        "busy, ms",
+        "bytes each",
+        "tasks each",
+        "bytes with stream",
+        "/ rmcp",
+        "tasks with stream",
+    ];
+    let mut table = Table::new(title, &headings);
+    let time = |cost: &sessions::Cost, other: &sessions::Cost| cost.time.as_secs_f64() / other.time.as_secs_f64();
+    let streaming = |cost: &sessions::Cost, other: &sessions::Cost| Some(cost.streaming? / other.streaming?);
+    for (server, cost) in servers.iter().zip(costs) {
+        let Some(cost) = cost else {
+            table.add(unsupported(server.name, headings.len()));
+            continue;
+        };
+        let whole = |value: Option<f64>| known(value.map(|value| format!("{value:.0}")));
+        table.add(vec![
+            server.name.to_owned(),
+            format!("{:.0}", cost.time.as_secs_f64() * 1e3),
+            ratio(of(RAW).map(|raw| time(cost, raw))),
+            ratio(of(RMCP).map(|rmcp| time(cost, rmcp))),
+            whole(cost.busy.map(|busy| busy.as_secs_f64() * 1e3)),
+            whole(cost.memory),
+            format!("{:.2}", cost.tasks),
+            whole(cost.streaming),
+            ratio(of(RMCP).and_then(|rmcp| streaming(cost, rmcp))),
+            format!("{:.2}", cost.streaming_tasks),
+        ]);
+    }
+    let (ours, both) = (of(OURS), of(OURS).zip(of(RMCP)));
+    aims.at_most(format!("{SESSIONS} sessions begin: time, / rmcp"), 1.0, both.map(|(ours, rmcp)| time(ours, rmcp)));
+    aims.at_most("idle session: bytes", 2048.0, ours.and_then(|ours| ours.memory));
+    // A few tasks are there for the server as a whole.
+    aims.at_most("idle session: tasks", 0.01, ours.map(|ours| ours.tasks));
+    let value = both.and_then(|(ours, rmcp)| streaming(ours, rmcp));
+    aims.at_most("session with a stream: bytes, / rmcp", 1.0, value);
+    table
+}
+
+/// The nanoseconds of each stream, for each kind of stream and each server.
+pub(crate) type Delays = Vec<(Kind, Vec<Option<Vec<u64>>>)>;
+
+pub(crate) fn delays(servers: &[&Server], delays: &Delays, aims: &mut Aims) -> Table {
+    let title = "Streams to a client without TCP_NODELAY, one connection: milliseconds";
+    let mut table = Table::new(title, &["", "p50", "p99", "longest"]);
+    let millis = |times: &[u64], percent| percentile(times, percent) / 1e6;
+    for (kind, times) in delays {
+        for (server, times) in servers.iter().zip(times) {
+            let Some(times) = times else { continue };
+            let cells = [50, 99, 100].map(|percent| format!("{:.2}", millis(times, percent)));
+            table.add([format!("{kind}, {}", server.name)].into_iter().chain(cells).collect());
+            if server.name == OURS {
+                aims.at_most(format!("{kind}, without TCP_NODELAY: p99, ms"), 20.0, Some(millis(times, 99)));
+            }
+        }
+    }
+    table
+}
+
+pub(crate) fn sweeps([few, many]: [sweep::Cost; 2], aims: &mut Aims) -> Table {
+    let headings: Vec<String> = sweep::LIVE.iter().map(|live| format!("{live} sessions")).collect();
+    let mut table =
+        Table::new("A sweep of ours: nanoseconds", &["", headings[0].as_str(), headings[1].as_str(), "ratio"]);
+    let rows = [
+        ("ends nothing".to_owned(), few.nothing, many.nothing),
+        (format!("ends {}", sweep::ENDING), few.some, many.some),
+    ];
+    for (name, few, many) in rows {
+        let number = |value: f64| format!("{value:.0}");
+        table.add(vec![name.clone(), number(few), number(many), ratio(Some(many / few))]);
+        aims.at_most(
+            format!("a sweep that {name}, with ten times the sessions: time, / with as many"),
+            2.0,
+            Some(many / few),
+        );
+    }
     table
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::process::Mode;
+
 /// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -11,6 +13,10 @@ pub(crate) enum Kind {
     Progress,
     /// `tools/call` in 2025-11-25, without a session.
     Legacy,
+    /// `tools/call` in 2025-11-25, in a session; answered with plain JSON or with a stream of the result.
+    Session,
+    /// The same, answered with a stream of three notifications and the result.
+    SessionProgress,
     /// `subscriptions/listen` in 2026-07-28, answered with a stream that stays open.
     Listen,
     /// `tools/call` in 2026-07-28 of the tool that all listeners hear of.
@@ -18,26 +24,51 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: &'static [Self] = &[Self::Modern, Self::Progress, Self::Legacy, Self::Listen, Self::Change];
+    pub(crate) const ALL: &'static [Self] =
+        &[Self::Modern, Self::Progress, Self::Legacy, Self::Session, Self::SessionProgress, Self::Listen, Self::Change];
+
+    /// What a server has to do for legacy clients.
+    pub(crate) fn mode(self) -> Mode {
+        match self {
+            Self::Session | Self::SessionProgress => Mode::Sessions,
+            Self::Modern | Self::Progress | Self::Legacy | Self::Listen | Self::Change => Mode::NoSessions,
+        }
+    }
+
+    /// How many notifications come before the result.
+    pub(crate) fn notifications(self) -> usize {
+        match self {
+            Self::Progress | Self::SessionProgress => 3,
+            Self::Modern | Self::Legacy | Self::Session | Self::Listen | Self::Change => 0,
+        }
+    }
+
+    pub(crate) fn is_modern(self) -> bool {
+        match self {
+            Self::Modern | Self::Progress | Self::Listen | Self::Change => true,
+            Self::Legacy | Self::Session | Self::SessionProgress => false,
+        }
+    }
 
     /// The tool that is called.
     fn tool(self) -> &'static str {
         match self {
-            Self::Modern | Self::Legacy | Self::Listen => "echo",
-            Self::Progress => "progress",
+            Self::Modern | Self::Legacy | Self::Session | Self::Listen => "echo",
+            Self::Progress | Self::SessionProgress => "progress",
             Self::Change => "change",
         }
     }
 
-    /// Writes a request, whose ids are all [`PLACE`].
-    fn write(self, authority: &str) -> String {
+    /// Writes a request, whose ids are all [`PLACE`]; those of a session name it.
+    fn write(self, authority: &str, session: &str) -> String {
         let arguments = format!(r#""name":"{}","arguments":{{"text":"{TEXT}{PLACE}"}}"#, self.tool());
         let token = if self == Self::Progress { format!(r#""progressToken":{PLACE},"#) } else { String::new() };
         let (method, params) = match self {
             Self::Modern | Self::Progress | Self::Change => {
                 ("tools/call", format!(r#"{arguments},"_meta":{{{token}{META}}}"#))
             }
-            Self::Legacy => ("tools/call", arguments),
+            Self::Legacy | Self::Session => ("tools/call", arguments),
+            Self::SessionProgress => ("tools/call", format!(r#"{arguments},"_meta":{{"progressToken":{PLACE}}}"#)),
             Self::Listen => {
                 ("subscriptions/listen", format!(r#""notifications":{{"toolsListChanged":true}},"_meta":{{{META}}}"#))
             }
@@ -45,18 +76,44 @@ impl Kind {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{PLACE},"method":"{method}","params":{{{params}}}}}"#);
         let headers = match self {
             Self::Legacy => "MCP-Protocol-Version: 2025-11-25\r\n".to_owned(),
+            Self::Session | Self::SessionProgress => in_session(session),
             Self::Listen => format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"),
             Self::Modern | Self::Progress | Self::Change => {
                 let tool = self.tool();
                 format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: {tool}\r\n")
             }
         };
-        let length = body.len();
-        format!(
-            "POST /mcp HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
-        )
+        post(authority, &headers, &body)
     }
+}
+
+/// Writes the request that begins a session.
+pub(crate) fn initialize(authority: &str) -> String {
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1.0"}}"#;
+    post(authority, "", &format!(r#"{{"jsonrpc":"2.0","id":{FIRST},"method":"initialize","params":{params}}}"#))
+}
+
+/// Writes what a client says after the answer to [`initialize`].
+pub(crate) fn initialized(authority: &str, session: &str) -> String {
+    post(authority, &in_session(session), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+}
+
+/// Writes the request for the stream of a session.
+pub(crate) fn listen(authority: &str, session: &str) -> String {
+    let headers = in_session(session);
+    format!("GET /mcp HTTP/1.1\r\nHost: {authority}\r\nAccept: text/event-stream\r\n{headers}\r\n")
+}
+
+fn in_session(session: &str) -> String {
+    format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
+}
+
+fn post(authority: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    )
 }
 
 impl fmt::Display for Kind {
@@ -65,6 +122,8 @@ impl fmt::Display for Kind {
             Self::Modern => "modern JSON",
             Self::Progress => "modern SSE, three notifications",
             Self::Legacy => "stateless legacy",
+            Self::Session => "stateful legacy",
+            Self::SessionProgress => "stateful legacy SSE, three notifications",
             Self::Listen => "listen",
             Self::Change => "change",
         })
@@ -81,8 +140,15 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn new(kind: Kind, authority: &str) -> Self {
-        let text = kind.write(authority);
-        let places = text.match_indices(PLACE).map(|(place, _)| place).collect();
+        Self::in_session(kind, authority, "none")
+    }
+
+    /// Prepares a request of a session.
+    pub(crate) fn in_session(kind: Kind, authority: &str, session: &str) -> Self {
+        let text = kind.write(authority, session);
+        let outside = |place: &usize| text.split_once("\r\n\r\n").is_none_or(|(head, _)| *place > head.len());
+        // The name of a session could have the same digits.
+        let places = text.match_indices(PLACE).map(|(place, _)| place).filter(outside).collect();
         Self { bytes: text.into_bytes(), places }
     }
 

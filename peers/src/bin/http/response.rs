@@ -23,7 +23,7 @@ impl Head {
         };
         let head = &bytes[..length];
         let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned();
-        if !head.starts_with(b"HTTP/1.1 200 ") {
+        if !head.starts_with(b"HTTP/1.1 200 ") && !head.starts_with(b"HTTP/1.1 202 ") {
             return Err(format!("answered\n{}", shown()));
         }
         for line in head.split(|byte| *byte == b'\n').skip(1) {
@@ -39,6 +39,13 @@ impl Head {
         }
         Err(format!("answered without a length\n{}", shown()))
     }
+}
+
+/// Finds the name of a session in the head of a response.
+pub(crate) fn session(head: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(head).ok()?;
+    let mut headers = text.lines().filter_map(|line| line.split_once(':'));
+    headers.find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")).map(|(_, value)| value.trim().to_owned())
 }
 
 /// What is next in a chunked body.
@@ -77,7 +84,16 @@ mod tests {
         assert_eq!(Head::read(&head[..head.len() - 1]), Ok(None));
         let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: x\r\n\r\n";
         assert_eq!(Head::read(head), Ok(Some(Head { length: head.len(), framing: Framing::Chunked })));
+        let head = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(Head::read(head), Ok(Some(Head { length: head.len(), framing: Framing::Length(0) })));
         assert!(Head::read(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn sessions_have_names() {
+        let head = b"HTTP/1.1 200 OK\r\nMcp-Session-Id: abc\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(session(head), Some("abc".to_owned()));
+        assert_eq!(session(b"HTTP/1.1 200 OK\r\n\r\n"), None);
     }
 
     #[test]

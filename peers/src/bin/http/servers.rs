@@ -34,7 +34,7 @@ pub(crate) const SERVERS: &[Server] = &[
         name: RMCP,
         package: "http-rmcp",
         supports: Kind::ALL,
-        about: "no sessions, plain JSON, a handler by hand",
+        about: "no sessions but where it is said, plain JSON, a handler by hand",
     },
     Server { name: OURS, package: "http-ours", supports: Kind::ALL, about: "this workspace's" },
 ];
