@@ -51,6 +51,10 @@ pub struct SessionMetrics {
     pub created: u64,
     /// How many came from a store.
     pub adopted: u64,
+    /// How many events clients came back for, and got. Whoever serves the streams of sessions counts them.
+    pub replayed: u64,
+    /// How many messages were said to nobody, because there was no stream for them; counted by the same.
+    pub unheard: u64,
     pub(crate) ended: [u64; 5],
     pub(crate) refused: [u64; 5],
 }

@@ -5,13 +5,18 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener as StdListener;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_server::{Principal, Server};
+use mcp_session::RedisOptions;
+use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
+use tower_service::Service as _;
 
 /// Nothing takes that long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -180,11 +185,18 @@ async fn another_instance_goes_on() {
     assert_eq!(other.get(&two.address, Some(&last), None).await.status, 400, "that event is somebody else's");
 }
 
-/// G4: without Redis there is no session, with a clear answer; when it is back, everything works without a restart.
+/// G4: without Redis there is no session, with a clear answer; when it is back, everything works without a restart. All of
+/// that happens under load, and nobody gets the answer of another.
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_may_come_and_go() {
     let redis = Redis::start(None).await;
     let instance = Instance::start(&redis).await;
+    let (begun, mut at_work) = tokio::sync::mpsc::channel(8);
+    let worker = |number| tokio::spawn(work(instance.address.clone(), number, begun.clone()));
+    let load: Vec<_> = (0..8).map(worker).collect();
+    for _ in &load {
+        timeout(PATIENCE, at_work.recv()).await.expect("the load begins");
+    }
     let client = Client::initialize(&instance.address).await;
     let (headers, body) = modern();
     let port = redis.stop().await;
@@ -208,6 +220,80 @@ async fn redis_may_come_and_go() {
     timeout(PATIENCE, works_again).await.expect("it recovers by itself");
     let client = Client::initialize(&instance.address).await;
     assert_eq!(client.ask(&instance.address, "ping", json!({})).await.status, 200);
+    for worker in load {
+        let (before, during) = timeout(PATIENCE, worker).await.expect("it recovers, too").expect("nothing is mixed up");
+        assert!(before > 0 && during > 0, "{before} answers before, {during} refusals");
+    }
+}
+
+/// Asks all the time, until Redis was away and is back; returns how often it was answered before, and refused then.
+async fn work(address: String, number: usize, begun: tokio::sync::mpsc::Sender<()>) -> (usize, usize) {
+    let mut client = Client::initialize(&address).await;
+    let (mut before, mut during) = (0, 0);
+    for round in 0.. {
+        let prompt = format!("{number}-{round}");
+        let arguments = json!({ "arg1": prompt, "arg2": "x" });
+        let params = json!({ "name": "test_prompt_with_arguments", "arguments": arguments });
+        let answer = client.ask(&address, "prompts/get", params).await;
+        match (answer.status, during) {
+            (200, 0) => {
+                before += 1;
+                if before == 1 {
+                    let _ = begun.try_send(());
+                }
+            }
+            (503, _) => during += 1,
+            // The session went with the records of Redis, and the next one works.
+            (404, _) => {
+                client = Client::initialize(&address).await;
+                continue;
+            }
+            (200, _) => return (before, during),
+            (status, _) => panic!("{status}: {}", answer.body),
+        }
+        if answer.status == 200 {
+            assert!(answer.body.contains(&prompt), "somebody else's answer: {}", answer.body);
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    (before, during)
+}
+
+/// S4.69, S4.71, S4.116: a second user who knows the name of a session is refused at every instance.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_user_is_refused_everywhere() {
+    let redis = Redis::start(None).await;
+    let mut services = Vec::new();
+    for _ in 0..2 {
+        let url = format!("redis://127.0.0.1:{}", redis.port);
+        let store = mcp_session::Redis::connect(&url, RedisOptions::default()).await.expect("Redis answers");
+        let options = HttpOptions::default()
+            .sessions(SessionMode::Stateful)
+            .session_store(Arc::new(store.sessions()), Duration::from_secs(60));
+        let server = Server::builder("shared", "1.0").build().expect("a server");
+        services.push(HttpService::with_options(server, options));
+    }
+    let ask = async |service: &HttpService, user: &str, session: &str, body: Value| {
+        let mut request =
+            http::Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+        if !session.is_empty() {
+            request = request.header("mcp-session-id", session);
+        }
+        let mut request = request.body(body.to_string()).expect("a request");
+        request.extensions_mut().insert(Principal::new(Some("issuer"), user));
+        service.clone().call(request).await.unwrap_or_else(|never| match never {})
+    };
+    let client = json!({ "name": "c", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    let begun = ask(&services[0], "ann", "", hello).await;
+    let session = begun.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).expect("a session").to_owned();
+    for service in services.iter().rev() {
+        assert_eq!(ask(service, "bob", &session, ping.clone()).await.status(), 403);
+        assert_eq!(ask(service, "ann", &session, ping.clone()).await.status(), 200);
+        assert_eq!(ask(service, "bob", &session, ping.clone()).await.status(), 403);
+    }
 }
 
 /// S4.43: with a store, clients can be sent anywhere.

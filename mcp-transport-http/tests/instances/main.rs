@@ -205,6 +205,7 @@ async fn events_are_found_elsewhere() {
     let mut missed = client.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await;
     let text = missed.text("no such thing").await;
     assert!(text.contains("done"), "{text}");
+    assert_eq!((one.sessions().expect("sessions").replayed, two.sessions().expect("sessions").replayed), (0, 1));
     // Not for others, and not for those who guess.
     let other = Client::initialize(&two, None).await;
     other.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await.json(400).await;

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -230,6 +231,7 @@ impl Reader {
         let mut last = None;
         for event in missed.into_iter().flatten() {
             self.write(event.number, &event.message, events);
+            self.session.counts.replayed.fetch_add(1, Ordering::Relaxed);
             last = Some(event.number);
         }
         let mut state = self.session.lock();
@@ -306,7 +308,7 @@ impl Reader {
         stream.left = Some(now());
         while let Some(transmit) = stream.pop() {
             if !self.session.keep(self.number, stream, transmit.message) {
-                state.unheard += 1;
+                self.session.counts.unheard.fetch_add(1, Ordering::Relaxed);
             }
         }
         self.session.unblock(state, self.number);

@@ -1,6 +1,7 @@
 //! One session: a connection, and the streams on which its client hears from it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Instant;
@@ -32,8 +33,18 @@ pub(crate) struct Session {
     pub(crate) readers: Arc<Readers>,
     pub(crate) events: Option<Arc<dyn EventStore>>,
     /// What is known about its record, if there is one.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<Box<Kept>>,
+    pub(crate) counts: Arc<Counts>,
     state: Mutex<State>,
+}
+
+/// What is counted for all sessions of a service.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Events that clients came back for.
+    pub(crate) replayed: AtomicU64,
+    /// Messages that were said to nobody.
+    pub(crate) unheard: AtomicU64,
 }
 
 pub(crate) struct State {
@@ -45,8 +56,6 @@ pub(crate) struct State {
     pub(crate) first_number: u64,
     /// Whether the client has said something since cancelled requests were looked for.
     has_input: bool,
-    /// How much was said to nobody.
-    pub(crate) unheard: u64,
     pub(crate) is_ended: bool,
     /// Whether somebody looks after requests whose client is gone.
     pub(crate) has_caretaker: bool,
@@ -65,6 +74,7 @@ impl Session {
         revision: Revision,
         events: Option<Arc<dyn EventStore>>,
         kept: Option<Kept>,
+        counts: Arc<Counts>,
     ) -> Self {
         let state = State {
             connection,
@@ -73,11 +83,18 @@ impl Session {
             last_stream: first_stream(id),
             first_number: 0,
             has_input: false,
-            unheard: 0,
             is_ended: false,
             has_caretaker: false,
         };
-        Self { id, revision, readers: Arc::default(), events, kept, state: Mutex::new(state) }
+        Self {
+            id,
+            revision,
+            readers: Arc::default(),
+            events,
+            kept: kept.map(Box::new),
+            counts,
+            state: Mutex::new(state),
+        }
     }
 
     /// The same for a session that began elsewhere, where events may have had any number up to now.
@@ -199,7 +216,7 @@ impl Session {
             None => Some(STANDALONE),
         };
         let Some((number, stream)) = number.and_then(|number| Some((number, state.streams.get_mut(&number)?))) else {
-            state.unheard += 1;
+            self.counts.unheard.fetch_add(1, Ordering::Relaxed);
             return;
         };
         let route = transmit.route;
@@ -210,7 +227,7 @@ impl Session {
                 state.connection.block(route);
             }
         } else if !self.keep(number, stream, transmit.message) {
-            state.unheard += 1;
+            self.counts.unheard.fetch_add(1, Ordering::Relaxed);
         }
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);

@@ -1,6 +1,7 @@
 //! What clients with sessions ask for: POST, GET and DELETE.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
-use super::session::Session;
+use super::session::{Counts, Session};
 use crate::rules::metadata::{VERSION, value_of};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
@@ -44,6 +45,7 @@ pub(crate) struct Sessions {
     settings: Settings,
     events: Option<Arc<dyn EventStore>>,
     keeper: Option<Keeper>,
+    counts: Arc<Counts>,
     /// When clients for whom there is no session are asked to come back.
     retry_after: Duration,
 }
@@ -74,7 +76,7 @@ impl Sessions {
         let events = options.resumable.then(|| options.event_store.clone().unwrap_or_else(in_memory));
         let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live: options.record_time });
         let manager = SessionManager::new(options.session_options.clone());
-        Ok(Self { manager, settings, events, keeper, retry_after: options.retry_after })
+        Ok(Self { manager, settings, events, keeper, counts: Arc::default(), retry_after: options.retry_after })
     }
 
     /// Whether a request names a session.
@@ -92,7 +94,10 @@ impl Sessions {
     }
 
     pub(crate) fn metrics(&self) -> SessionMetrics {
-        self.manager.metrics()
+        let mut metrics = self.manager.metrics();
+        metrics.replayed = self.counts.replayed.load(Ordering::Relaxed);
+        metrics.unheard = self.counts.unheard.load(Ordering::Relaxed);
+        metrics
     }
 
     /// When to look for those whose time is over.
@@ -153,8 +158,9 @@ impl Sessions {
                     };
                     let connection = keeper::resume(&server, &found.record)?;
                     let (revision, owner) = (found.record.revision, found.record.principal.clone());
-                    let (events, kept) = (sessions.events.clone(), Kept::new(found.record, found.version));
-                    let make = |id| Session::new(id, connection, revision, events, Some(kept)).resumed();
+                    let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
+                    let kept = Kept::new(found.record, found.version);
+                    let make = |id| Session::new(id, connection, revision, events, Some(kept), counts).resumed();
                     let adopted = sessions.manager.adopt(id, owner, make).map_err(|refused| refusal(&refused))?;
                     drop(tear_down(adopted.evicted));
                     Ok(())
@@ -227,8 +233,8 @@ impl Sessions {
         };
         let record = hello.and_then(|hello| keeper::record(hello, &connection, principal.clone()));
         let (Some(keeper), Some(record)) = (self.keeper.clone(), record) else {
-            let events = self.events.clone();
-            let make = |id| Session::new(id, connection, revision, events, None);
+            let (events, counts) = (self.events.clone(), Arc::clone(&self.counts));
+            let make = |id| Session::new(id, connection, revision, events, None, counts);
             let created = self.manager.create(principal, make).map_err(|refused| self.no_room(&refused))?;
             return Ok(Taken::Response(begun(created, answer.message)));
         };
@@ -237,8 +243,8 @@ impl Sessions {
             let _at_work = at_work;
             let id = SessionId::random().map_err(|_| refusal(&Refused::NoRandomness))?;
             let kept = keeper.begin(id, record).await?;
-            let events = sessions.events.clone();
-            let make = |id| Session::new(id, connection, revision, events, Some(kept));
+            let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
+            let make = |id| Session::new(id, connection, revision, events, Some(kept), counts);
             let created = sessions.manager.adopt(id, principal, make).map_err(|refused| sessions.no_room(&refused))?;
             Ok(begun(created, answer.message))
         })))
