@@ -8,7 +8,7 @@ use mcp_kernel::server::Principal;
 use tokio::time::Instant;
 
 use crate::table::{Place, Table};
-use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions, WrongOwner};
+use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 
 /// All sessions of a server, each with the state `T` that its transport has for it (S0.5).
 ///
@@ -202,6 +202,12 @@ impl<T> SessionManager<T> {
         ended
     }
 
+    /// Counts somebody who asks for a session that is not here and, by its record, belongs to somebody else; returns
+    /// what they hear.
+    pub fn refuse_stranger(&self) -> Refused {
+        self.refuse(&mut self.table(), Refused::WrongOwner)
+    }
+
     /// How many sessions there are, and what happened to the others.
     #[must_use]
     pub fn metrics(&self) -> SessionMetrics {
@@ -230,10 +236,7 @@ impl<T> SessionManager<T> {
     /// Counts a refusal; returns what to say about it.
     fn refuse(&self, table: &mut Table<T>, refused: Refused) -> Refused {
         table.counted.count_refused(refused);
-        match (refused, self.shared.options.wrong_owner) {
-            (Refused::WrongOwner, WrongOwner::Hidden) => Refused::Unknown,
-            _ => refused,
-        }
+        if refused == Refused::WrongOwner { self.shared.options.answer_to_stranger() } else { refused }
     }
 
     fn warn(&self) {

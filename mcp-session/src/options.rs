@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::metrics::Refused;
+
 /// What somebody hears who asks for the session of somebody else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -90,6 +92,15 @@ impl SessionOptions {
     pub fn wrong_owner(mut self, answer: WrongOwner) -> Self {
         self.wrong_owner = answer;
         self
+    }
+
+    /// What somebody hears who asks for the session of somebody else, wherever that is kept.
+    #[must_use]
+    pub fn answer_to_stranger(&self) -> Refused {
+        match self.wrong_owner {
+            WrongOwner::Forbidden => Refused::WrongOwner,
+            WrongOwner::Hidden => Refused::Unknown,
+        }
     }
 
     /// How long unused sessions live: never longer than used ones.

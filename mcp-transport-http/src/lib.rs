@@ -52,6 +52,8 @@ mod server;
 mod stateless_or_stateful {}
 
 #[cfg(feature = "server")]
+pub use mcp_session as session;
+#[cfg(feature = "server")]
 pub use mcp_session::{SessionMetrics, SessionOptions};
 #[cfg(feature = "server")]
 pub use server::{

@@ -11,7 +11,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
+use mcp_server::{BoxFuture, Caller, Connection, Mode, Principal, Server};
 use mcp_session::SessionMetrics;
 use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
 use mcp_types::{Method, Revision};
@@ -75,7 +75,10 @@ impl HttpService {
     #[must_use]
     pub fn with_options(server: Server, options: HttpOptions) -> Self {
         let (admission, lifeline) = (Arc::default(), Arc::default());
-        let has_sessions = options.sessions == SessionMode::Stateful;
+        let has_sessions = options.sessions == SessionMode::Stateful && server.mode() == Mode::Stateful;
+        if options.sessions == SessionMode::Stateful && !has_sessions {
+            tracing::warn!(target: "mcp", "the server was built without sessions, so legacy clients get none");
+        }
         let sessions = has_sessions.then(|| Arc::new(Sessions::new(&options).expect("the system has randomness")));
         let has_sweeper = AtomicBool::new(false);
         Self(Arc::new(Inner { server, options, admission, lifeline, sessions, has_sweeper }))
@@ -352,14 +355,10 @@ impl Inner {
             (Served::Legacy(revision), None) => Connection::from_version(server, revision),
             (Served::Legacy(_), Some(sessions)) => {
                 let id = id_of(&incoming).cloned();
-                return match sessions.post(server, parts, incoming, at_work, permit) {
-                    Ok(Taken::Reader(reader, revision)) => {
-                        Started::Source(Source::Session(Box::new(reader)), Served::Legacy(revision))
-                    }
-                    Ok(Taken::Response(response)) => Started::Response(response),
-                    Ok(Taken::Later(later)) => Started::Later(later),
-                    Err(refusal) => Started::Response(refusal.into_response(id.as_ref(), served.revision())),
-                };
+                let taken = sessions.post(server, parts, incoming, at_work, permit).map(Started::from);
+                return taken.unwrap_or_else(|refusal| {
+                    Started::Response(refusal.into_response(id.as_ref(), served.revision()))
+                });
             }
         };
         let mut caller = Caller::default();
@@ -378,13 +377,7 @@ impl Inner {
     fn start_without_body(&self, parts: &Parts, at_work: AtWork) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if parts.method == Verb::DELETE {
-            return Ok(match sessions.delete(parts)? {
-                Taken::Later(later) => Started::Later(later),
-                Taken::Response(response) => Started::Response(response),
-                Taken::Reader(reader, revision) => {
-                    Started::Source(Source::Session(Box::new(reader)), Served::Legacy(revision))
-                }
-            });
+            return sessions.delete(parts).map(Started::from);
         }
         let admit = || self.admission.admit(Kind::Listener, 1, parts.extensions.get(), &self.options);
         let (mut reader, mut first) = sessions.get(parts, at_work, admit)?;
@@ -433,6 +426,18 @@ enum Started {
     Source(Source, Served),
     Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
     Response(Response<ResponseBody>),
+}
+
+impl From<Taken> for Started {
+    fn from(taken: Taken) -> Self {
+        match taken {
+            Taken::Reader(reader, revision) => {
+                Self::Source(Source::Session(Box::new(reader)), Served::Legacy(revision))
+            }
+            Taken::Response(response) => Self::Response(response),
+            Taken::Later(later) => Self::Later(later),
+        }
+    }
 }
 
 fn is_listen(incoming: &Incoming<'_>) -> bool {

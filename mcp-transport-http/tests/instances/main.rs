@@ -10,8 +10,11 @@ use http::{Request, StatusCode};
 use http_body::{Body, Frame};
 use mcp_server::types::LoggingLevel;
 use mcp_server::{NoArguments, Principal, RequestContext, Server, text_resource, tool};
-use mcp_session::{EventKey, MemoryEvents, MemorySessions};
-use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode};
+use mcp_transport_http::session::{
+    BoxFuture, EventKey, MemoryEvents, MemorySessions, Refused, Saved, SessionId, SessionRecord, SessionStore,
+    StoreError, Version, Versioned, WrongOwner,
+};
+use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode, SessionOptions};
 use serde_json::{Value, json};
 use tower_service::Service;
 
@@ -55,13 +58,37 @@ struct Shared {
 }
 
 impl Shared {
-    fn instance(&self) -> (HttpService, Server) {
-        let options = HttpOptions::default()
+    fn options(&self) -> HttpOptions {
+        HttpOptions::default()
             .sessions(SessionMode::Stateful)
             .session_store(Arc::new(self.sessions.clone()), Duration::from_secs(60))
-            .event_store(Arc::new(self.events.clone()), EventKey::new([7; 32]));
+            .event_store(Arc::new(self.events.clone()), EventKey::new([7; 32]))
+    }
+
+    fn instance(&self) -> (HttpService, Server) {
         let server = server();
-        (HttpService::with_options(server.clone(), options), server)
+        (HttpService::with_options(server.clone(), self.options()), server)
+    }
+}
+
+/// A store that does not answer.
+struct Gone;
+
+impl SessionStore for Gone {
+    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    }
+
+    fn save(&self, _: SessionId, _: SessionRecord, _: Version, _: Duration) -> BoxFuture<Result<Saved, StoreError>> {
+        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    }
+
+    fn touch(&self, _: SessionId, _: Duration) -> BoxFuture<Result<bool, StoreError>> {
+        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    }
+
+    fn remove(&self, _: SessionId) -> BoxFuture<Result<bool, StoreError>> {
+        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
     }
 }
 
@@ -122,10 +149,15 @@ impl Client {
         self.send(service, "POST", &[], body).await
     }
 
+    async fn shake_hands(&self, service: &HttpService) -> Answer {
+        let info = json!({ "name": "c", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        self.ask(service, "initialize", params).await
+    }
+
     async fn initialize(service: &HttpService, principal: Option<Principal>) -> Self {
         let mut client = Self { session: String::new(), principal };
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
-        let answer = client.ask(service, "initialize", params).await;
+        let answer = client.shake_hands(service).await;
         client.session = answer.session.clone().expect("a session");
         answer.json(200).await;
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -209,4 +241,65 @@ async fn events_are_found_elsewhere() {
     // Not for others, and not for those who guess.
     let other = Client::initialize(&two, None).await;
     other.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await.json(400).await;
+}
+
+/// S4.71: whoever hides sessions from strangers hides them at every instance.
+#[tokio::test]
+async fn strangers_hear_nothing_anywhere() {
+    let shared = Shared::default();
+    let hiding = || {
+        let options = shared.options().session_options(SessionOptions::default().wrong_owner(WrongOwner::Hidden));
+        HttpService::with_options(server(), options)
+    };
+    let (one, two) = (hiding(), hiding());
+    let client = Client::initialize(&one, Some(Principal::new(None, "ann"))).await;
+    let thief = Client { session: client.session.clone(), principal: Some(Principal::new(None, "bob")) };
+    for service in [&two, &one] {
+        thief.ask(service, "ping", json!({})).await.json(404).await;
+        assert_eq!(service.sessions().expect("sessions").refused(Refused::WrongOwner), 1);
+    }
+    client.ask(&two, "ping", json!({})).await.json(200).await;
+}
+
+/// G3, G4: a session that cannot be kept is no session, and nothing is left of it.
+#[tokio::test]
+async fn without_a_store_nothing_begins() {
+    let options = Shared::default().options().session_store(Arc::new(Gone), Duration::from_secs(60));
+    let service = HttpService::with_options(server(), options);
+    let answer = Client::default().shake_hands(&service).await;
+    assert_eq!(answer.session, None);
+    answer.json(503).await;
+    let metrics = service.sessions().expect("sessions");
+    assert_eq!((metrics.live, metrics.created, metrics.adopted), (0, 1, 0));
+}
+
+/// G4: what clients settle at several instances at the same time is all settled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_that_is_settled_is_lost() {
+    let shared = Shared::default();
+    let ((one, _), (two, _)) = (shared.instance(), shared.instance());
+    let client = Arc::new(Client::initialize(&one, None).await);
+    let mut tasks = Vec::new();
+    for number in 0..40 {
+        let (client, service) = (Arc::clone(&client), [&one, &two][number % 2].clone());
+        tasks.push(tokio::spawn(async move {
+            let params = json!({ "uri": format!("a:{number}") });
+            let body = json!({ "jsonrpc": "2.0", "id": number, "method": "resources/subscribe", "params": params });
+            // Too many at once are asked to come back.
+            loop {
+                let status = client.send(&service, "POST", &[], body.clone()).await.status;
+                if status == StatusCode::OK {
+                    break;
+                }
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+                tokio::task::yield_now().await;
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.expect("a subscription");
+    }
+    let id = SessionId::parse(&client.session).expect("an id");
+    let kept = shared.sessions.load(id).await.expect("a store").expect("a record");
+    assert_eq!(kept.record.subscriptions.len(), 40, "{:?}", kept.record.subscriptions);
 }

@@ -1,5 +1,6 @@
 //! The end of a service whose clients have sessions.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
@@ -107,4 +108,27 @@ async fn the_end_waits_for_what_is_left() {
         assert!(start.elapsed() <= Duration::from_secs(5));
         assert_eq!(notes.take(), expected.repeat(10));
     }
+}
+
+/// S4.83: a handler of a session may end the service that it belongs to.
+#[tokio::test(start_paused = true)]
+async fn a_handler_may_end_the_service() {
+    let service = Arc::<OnceLock<HttpService>>::default();
+    let own = Arc::clone(&service);
+    let end = tool("end", move |_: RequestContext, _: NoArguments| {
+        let own = Arc::clone(&own);
+        async move {
+            if let Some(service) = own.get() {
+                service.drain(Duration::from_millis(10)).await;
+            }
+            "ended"
+        }
+    });
+    let service = service.get_or_init(|| HttpService::with_options(server(|builder| builder.tool(end)), stateful()));
+    let client = Client::open(service, NEWEST).await;
+    let reply = client.tool("end").send(service).reply();
+    let reply = tokio::time::timeout(Duration::from_secs(60), reply).await.expect("it does not hang");
+    assert_eq!(code_of(&reply.json(503).await), -32603, "it was one of those that took too long");
+    settle().await;
+    assert_eq!(metrics(service).live, 0);
 }

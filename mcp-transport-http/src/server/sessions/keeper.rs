@@ -61,12 +61,15 @@ impl Kept {
 
 impl Keeper {
     /// Makes the record of a new session.
-    pub(crate) async fn begin(&self, id: SessionId, record: SessionRecord) -> Result<Kept, Refusal> {
-        match self.store.save(id, record.clone(), Version::NONE, self.time_to_live).await.map_err(unavailable)? {
-            Saved::As(version) => Ok(Kept::new(record, version)),
+    pub(crate) async fn begin(&self, session: &Session) -> Result<(), Refusal> {
+        let Some(kept) = &session.kept else { return Ok(()) };
+        let (record, version) = kept.read();
+        match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
+            Saved::As(version) => kept.set(record, version),
             // Nobody else can have guessed the name.
-            Saved::Not(_) => Err(unavailable(StoreError("there is another session of this name".to_owned()))),
+            Saved::Not(_) => return Err(unavailable(StoreError("there is another session of this name".to_owned()))),
         }
+        Ok(())
     }
 
     /// Finds the record of a session.
@@ -82,10 +85,7 @@ impl Keeper {
     /// Takes over what was settled elsewhere, and says that the session is in use.
     pub(crate) async fn refresh(&self, session: &Session, found: Versioned) -> Result<(), Refusal> {
         let Some(kept) = &session.kept else { return Ok(()) };
-        if found.version > kept.read().1 {
-            session.lock().connection.refresh(state_of(&found.record));
-            kept.set(found.record, found.version);
-        }
+        take_over(session, kept, found);
         if kept.is_due(self.time_to_live) {
             self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
         }
@@ -96,27 +96,40 @@ impl Keeper {
     pub(crate) async fn save(&self, session: &Lease<Session>) -> Result<(), Refusal> {
         let Some(kept) = &session.kept else { return Ok(()) };
         for _ in 0..ATTEMPTS {
-            let Some(state) = session.lock().connection.session_state() else { return Ok(()) };
-            let (base, version) = kept.read();
-            if state_of(&base) == state {
-                return Ok(());
-            }
-            let record = with_state(base.clone(), state.clone());
+            let (settled, base, version) = {
+                let state = session.lock();
+                let (base, version) = kept.read();
+                (state.connection.session_state(), base, version)
+            };
+            let Some(settled) = settled.filter(|settled| *settled != state_of(&base)) else { return Ok(()) };
+            let record = with_state(base, settled);
             match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
                 Saved::As(version) => {
                     kept.set(record, version);
                     return Ok(());
                 }
-                Saved::Not(Some(theirs)) => {
-                    let merged = merge(&state_of(&base), state, state_of(&theirs.record));
-                    session.lock().connection.refresh(merged);
-                    kept.set(theirs.record, theirs.version);
-                }
+                Saved::Not(Some(theirs)) => take_over(session, kept, *theirs),
                 Saved::Not(None) => return Err(unavailable(StoreError("the session has ended elsewhere".to_owned()))),
             }
         }
         Err(unavailable(StoreError("too many change the session at once".to_owned())))
     }
+}
+
+/// Takes over what was settled elsewhere, and keeps what was settled here and is not saved yet.
+///
+/// What is known of the record changes together with the session, or else what one of them has and the other has not
+/// would be taken for something that the client wants.
+fn take_over(session: &Session, kept: &Kept, found: Versioned) {
+    let mut state = session.lock();
+    let (base, version) = kept.read();
+    if found.version <= version {
+        return;
+    }
+    if let Some(ours) = state.connection.session_state() {
+        state.connection.refresh(merge(&state_of(&base), ours, state_of(&found.record)));
+    }
+    kept.set(found.record, found.version);
 }
 
 /// How often a change is tried again because somebody else was faster.

@@ -204,7 +204,14 @@ impl Reader {
             if self.is_over {
                 continue;
             }
-            let Some(news) = ready!(self.poll_idle(cx)) else { continue };
+            let Some(news) = ready!(self.poll_idle(cx)) else {
+                if self.is_stream {
+                    continue;
+                }
+                // What is there now may be the answer, which is no event as long as the response is no stream.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            };
             if news == News::Silence && !self.is_stream {
                 // The response has to become a stream for the comment to go anywhere.
                 self.begin_stream(events);

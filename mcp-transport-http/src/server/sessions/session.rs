@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use mcp_kernel::{RequestKey, Route, Transmit};
@@ -99,9 +99,15 @@ impl Session {
 
     /// The same for a session that began elsewhere, where events may have had any number up to now.
     pub(crate) fn resumed(self) -> Self {
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.lock().first_number = u64::try_from(now.as_millis()).unwrap_or_default() << 8;
         self
+    }
+
+    /// Whether nobody is at work on it.
+    pub(crate) fn is_free(&self) -> bool {
+        self.state.try_lock().is_ok()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,8 +10,8 @@ use http::{HeaderName, HeaderValue, Method as Verb, Response, StatusCode};
 use mcp_kernel::Route;
 use mcp_server::{Caller, Connection, Principal, Server};
 use mcp_session::{
-    BoxFuture, Created, Ended, EventKey, EventStore, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId,
-    SessionManager, SessionMetrics,
+    BoxFuture, Ended, EventKey, EventStore, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId,
+    SessionManager, SessionMetrics, Version,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
@@ -138,6 +138,11 @@ impl Sessions {
         Some(Box::pin(async move {
             let found = keeper.load(id).await?;
             let principal = parts.extensions.get::<Principal>();
+            let owner = found.as_ref().and_then(|found| found.record.principal.clone());
+            if owner.is_some() && owner.as_ref() != principal {
+                // Nothing is made for somebody whose it is not.
+                return Err(refusal(&sessions.manager.refuse_stranger()));
+            }
             match (found, sessions.manager.enter(&id, principal)) {
                 (Some(found), Ok(session)) => keeper.refresh(&session, found).await,
                 // It has ended elsewhere.
@@ -147,17 +152,12 @@ impl Sessions {
                     Ok(())
                 }
                 (Some(found), Err(Refused::Unknown)) => {
-                    let owner = &found.record.principal;
-                    if owner.is_some() && owner.as_ref() != principal {
-                        // Nothing is made for somebody whose it is not.
-                        return Err(refusal(&Refused::WrongOwner));
-                    }
                     let server = match configure {
                         Some(configure) => configure(Arc::clone(&parts)).await?,
                         None => server,
                     };
                     let connection = keeper::resume(&server, &found.record)?;
-                    let (revision, owner) = (found.record.revision, found.record.principal.clone());
+                    let revision = found.record.revision;
                     let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
                     let kept = Kept::new(found.record, found.version);
                     let make = |id| Session::new(id, connection, revision, events, Some(kept), counts).resumed();
@@ -232,21 +232,22 @@ impl Sessions {
             return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message)));
         };
         let record = hello.and_then(|hello| keeper::record(hello, &connection, principal.clone()));
-        let (Some(keeper), Some(record)) = (self.keeper.clone(), record) else {
-            let (events, counts) = (self.events.clone(), Arc::clone(&self.counts));
-            let make = |id| Session::new(id, connection, revision, events, None, counts);
-            let created = self.manager.create(principal, make).map_err(|refused| self.no_room(&refused))?;
-            return Ok(Taken::Response(begun(created, answer.message)));
-        };
-        let sessions = Arc::clone(self);
+        let kept = record.map(|record| Kept::new(record, Version::NONE));
+        let (events, counts) = (self.events.clone(), Arc::clone(&self.counts));
+        let make = |id| Session::new(id, connection, revision, events, kept, counts);
+        let created = self.manager.create(principal.clone(), make).map_err(|refused| self.no_room(&refused))?;
+        drop(tear_down(created.evicted));
+        let (session, response) = (created.lease, json(StatusCode::OK, answer.message));
+        let Some(keeper) = self.keeper.clone() else { return Ok(Taken::Response(named(response, session.id))) };
+        let manager = self.manager.clone();
         Ok(Taken::Later(Box::pin(async move {
             let _at_work = at_work;
-            let id = SessionId::random().map_err(|_| refusal(&Refused::NoRandomness))?;
-            let kept = keeper.begin(id, record).await?;
-            let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
-            let make = |id| Session::new(id, connection, revision, events, Some(kept), counts);
-            let created = sessions.manager.adopt(id, principal, make).map_err(|refused| sessions.no_room(&refused))?;
-            Ok(begun(created, answer.message))
+            if let Err(refusal) = keeper.begin(&session).await {
+                // What cannot be kept must not be here either.
+                drop(tear_down(manager.end(&session.id, principal.as_ref(), Reason::Deleted)));
+                return Err(refusal);
+            }
+            Ok(named(response, session.id))
         })))
     }
 
@@ -269,8 +270,7 @@ impl Sessions {
             Ok(Some(id)) if session.may_be_resumed() => {
                 Some(self.settings.key.read(&session.id, id).ok_or_else(unknown_event)?)
             }
-            Ok(Some(_)) => return Err(unknown_event()),
-            Err(_) => return Err(unknown_event()),
+            Ok(Some(_)) | Err(_) => return Err(unknown_event()),
         };
         Ok(Reader::of_stream(session, place, self.settings.clone(), at_work, admit()?))
     }
@@ -304,10 +304,8 @@ impl Sessions {
 }
 
 /// Tells the client the name of its new session.
-fn begun(created: Created<Session>, answer: Vec<u8>) -> Response<ResponseBody> {
-    drop(tear_down(created.evicted));
-    let mut response = json(StatusCode::OK, answer);
-    if let Ok(id) = HeaderValue::try_from(created.lease.id.to_string()) {
+fn named(mut response: Response<ResponseBody>, id: SessionId) -> Response<ResponseBody> {
+    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
         response.headers_mut().insert(SESSION, id);
     }
     response
@@ -333,8 +331,19 @@ fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
 
 /// Ends sessions; what handlers left to be done is done meanwhile, whether anybody waits for it or not.
 fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<()>> {
-    let spawn = |Ended { value, .. }: Ended<Session>| Some(Handle::try_current().ok()?.spawn(value.end()?));
-    ended.into_iter().filter_map(spawn).collect()
+    let end = |Ended { value, .. }: Ended<Session>| {
+        let runtime = Handle::try_current().ok()?;
+        if value.is_free() {
+            return Some(runtime.spawn(value.end()?));
+        }
+        // It may be one of its own handlers that ends it, and goes on here.
+        Some(runtime.spawn(async move {
+            if let Some(teardown) = value.end() {
+                teardown.await;
+            }
+        }))
+    };
+    ended.into_iter().filter_map(end).collect()
 }
 
 fn unknown_event() -> Refusal {

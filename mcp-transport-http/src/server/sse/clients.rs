@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
 use mcp_server::Principal;
-use mcp_session::SessionId;
+use mcp_session::{Refused, SessionId, SessionOptions};
 
 use super::client::Client;
 use crate::server::refusal::Refusal;
@@ -28,7 +28,12 @@ impl Clients {
     }
 
     /// Finds whom a POST is from, if whoever sends it may say so.
-    pub(crate) fn find(&self, query: Option<&str>, principal: Option<&Principal>) -> Result<Arc<Client>, Refusal> {
+    pub(crate) fn find(
+        &self,
+        query: Option<&str>,
+        principal: Option<&Principal>,
+        options: &SessionOptions,
+    ) -> Result<Arc<Client>, Refusal> {
         let Some(id) = session_id(query)? else {
             let text = "messages go to the address that the first event of the stream names, with its `sessionId`: \
                         GET the stream first, or send this to the endpoint of Streamable HTTP";
@@ -38,7 +43,11 @@ impl Clients {
         let client = client.ok_or_else(unknown)?;
         if client.principal.as_ref() != principal {
             tracing::debug!(target: "mcp", session = ?client.id, "somebody else's session was named");
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "the session belongs to somebody else"));
+            let answer = options.answer_to_stranger();
+            return Err(match answer == Refused::Unknown {
+                true => unknown(),
+                false => Refusal::new(StatusCode::FORBIDDEN, answer.to_string()),
+            });
         }
         Ok(client)
     }

@@ -213,7 +213,7 @@ impl SseService {
             Verb::POST => {
                 http.check_serving()?;
                 check_is_json(&parts)?;
-                let client = clients.find(parts.uri.query(), parts.extensions.get())?;
+                let client = clients.find(parts.uri.query(), parts.extensions.get(), &http.options.session_options)?;
                 Ok(Step::Write(client, Arc::new(parts), at_work))
             }
             _ => Err(method_not_allowed("GET, POST")),
