@@ -1,7 +1,8 @@
 //! The Model Context Protocol over HTTP ("Streamable HTTP").
 //!
 //! A [`Server`](mcp_server::Server) becomes a service that answers clients of every revision at one address: modern ones
-//! by what each request says about itself, legacy ones by the revision that its header names.
+//! by what each request says about itself, legacy ones by the revision that its header names or, if they are to have
+//! sessions, by what they agreed on when theirs began.
 //!
 //! ```no_run
 //! use mcp_server::{NoArguments, Server, tool};
@@ -18,6 +19,8 @@
 //! | listen at an address | [`serve`], [`HttpServer`] |
 //! | add it to an application of axum, hyper or tower | [`HttpService`] |
 //! | let others in, set limits, choose a server for each request | [`HttpOptions`], [`Refusal`] |
+//! | give legacy clients sessions, keep them in a store | [`SessionMode`], [`SessionOptions`], [`session`] |
+//! | let a client go while its request goes on | [`ResponseStream`] |
 //! | end without breaking anything off | [`HttpService::drain`], [`Drained`] |
 //! | serve clients that know nothing but 2024-11-05's `/sse` | [`HttpService::legacy_sse`], [`SseService`] |
 //! | check headers elsewhere, as a gateway does | [`rules`] |
@@ -26,7 +29,7 @@
 //!
 //! A handler runs in the task that reads the request: most requests are answered without another task, channel or timer.
 //! An answer is one JSON object, unless something is said before it, or nothing for 15 s: then it becomes a stream of
-//! events. A client that goes away cancels its request at once.
+//! events. A client that goes away cancels its request at once, except in a session: there it may come back.
 //!
 //! # Who may ask
 //!
