@@ -29,6 +29,9 @@ pub struct Limits {
     pub uris_per_listener: usize,
     /// How many addresses a legacy client may subscribe to. Default: 1,024.
     pub subscriptions: usize,
+    /// How many bytes the parameters of `initialize` may have: what a client says of itself is kept as long as the
+    /// connection lasts. Default: 64 KiB, as in the `_meta` of those who say it each time.
+    pub initialize_bytes: usize,
     /// How many bytes the `_meta` of a request may have. Default: 64 KiB.
     pub meta_bytes: usize,
     /// How many bytes the `requestState` of a retry may have. Default: 32 KiB.
@@ -58,6 +61,7 @@ impl Default for Limits {
             listeners: 16,
             uris_per_listener: 256,
             subscriptions: 1024,
+            initialize_bytes: 64 * 1024,
             meta_bytes: 64 * 1024,
             request_state_bytes: 32 * 1024,
             route_messages: 256,

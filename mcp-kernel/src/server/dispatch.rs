@@ -116,6 +116,10 @@ impl Connection {
             invalid(if serves_legacy { fault.to_string() } else { format!("{fault}; supported: {versions:?}") })
         };
         let params = request.params.as_ref().ok_or_else(|| malformed(&"missing field `protocolVersion`"))?;
+        let limit = config.limits.initialize_bytes;
+        if params.as_str().len() > limit {
+            return Err(malformed(&format_args!("more than {limit} bytes")));
+        }
         let params = params.decode().map_err(|fault| malformed(&fault))?;
         let mut result = self.lifecycle.initialize(params, &config)?;
         if let Some(revision) = result.protocol_version.revision() {

@@ -6,7 +6,7 @@ use mcp_types::Revision;
 use mcp_types::gate::Revisions;
 use serde_json::{Value, json};
 
-use crate::kit::{CAPABILITIES, Script, VERSION, config, legacy, modern, offering};
+use crate::kit::{CAPABILITIES, Script, VERSION, config, initialize, legacy, modern, offering};
 
 fn with_meta(meta: Value) -> Value {
     legacy(1, "tools/list", json!({ "_meta": meta }))
@@ -196,6 +196,19 @@ fn metadata_and_state_have_limits() {
     assert_eq!(asked.scope.request_state(), Some("xxxxxxxx"));
     script.done(asked.responder);
     script.assert_nothing_left();
+}
+
+/// G3: what a client says of itself is kept as long as the connection lasts, so it has a size.
+#[test]
+fn handshakes_have_a_limit() {
+    let mut small = config();
+    small.limits.initialize_bytes = 200;
+    let mut script = Script::with(small);
+    let large = initialize(1, "2025-11-25", json!({ "experimental": { "x": { "y": "z".repeat(200) } } }));
+    let error = script.refused(large, -32602);
+    assert!(error["message"].as_str().unwrap().contains("200 bytes"), "{error}");
+    script.send(initialize(2, "2025-11-25", json!({})));
+    assert_eq!(script.reply()["result"]["protocolVersion"], "2025-11-25", "it may try again");
 }
 
 /// S2.24, S2.25, R-12: what a retry brings is part of the scope, if it is well formed; legacy has none of it.
