@@ -85,5 +85,5 @@ pub use memory::{EventUsage, MemoryEvents, MemoryLimits, MemorySessions};
 pub use metrics::{Reason, Refused, SessionMetrics};
 pub use options::{SessionOptions, WrongOwner};
 pub use store::{
-    BoxFuture, EventStore, Saved, SessionRecord, SessionStore, StoreError, StoredEvent, Version, Versioned,
+    BoxFuture, EventStore, Replay, Saved, SessionRecord, SessionStore, StoreError, StoredEvent, Version, Versioned,
 };

@@ -53,9 +53,8 @@ use writer::Writer;
 /// client, and a stream that is open stay where they are, and end with their process. An event is sent before it is
 /// written, a few milliseconds before as a rule: another instance may replay a stream without its very last events, and
 /// what waited in a process that was killed is lost, without a trace if nothing of the same stream was written later.
-/// An instance that wrote to a stream is told of everything that it could not write; then the stream is not replayed
-/// from before the gap, by nobody. A stream has one writer at a time: where two write the same number, the stream counts
-/// as lost.
+/// An instance that wrote to a stream knows of everything that it could not write; then nobody gets what came before the
+/// gap. A stream has one writer at a time: where two write the same number, the stream counts as lost.
 ///
 /// What Redis itself loses is lost: without persistence all sessions, when it restarts; with a replica that takes over,
 /// what was not replicated yet, which may bring an older version of a record back. Redis Cluster is not supported,

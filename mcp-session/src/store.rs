@@ -109,6 +109,17 @@ pub struct StoredEvent {
     pub message: Bytes,
 }
 
+/// What is left of a stream, for a client that comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "whoever writes a store makes them")]
+pub struct Replay {
+    /// The events after the one that the client has seen, oldest first.
+    pub events: Vec<StoredEvent>,
+    /// Whether these are known to be all. If not, a client is still better off with the rest, which may end with the
+    /// answer that it waits for.
+    pub is_whole: bool,
+}
+
 /// Keeps what was sent on the streams of sessions, for clients that come back for what they missed (S4.117).
 ///
 /// What is kept is bounded, by count, bytes and age; the oldest goes first.
@@ -116,14 +127,8 @@ pub trait EventStore: Send + Sync + 'static {
     /// Keeps an event. This does not wait: what cannot be kept is lost, and counted.
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent);
 
-    /// The events of a stream after a number, oldest first; nothing if any of them are gone, or if there is no such
-    /// stream.
-    fn replay(
-        &self,
-        session: SessionId,
-        stream: u64,
-        after: u64,
-    ) -> BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>>;
+    /// The events of a stream after a number, as far as they are there; of a stream that is not known, nothing is.
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>>;
 
     /// Forgets all streams of a session.
     fn forget(&self, session: SessionId);

@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcp_kernel::server::Principal;
 use mcp_session::{
-    EventStore as _, Redis, RedisEvents, RedisOptions, Saved, SessionId, SessionRecord, SessionStore as _, StoredEvent,
-    Version, Versioned,
+    EventStore as _, Redis, RedisEvents, RedisOptions, Replay, Saved, SessionId, SessionRecord, SessionStore as _,
+    StoredEvent, Version, Versioned,
 };
 use mcp_types::{RawObject, Revision};
 use tokio::time::{Instant, sleep};
@@ -54,13 +54,13 @@ fn append(events: &RedisEvents, session: SessionId, stream: u64, numbers: impl I
     numbers.into_iter().for_each(|number| events.append(session, stream, event(number)));
 }
 
-/// The numbers that are replayed, after it was checked that each comes with its message.
+/// The numbers that are replayed if these are all, after it was checked that each comes with its message.
 async fn replay(events: &RedisEvents, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
-    let replayed = events.replay(session, stream, after).await.unwrap()?;
-    for found in &replayed {
+    let replayed = events.replay(session, stream, after).await.unwrap();
+    for found in &replayed.events {
         assert_eq!(*found, event(found.number));
     }
-    Some(replayed.iter().map(|event| event.number).collect())
+    replayed.is_whole.then(|| replayed.events.iter().map(|event| event.number).collect())
 }
 
 /// Waits until something holds.
@@ -311,7 +311,7 @@ async fn garbage_is_refused() {
             // More events neither end the writer nor make sense of it.
             append(&events, session, 3, 3..=4);
             let replayed = events.replay(session, 3, 0).await;
-            assert!(!matches!(replayed, Ok(Some(_))), "{case:?}: {replayed:?}");
+            assert!(!replayed.as_ref().is_ok_and(|replayed| replayed.is_whole), "{case:?}: {replayed:?}");
             events.forget(session);
             assert_eq!(replay(&events, session, 3, 0).await, None);
             assert_eq!(server.keys("mcp:events:*:3*").await, Vec::<String>::new());
@@ -333,16 +333,20 @@ async fn large_values() {
         let bytes = |number, length| StoredEvent { number, message: vec![0xff; length].into() };
         events.append(id, 0, bytes(1, 3 * 1024 * 1024));
         events.append(id, 0, bytes(2, 0));
-        assert_eq!(events.replay(id, 0, 0).await.unwrap().unwrap()[0], bytes(1, 3 * 1024 * 1024));
+        let replay = async |after| events.replay(id, 0, after).await.unwrap();
+        assert_eq!(replay(0).await.events[0], bytes(1, 3 * 1024 * 1024));
         events.append(id, 0, bytes(3, 2 * 1024 * 1024));
-        assert_eq!(events.replay(id, 0, 0).await.unwrap(), None, "4 MiB are kept");
-        assert_eq!(events.replay(id, 0, 1).await.unwrap(), Some(vec![bytes(2, 0), bytes(3, 2 * 1024 * 1024)]));
+        let left = vec![bytes(2, 0), bytes(3, 2 * 1024 * 1024)];
+        assert_eq!(replay(0).await, Replay { events: left.clone(), is_whole: false }, "4 MiB are kept");
+        assert_eq!(replay(1).await, Replay { events: left, is_whole: true });
         events.append(id, 0, bytes(4, 5 * 1024 * 1024));
         events.append(id, 0, bytes(5, 20 * 1024 * 1024));
         events.append(id, 0, bytes(6, 1));
-        assert_eq!(events.replay(id, 0, 3).await.unwrap(), None, "too large for a stream");
-        assert_eq!(events.replay(id, 0, 4).await.unwrap(), None, "too large for the queue");
-        assert_eq!(events.replay(id, 0, 5).await.unwrap(), Some(vec![bytes(6, 1)]));
+        let last = vec![bytes(6, 1)];
+        let partial = Replay { events: last.clone(), is_whole: false };
+        assert_eq!(replay(3).await, partial, "too large for a stream");
+        assert_eq!(replay(4).await, partial, "too large for the queue");
+        assert_eq!(replay(5).await, Replay { events: last, is_whole: true });
         assert_eq!((events.dropped(), events.waiting()), (1, (0, 0)));
     })
     .await;

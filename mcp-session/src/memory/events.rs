@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::slab::{Link, List, Slab};
-use crate::{BoxFuture, EventStore, SessionId, StoreError, StoredEvent};
+use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
 /// How much is kept of what was sent. The oldest goes first.
 ///
@@ -79,7 +79,7 @@ pub struct EventUsage {
     pub events: usize,
     /// How many bytes they take.
     pub bytes: usize,
-    /// Of how many sessions something was kept, that nobody has told to forget.
+    /// Of how many sessions.
     pub sessions: usize,
     /// How many events went because of a limit.
     pub dropped: u64,
@@ -89,8 +89,7 @@ pub struct EventUsage {
 
 /// Keeps events in memory. Clones are the same store.
 ///
-/// Keeping one takes the same time however many there are. What is known about a session stays until
-/// [`forget`](EventStore::forget), so whoever ends sessions has to call that; it is little without events.
+/// Keeping one takes the same time however many there are. Nothing is left of a session without events.
 #[derive(Clone, Default)]
 pub struct MemoryEvents(Arc<Shared>);
 
@@ -124,13 +123,11 @@ struct Session {
     order: List,
     events: usize,
     bytes: usize,
-    /// Streams up to this one may have been there before, and are not known any more.
-    forgotten: Option<u64>,
 }
 
 struct Stream {
     order: List,
-    /// Up to this number events are gone.
+    /// Up to this number events are gone, or nobody knows of them.
     gone: Option<u64>,
 }
 
@@ -160,17 +157,12 @@ impl EventStore for MemoryEvents {
         self.0.log().append(session, stream, event, Instant::now(), &self.0.limits);
     }
 
-    fn replay(
-        &self,
-        session: SessionId,
-        stream: u64,
-        after: u64,
-    ) -> BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>> {
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let mut log = shared.log();
             log.expire(Instant::now(), &shared.limits);
-            Ok(log.replay(session, stream, after))
+            Ok(log.replay(session, stream, after).unwrap_or_default())
         })
     }
 
@@ -198,23 +190,18 @@ impl Log {
         let StoredEvent { number, message } = event;
         let size = size(&message);
         let session = self.sessions.entry(id).or_default();
-        let known = session.streams.entry(stream).or_insert_with(|| {
-            // If it was there before, what came before this event is unknown.
-            let is_new = session.forgotten.is_none_or(|forgotten| stream > forgotten);
-            Stream { order: List::EMPTY, gone: number.checked_sub(1).filter(|_| !is_new) }
-        });
+        // It may have been there before.
+        let new = || Stream { order: List::EMPTY, gone: number.checked_sub(1) };
+        let known = session.streams.entry(stream).or_insert_with(new);
         let last = known.order.youngest().and_then(|place| self.events.get(place)).map(|event| event.number);
         if last.max(known.gone).is_some_and(|last| number <= last) {
             self.usage.lost += 1;
             return;
         }
         if size > limits.bytes_per_session.min(limits.bytes) || limits.events_per_session == 0 {
-            // What came before it is of no use any more.
             self.usage.lost += 1;
-            while let Some(oldest) = self.oldest_of_stream(id, stream) {
-                self.drop_event(oldest);
-            }
-            self.forget_stream(id, stream);
+            known.gone = Some(number);
+            self.forget_if_empty(id, stream);
             return;
         }
         let (in_all, in_session, in_stream) = (Link::LOOSE, Link::LOOSE, Link::LOOSE);
@@ -240,19 +227,17 @@ impl Log {
         }
     }
 
-    fn replay(&self, session: SessionId, stream: u64, after: u64) -> Option<Vec<StoredEvent>> {
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> Option<Replay> {
         let stream = self.sessions.get(&session)?.streams.get(&stream)?;
-        if stream.gone.is_some_and(|gone| after < gone) {
-            return None;
-        }
-        let (mut found, mut next) = (Vec::new(), stream.order.oldest());
+        let is_whole = stream.gone.is_none_or(|gone| gone <= after);
+        let (mut events, mut next) = (Vec::new(), stream.order.oldest());
         while let Some(event) = next.and_then(|place| self.events.get(place)) {
             if event.number > after {
-                found.push(StoredEvent { number: event.number, message: event.message.clone() });
+                events.push(StoredEvent { number: event.number, message: event.message.clone() });
             }
             next = event.in_stream.younger();
         }
-        Some(found)
+        Some(Replay { events, is_whole })
     }
 
     fn forget(&mut self, session: SessionId) {
@@ -266,6 +251,10 @@ impl Log {
                 self.usage.bytes -= size(&event.message);
             }
         }
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         if self.sessions.capacity() / 4 > self.sessions.len() + 16 {
             self.sessions.shrink_to(self.sessions.len() * 2);
         }
@@ -278,10 +267,6 @@ impl Log {
         {
             self.drop_event(oldest);
         }
-    }
-
-    fn oldest_of_stream(&self, session: SessionId, stream: u64) -> Option<u32> {
-        self.sessions.get(&session)?.streams.get(&stream)?.order.oldest()
     }
 
     /// Drops an event that is the oldest of its stream, and the stream with its last one.
@@ -299,26 +284,29 @@ impl Log {
             session.order.remove(&mut self.events, place, |event| &mut event.in_session);
             if let Some(stream) = session.streams.get_mut(&id) {
                 stream.order.remove(&mut self.events, place, |event| &mut event.in_stream);
-                stream.gone = Some(number);
-                if stream.order.oldest().is_none() {
-                    self.forget_stream(session_id, id);
-                }
+                stream.gone = stream.gone.max(Some(number));
             }
+            self.forget_if_empty(session_id, id);
         }
         self.events.remove(place);
     }
 
-    fn forget_stream(&mut self, session: SessionId, stream: u64) {
-        if let Some(session) = self.sessions.get_mut(&session) {
+    /// Forgets a stream without events, and a session without streams.
+    fn forget_if_empty(&mut self, id: SessionId, stream: u64) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.streams.get(&stream).is_some_and(|stream| stream.order.oldest().is_none()) {
             session.streams.remove(&stream);
-            session.forgotten = session.forgotten.max(Some(stream));
+        }
+        if session.streams.is_empty() {
+            self.sessions.remove(&id);
+            self.shrink();
         }
     }
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { streams: HashMap::new(), order: List::EMPTY, events: 0, bytes: 0, forgotten: None }
+        Self { streams: HashMap::new(), order: List::EMPTY, events: 0, bytes: 0 }
     }
 }
 
@@ -339,9 +327,16 @@ mod tests {
         StoredEvent { number, message: vec![b'x'; length].into() }
     }
 
+    /// What is left, if that is all.
     async fn numbers(store: &MemoryEvents, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
-        let found = store.replay(session, stream, after).await.unwrap()?;
-        Some(found.into_iter().map(|event| event.number).collect())
+        let is_whole = store.replay(session, stream, after).await.unwrap().is_whole;
+        let numbers = rest(store, session, stream, after).await;
+        is_whole.then_some(numbers)
+    }
+
+    async fn rest(store: &MemoryEvents, session: SessionId, stream: u64, after: u64) -> Vec<u64> {
+        let found = store.replay(session, stream, after).await.unwrap();
+        found.events.into_iter().map(|event| event.number).collect()
     }
 
     /// S4.117, G4: what every store of events does.
@@ -350,7 +345,7 @@ mod tests {
         event_store_suite(async || MemoryEvents::default()).await;
     }
 
-    /// S4.117, G5: a session keeps so many events, and who asks for one that is gone gets nothing.
+    /// S4.117, G5: a session keeps so many events, and who asks for one that is gone gets the rest.
     #[tokio::test(start_paused = true)]
     async fn sessions_keep_so_many() {
         let store = MemoryEvents::new(MemoryLimits::default().events_per_session(3));
@@ -360,6 +355,7 @@ mod tests {
             store.append(mine, 1, event(number, 1));
         }
         assert_eq!(numbers(&store, mine, 1, 1).await, None);
+        assert_eq!(rest(&store, mine, 1, 1).await, [3, 4, 5]);
         assert_eq!(numbers(&store, mine, 1, 2).await, Some(vec![3, 4, 5]));
         assert_eq!(numbers(&store, mine, 1, 4).await, Some(vec![5]));
         assert_eq!(numbers(&store, yours, 1, 0).await, Some(vec![1]), "others keep theirs");
@@ -373,7 +369,7 @@ mod tests {
         store.append(mine, 1, event(9, 1));
         assert_eq!(numbers(&store, mine, 1, 8).await, Some(vec![9]), "numbers grow");
         store.append(mine, 3, event(5, 1));
-        assert_eq!(numbers(&store, mine, 3, 0).await, Some(vec![5]), "a new stream may begin anywhere");
+        assert_eq!(numbers(&store, mine, 3, 4).await, Some(vec![5]), "a new stream may begin anywhere");
         assert_eq!((store.usage().lost, store.usage().events), (1, 4));
     }
 
@@ -397,6 +393,7 @@ mod tests {
         store.append(sessions[2], 2, event(1, 10));
         store.append(sessions[2], 1, event(6, 5000));
         assert_eq!(numbers(&store, sessions[2], 1, 5).await, None, "too large for any session");
+        assert_eq!(rest(&store, sessions[2], 1, 2).await, [3, 4, 5], "what came before it stays");
         assert_eq!(numbers(&store, sessions[2], 2, 0).await, Some(vec![1]), "which harms no other stream");
         store.append(sessions[2], 1, event(7, 10));
         assert_eq!(numbers(&store, sessions[2], 1, 5).await, None);
@@ -420,6 +417,7 @@ mod tests {
         assert_eq!(numbers(&store, mine, 1, 1).await, Some(vec![2]));
         tokio::time::advance(Duration::from_secs(20 * 60)).await;
         assert_eq!(numbers(&store, mine, 1, 1).await, None);
-        assert_eq!((store.usage().events, store.usage().bytes, store.usage().dropped), (0, 0, 2));
+        let usage = store.usage();
+        assert_eq!((usage.events, usage.bytes, usage.sessions, usage.dropped), (0, 0, 0, 2), "nor is the session");
     }
 }

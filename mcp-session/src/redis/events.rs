@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use super::Shared;
 use super::record::nonsense;
 use super::script::{Script, Scripts};
-use crate::{BoxFuture, EventStore, SessionId, StoreError, StoredEvent};
+use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
 /// Keeps events in Redis, where all instances can replay them; made by [`Redis::events`](crate::Redis::events).
 ///
 /// Events wait in a queue for one task that writes them. While Redis is away the queue fills, and then events are
-/// [dropped](Self::dropped). A stream of which something was dropped is not replayed from before that.
+/// [dropped](Self::dropped). Of a stream of which something was dropped, only what came after that is replayed.
 #[derive(Clone)]
 pub struct RedisEvents {
     pub(super) shared: Arc<Shared>,
@@ -51,12 +51,7 @@ impl EventStore for RedisEvents {
         self.shared.queue.append(session, stream, event);
     }
 
-    fn replay(
-        &self,
-        session: SessionId,
-        stream: u64,
-        after: u64,
-    ) -> BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>> {
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
             shared.flush().await?;
@@ -99,9 +94,9 @@ impl Shared {
 }
 
 /// Reads the last number that was used, the last that was lost, and the events after `after`.
-fn decode(answer: Value, after: u64) -> Result<Option<Vec<StoredEvent>>, StoreError> {
+fn decode(answer: Value, after: u64) -> Result<Replay, StoreError> {
     if answer == Value::Nil {
-        return Ok(None);
+        return Ok(Replay::default());
     }
     let parts = if let Value::Array(parts) = answer { <[Value; 3]>::try_from(parts).ok() } else { None };
     let Some([last, floor, Value::Array(entries)]) = parts else {
@@ -109,9 +104,6 @@ fn decode(answer: Value, after: u64) -> Result<Option<Vec<StoredEvent>>, StoreEr
     };
     let last = number(&last)?.ok_or_else(|| nonsense("a stream without a last number"))?;
     let floor = number(&floor)?;
-    if floor.is_some_and(|floor| after < floor) {
-        return Ok(None);
-    }
     let mut events = Vec::with_capacity(entries.len());
     let mut previous = after;
     for entry in entries {
@@ -124,7 +116,8 @@ fn decode(answer: Value, after: u64) -> Result<Option<Vec<StoredEvent>>, StoreEr
     }
     // Events may have gone without what is known of them. And whoever has seen more than what was written has seen what
     // never will be, and there may be more of that.
-    Ok((previous == last).then_some(events))
+    let is_whole = previous == last && floor.is_none_or(|floor| floor <= after);
+    Ok(Replay { events, is_whole })
 }
 
 /// Reads 20 digits, or nothing.
@@ -162,19 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_whole_is_replayed() {
+    fn what_is_missing_is_known() {
         let (two, three) = ("00000000000000000002", "00000000000000000003");
         let numbers = |answer, after| {
-            let events: Option<Vec<StoredEvent>> = decode(answer, after).unwrap();
-            events.map(|events| events.iter().map(|event| event.number).collect::<Vec<_>>())
+            let Replay { events, is_whole } = decode(answer, after).unwrap();
+            (events.iter().map(|event| event.number).collect::<Vec<_>>(), is_whole)
         };
-        assert_eq!(numbers(answer(three, "", &["1-1", "3-1"]), 0), Some(vec![1, 3]));
-        assert_eq!(numbers(answer(three, two, &["3-1"]), 2), Some(vec![3]));
-        assert_eq!(numbers(answer(three, two, &["3-1"]), 1), None, "2 is lost");
-        assert_eq!(numbers(answer(three, "", &["1-1"]), 0), None, "3 is gone");
-        assert_eq!(numbers(answer(three, "", &[]), 3), Some(vec![]));
-        assert_eq!(numbers(answer(three, "", &[]), 4), None, "4 was never written");
-        assert_eq!(numbers(Value::Nil, 0), None);
+        assert_eq!(numbers(answer(three, "", &["1-1", "3-1"]), 0), (vec![1, 3], true));
+        assert_eq!(numbers(answer(three, two, &["3-1"]), 2), (vec![3], true));
+        assert_eq!(numbers(answer(three, two, &["3-1"]), 1), (vec![3], false), "2 is lost");
+        assert_eq!(numbers(answer(three, "", &["1-1"]), 0), (vec![1], false), "3 is gone");
+        assert_eq!(numbers(answer(three, "", &[]), 3), (vec![], true));
+        assert_eq!(numbers(answer(three, "", &[]), 4), (vec![], false), "4 was never written");
+        assert_eq!(numbers(Value::Nil, 0), (vec![], false));
         for nonsense in [
             answer("3", "", &["3-1"]),
             answer("", "", &["3-1"]),

@@ -43,7 +43,8 @@ async fn what_is_refused_is_no_session() {
     let notification = Post::message(json!({ "jsonrpc": "2.0", "method": "initialize", "params": {} }));
     let modern = initialize(NEWEST, json!({})).header("mcp-protocol-version", "2026-07-28");
     let batch = Post::message(json!([{ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }]));
-    for post in [missing, wrong, text, notification, modern, batch] {
+    let large = initialize(NEWEST, json!({ "experimental": { "x": { "y": "z".repeat(64 << 10) } } }));
+    for post in [missing, wrong, text, notification, modern, batch, large] {
         let reply = post.to(&service).await;
         assert_eq!(reply.header("mcp-session-id"), None, "{}", reply.status);
     }

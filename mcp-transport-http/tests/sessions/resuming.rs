@@ -1,8 +1,13 @@
 //! Clients that come back for what they missed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
+use mcp_session::{
+    BoxFuture, EventKey, EventStore, MemoryEvents, MemoryLimits, Replay, SessionId, StoreError, StoredEvent,
+};
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
 
@@ -151,6 +156,64 @@ async fn the_end_can_be_read_again() {
             }
         }
     }
+}
+
+/// S4.117: of a stream whose beginning is gone there is the rest, above all the answer.
+#[tokio::test]
+async fn the_rest_is_better_than_nothing() {
+    let (shop, store) = (Shop::default(), MemoryEvents::new(MemoryLimits::default().events_per_session(3)));
+    let options = stateful().event_store(Arc::new(store), EventKey::new([7; 32]));
+    let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
+    let events = ten_steps(&shop, &client).await;
+    let rest = client.resume(events[0].id.as_deref().expect("an id")).await.rest().await;
+    assert_eq!(rest, &events[events.len() - 3..]);
+    assert_eq!(tool_text(rest[2].message.as_ref().expect("the answer")), "ten steps");
+}
+
+/// Keeps events, but does not always answer.
+#[derive(Clone, Default)]
+struct Moody {
+    events: MemoryEvents,
+    is_away: Arc<AtomicBool>,
+}
+
+impl EventStore for Moody {
+    fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
+        self.events.append(session, stream, event);
+    }
+
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
+        match self.is_away.load(Ordering::SeqCst) {
+            true => Box::pin(std::future::ready(Err(StoreError("away".to_owned())))),
+            false => self.events.replay(session, stream, after),
+        }
+    }
+
+    fn forget(&self, session: SessionId) {
+        self.events.forget(session);
+    }
+}
+
+/// S4.117: when the store does not answer, a client can come back later, and has missed nothing.
+#[tokio::test]
+async fn a_store_that_is_away_loses_nothing() {
+    let (shop, store) = (Shop::default(), Moody::default());
+    let options = stateful().event_store(Arc::new(store.clone()), EventKey::new([7; 32]));
+    let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
+    shop.steps.allow(1);
+    let mut stream = Events::of(client.tool("step").token().to(&client.service).await);
+    let first = stream.next().await.expect("an event");
+    drop(stream);
+    shop.steps.allow(5);
+    settle().await;
+    store.is_away.store(true, Ordering::SeqCst);
+    let id = first.id.as_deref().expect("an id");
+    assert_eq!(client.resume(id).await.rest().await, [], "nothing is skipped");
+    shop.steps.allow(10);
+    store.is_away.store(false, Ordering::SeqCst);
+    let messages = client.resume(id).await.messages().await;
+    assert_eq!(steps(&messages), (1..=10).collect::<Vec<_>>());
+    assert_eq!(tool_text(&messages[10]), "ten steps");
 }
 
 /// S4.117, S4.31: the stream of the session can be resumed, too.

@@ -109,9 +109,9 @@ async fn slow_readers_may_go_away() {
         settle().await;
     }
     settle().await;
-    // More was said than is kept, and what is left of it is not told as if it were all: the stream just ends.
+    // More was said than is kept; what is left of it ends with the answer.
     let left = client.resume(&id).await.messages().await;
-    assert!(left.is_empty(), "{}", left.len());
+    assert!(left.len() < MANY && kinds(&left).last() == Some(&"result"), "{}", left.len());
     client.call("hello").await;
 }
 

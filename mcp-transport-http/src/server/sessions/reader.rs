@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use mcp_kernel::{Route, Transmit};
-use mcp_session::{BoxFuture, EventKey, Lease, StoreError, StoredEvent};
+use mcp_session::{BoxFuture, EventKey, Lease, Replay, StoreError};
 use mcp_types::ErrorObject;
 use tokio::time::{Sleep, sleep, sleep_until};
 
@@ -36,7 +36,7 @@ pub(crate) struct Reader {
     /// What the request has settled is kept before it is answered.
     saving: Option<BoxFuture<Result<(), Refusal>>>,
     /// What the client missed, on its way.
-    missed: Option<BoxFuture<Result<Option<Vec<StoredEvent>>, StoreError>>>,
+    missed: Option<BoxFuture<Result<Replay, StoreError>>>,
     waiting: Option<Waiting>,
     deadline: Option<(Instant, Pin<Box<Sleep>>)>,
     /// When whoever asked may not hear any more (G13).
@@ -230,20 +230,28 @@ impl Reader {
     }
 
     /// Writes what the client missed; what comes from now on has later numbers, and waits in the stream.
-    fn replay(&mut self, missed: Result<Option<Vec<StoredEvent>>, StoreError>, events: &mut Vec<u8>) {
-        let missed = missed.unwrap_or_else(|error| {
-            tracing::warn!(target: "mcp", %error, "events are not there to be sent again");
-            None
-        });
-        let mut last = None;
-        for event in missed.into_iter().flatten() {
+    fn replay(&mut self, missed: Result<Replay, StoreError>, events: &mut Vec<u8>) {
+        let Replay { events: missed, is_whole } = match missed {
+            Ok(missed) => missed,
+            Err(error) => {
+                tracing::warn!(target: "mcp", %error, "events cannot be sent again now, so their stream ends");
+                // The client comes back, and has missed nothing yet.
+                self.is_over = true;
+                return;
+            }
+        };
+        if !is_whole {
+            tracing::debug!(target: "mcp", session = ?self.session.id, "not all that a client missed is there");
+        }
+        let mut last = 0;
+        for event in missed {
             self.write(event.number, &event.message, events);
             self.session.counts.replayed.fetch_add(1, Ordering::Relaxed);
-            last = Some(event.number);
+            last = event.number;
         }
         let mut state = self.session.lock();
         match state.streams.get_mut(&self.number) {
-            Some(stream) => stream.number = stream.number.max(last.unwrap_or_default()),
+            Some(stream) => stream.number = stream.number.max(last),
             // The request is over, and that was all.
             None => self.is_over = true,
         }
