@@ -11,7 +11,7 @@ use http_body::{Body, Frame};
 use mcp_server::types::LoggingLevel;
 use mcp_server::{NoArguments, Principal, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::session::{
-    BoxFuture, EventKey, MemoryEvents, MemorySessions, Refused, Saved, SessionId, SessionRecord, SessionStore,
+    BoxFuture, EventKey, MemoryEvents, MemorySessions, Reason, Refused, Saved, SessionId, SessionRecord, SessionStore,
     StoreError, Version, Versioned, WrongOwner,
 };
 use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode, SessionOptions};
@@ -241,6 +241,44 @@ async fn events_are_found_elsewhere() {
     // Not for others, and not for those who guess.
     let other = Client::initialize(&two, None).await;
     other.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await.json(400).await;
+}
+
+/// Has an instance say something that the client misses; returns the last event that the client has seen.
+async fn miss_something(client: &Client, service: &HttpService) -> String {
+    let mut answer = client.ask(service, "tools/call", json!({ "name": "slow" })).await;
+    let text = answer.text("no such thing").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    text.lines().find_map(|line| line.strip_prefix("id: ")).expect("the id of an event").to_owned()
+}
+
+/// S4.45, S4.117: what was said at an instance that has ended in good order is there at another one.
+#[tokio::test]
+async fn events_outlive_their_instance() {
+    let shared = Shared::default();
+    let ((one, _), (two, _)) = (shared.instance(), shared.instance());
+    let client = Client::initialize(&one, None).await;
+    let id = miss_something(&client, &one).await;
+    one.drain(Duration::from_secs(1)).await;
+    let mut missed = client.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await;
+    assert!(missed.text("no such thing").await.contains("done"));
+    client.send(&two, "DELETE", &[], Value::Null).await.json(204).await;
+    assert_eq!(shared.events.usage().events, 0, "they go with the session");
+}
+
+/// S4.40, S4.117: an instance that has no room for a session takes nothing from those where it goes on.
+#[tokio::test]
+async fn events_outlive_idle_sessions() {
+    let shared = Shared::default();
+    let options = shared.options().session_options(SessionOptions::default().idle_limit(1));
+    let (one, two) = (HttpService::with_options(server(), options), shared.instance().0);
+    let client = Client::initialize(&one, None).await;
+    let id = miss_something(&client, &one).await;
+    while one.sessions().expect("sessions").ended(Reason::Cap) == 0 {
+        Client::initialize(&one, None).await;
+    }
+    client.ask(&two, "ping", json!({})).await.json(200).await;
+    let mut missed = client.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await;
+    assert!(missed.text("no such thing").await.contains("done"));
 }
 
 /// S4.71: whoever hides sessions from strangers hides them at every instance.

@@ -120,7 +120,8 @@ impl Reader {
         }
         drop(state);
         session.readers.wake_all();
-        let missed = place.and_then(|(stream, after)| Some(session.events.as_ref()?.replay(session.id, stream, after)));
+        let replay = |(stream, after)| Some(session.events.as_ref()?.store.replay(session.id, stream, after));
+        let missed = place.and_then(replay);
         let reader = Self {
             session,
             number,

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::{Caller, Connection};
-use mcp_session::{BoxFuture, EventStore, Refused, SessionId, StoredEvent};
+use mcp_session::{BoxFuture, EventStore, Reason, Refused, SessionId, StoredEvent};
 use mcp_types::jsonrpc::Incoming;
 use mcp_types::{ErrorObject, Revision};
 use tokio::time::sleep;
@@ -31,11 +31,19 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) revision: Revision,
     pub(crate) readers: Arc<Readers>,
-    pub(crate) events: Option<Arc<dyn EventStore>>,
+    pub(crate) events: Option<Events>,
     /// What is known about its record, if there is one.
     pub(crate) kept: Option<Box<Kept>>,
     pub(crate) counts: Arc<Counts>,
     state: Mutex<State>,
+}
+
+/// Where events are kept.
+#[derive(Clone)]
+pub(crate) struct Events {
+    pub(crate) store: Arc<dyn EventStore>,
+    /// Whether another process may go on with a session and its streams.
+    pub(crate) is_shared: bool,
 }
 
 /// What is counted for all sessions of a service.
@@ -72,7 +80,7 @@ impl Session {
         id: SessionId,
         connection: Connection,
         revision: Revision,
-        events: Option<Arc<dyn EventStore>>,
+        events: Option<Events>,
         kept: Option<Kept>,
         counts: Arc<Counts>,
     ) -> Self {
@@ -255,7 +263,7 @@ impl Session {
             return false;
         };
         stream.number += 1;
-        events.append(self.id, number, StoredEvent { number: stream.number, message: Bytes::from(message) });
+        events.store.append(self.id, number, StoredEvent { number: stream.number, message: Bytes::from(message) });
         true
     }
 
@@ -286,8 +294,11 @@ impl Session {
     }
 
     /// Ends the session: what is pending is cancelled. Returns what handlers left to be done.
+    ///
+    /// What was said stays if the session can go on elsewhere: only its client ends it there as well.
     #[must_use]
-    pub(crate) fn end(&self) -> Option<BoxFuture<()>> {
+    pub(crate) fn end(&self, reason: Reason) -> Option<BoxFuture<()>> {
+        let goes_on = reason != Reason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
         let mut state = self.lock();
         state.is_ended = true;
         // Whoever waits for an answer gets one, and nothing else.
@@ -298,15 +309,14 @@ impl Session {
         self.pump(&mut state, now());
         state.by_request.clear();
         state.streams.retain(|_, stream| {
-            // Nobody can come back for it.
-            stream.is_known = false;
+            stream.is_known &= goes_on;
             stream.is_answered()
         });
         let teardown = state.connection.take_teardown(|| sleep(TEARDOWN));
         state.connection.handle_disconnect();
         drop(state);
-        if let Some(events) = &self.events {
-            events.forget(self.id);
+        if let Some(events) = self.events.as_ref().filter(|_| !goes_on) {
+            events.store.forget(self.id);
         }
         self.readers.wake_all();
         teardown

@@ -10,8 +10,8 @@ use http::{HeaderName, HeaderValue, Method as Verb, Response, StatusCode};
 use mcp_kernel::Route;
 use mcp_server::{Caller, Connection, Principal, Server};
 use mcp_session::{
-    BoxFuture, Ended, EventKey, EventStore, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId,
-    SessionManager, SessionMetrics, Version,
+    BoxFuture, Ended, EventKey, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId, SessionManager,
+    SessionMetrics, Version,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
-use super::session::{Counts, Session};
+use super::session::{Counts, Events, Session};
 use crate::rules::metadata::{VERSION, value_of};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
@@ -43,7 +43,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) struct Sessions {
     manager: SessionManager<Session>,
     settings: Settings,
-    events: Option<Arc<dyn EventStore>>,
+    events: Option<Events>,
     keeper: Option<Keeper>,
     counts: Arc<Counts>,
     /// When clients for whom there is no session are asked to come back.
@@ -72,8 +72,10 @@ impl Sessions {
                 None => Arc::new(EventKey::random()?),
             },
         };
-        let in_memory = || Arc::new(MemoryEvents::default()) as Arc<dyn EventStore>;
-        let events = options.resumable.then(|| options.event_store.clone().unwrap_or_else(in_memory));
+        let events = options.resumable.then(|| match options.event_store.clone() {
+            Some(store) => Events { store, is_shared: options.session_store.is_some() },
+            None => Events { store: Arc::new(MemoryEvents::default()), is_shared: false },
+        });
         let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live: options.record_time });
         let manager = SessionManager::new(options.session_options.clone());
         Ok(Self { manager, settings, events, keeper, counts: Arc::default(), retry_after: options.retry_after })
@@ -331,14 +333,14 @@ fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
 
 /// Ends sessions; what handlers left to be done is done meanwhile, whether anybody waits for it or not.
 fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<()>> {
-    let end = |Ended { value, .. }: Ended<Session>| {
+    let end = |Ended { value, reason, .. }: Ended<Session>| {
         let runtime = Handle::try_current().ok()?;
         if value.is_free() {
-            return Some(runtime.spawn(value.end()?));
+            return Some(runtime.spawn(value.end(reason)?));
         }
         // It may be one of its own handlers that ends it, and goes on here.
         Some(runtime.spawn(async move {
-            if let Some(teardown) = value.end() {
+            if let Some(teardown) = value.end(reason) {
                 teardown.await;
             }
         }))
