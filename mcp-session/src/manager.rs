@@ -105,12 +105,11 @@ impl<T> SessionManager<T> {
         principal: Option<Principal>,
         make: impl FnOnce(SessionId) -> T,
     ) -> Result<Created<T>, Refused> {
-        let is_here = self.table().find(&id).is_some();
-        if is_here {
+        if self.knows(&id) {
             match self.enter(&id, principal.as_ref()) {
                 Ok(lease) => return Ok(Created { lease, evicted: Vec::new() }),
                 // It ended in between.
-                Err(Refused::Unknown) if self.table().find(&id).is_none() => {}
+                Err(Refused::Unknown) if !self.knows(&id) => {}
                 Err(refused) => return Err(refused),
             }
         }
@@ -127,6 +126,12 @@ impl<T> SessionManager<T> {
         let mut table = self.table();
         let place = self.find(&mut table, id, principal)?;
         self.lease(&mut table, *id, place)
+    }
+
+    /// Whether a session is here, whoever may enter it. To ask is no use of it, and is not counted.
+    #[must_use]
+    pub fn knows(&self, id: &SessionId) -> bool {
+        self.table().find(id).is_some()
     }
 
     /// Ends a session because somebody asks for it. Whoever has a lease keeps the state, but nobody finds it any more.

@@ -103,8 +103,9 @@ impl SessionOptions {
         }
     }
 
-    /// How long unused sessions live: never longer than used ones.
-    pub(crate) fn time_of_unused(&self) -> Option<Duration> {
+    /// How long unused sessions live: never longer than used ones. `None` is for ever.
+    #[must_use]
+    pub fn time_of_unused(&self) -> Option<Duration> {
         self.unused_time.into_iter().chain(self.idle_time).min()
     }
 }

@@ -233,8 +233,9 @@ impl HttpOptions {
         self
     }
 
-    /// Keeps the records of sessions in a store, for `time_to_live` after they were last used: another process with the
-    /// same store goes on with them. Each request of a session then asks the store once.
+    /// Keeps the records of sessions in a store, for `time_to_live` after they were last used, or up to a tenth less:
+    /// another process with the same store goes on with them. Each request of a session then asks the store once. Records
+    /// of sessions that were never used go [earlier](SessionOptions::unused_time).
     #[must_use]
     pub fn session_store(mut self, store: Arc<dyn SessionStore>, time_to_live: Duration) -> Self {
         (self.session_store, self.record_time) = (Some(store), time_to_live);

@@ -186,7 +186,10 @@ async fn sessions_go_on_elsewhere() {
     client.ask(&one, "resources/unsubscribe", json!({ "uri": "a:b" })).await.json(200).await;
     let again = client.ask(&two, "ping", json!({})).await.json(200).await;
     assert_eq!(again["result"], json!({}));
-    assert_eq!((one.sessions().expect("sessions").live, two.sessions().expect("sessions").live), (1, 1));
+    for service in [&one, &two] {
+        let metrics = service.sessions().expect("sessions");
+        assert_eq!((metrics.live, metrics.refused(Refused::Unknown)), (1, 0), "nobody was turned away");
+    }
 }
 
 /// S4.42, S4.115: what has ended at one instance has ended at all.
@@ -200,6 +203,48 @@ async fn sessions_end_everywhere() {
     client.ask(&one, "ping", json!({})).await.json(404).await;
     client.ask(&two, "ping", json!({})).await.json(404).await;
     assert_eq!((one.sessions().expect("sessions").live, two.sessions().expect("sessions").live), (0, 0));
+}
+
+/// S4.37, S4.115: a record lasts as long as somebody listens, however silent the session is.
+#[tokio::test(start_paused = true)]
+async fn listening_keeps_the_record() {
+    let shared = Shared::default();
+    let one = HttpService::with_options(server(), shared.options().keep_alive(Duration::from_secs(5)));
+    let client = Client::initialize(&one, None).await;
+    let mut stream = client.send(&one, "GET", &[], Value::Null).await;
+    let listening = tokio::spawn(async move { stream.text("no such thing").await });
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    client.ask(&one, "ping", json!({})).await.json(200).await;
+    assert!(!listening.is_finished());
+    listening.abort();
+}
+
+/// S4.35, S4.115: a request that brings a session to another instance is a use of it.
+#[tokio::test(start_paused = true)]
+async fn moving_is_a_use() {
+    let shared = Shared::default();
+    let ((one, _), (two, _)) = (shared.instance(), shared.instance());
+    let client = Client::initialize(&one, None).await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        let (three, _) = shared.instance();
+        client.ask(&three, "ping", json!({})).await.json(200).await;
+    }
+    client.ask(&two, "ping", json!({})).await.json(200).await;
+}
+
+/// G3, G4: what was never used does not stay in the store for as long as what was.
+#[tokio::test(start_paused = true)]
+async fn unused_records_go_early() {
+    let shared = Shared::default();
+    let options = shared.options().session_store(Arc::new(shared.sessions.clone()), Duration::from_secs(3600));
+    let one = HttpService::with_options(server(), options);
+    let unused = Client::default().shake_hands(&one).await.session.expect("a session");
+    let used = Client::initialize(&one, None).await.session;
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let load = async |id: &str| shared.sessions.load(SessionId::parse(id).expect("an id")).await.expect("a store");
+    assert_eq!(load(&unused).await, None);
+    assert!(load(&used).await.is_some());
 }
 
 /// S4.69, S4.71, S4.116: nobody takes over the session of another by going to another instance.

@@ -6,11 +6,13 @@ use std::time::Duration;
 use http::StatusCode;
 use mcp_kernel::server::SessionState;
 use mcp_server::{Connection, Principal, Server};
-use mcp_session::{Lease, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use mcp_session::{Lease, Refused, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
 use mcp_types::{InitializeRequestParams, RawObject};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::session::Session;
+use super::stateful::refusal;
 use crate::server::refusal::Refusal;
 
 /// Keeps the records of sessions.
@@ -18,6 +20,8 @@ use crate::server::refusal::Refusal;
 pub(crate) struct Keeper {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) time_to_live: Duration,
+    /// The same for a session that nobody has used yet.
+    pub(crate) unused_time: Duration,
 }
 
 /// What is known about the record of a session.
@@ -26,13 +30,13 @@ pub(crate) struct Kept(Mutex<Inner>);
 struct Inner {
     record: SessionRecord,
     version: Version,
-    /// When the store last heard that the session is in use.
-    touched: Instant,
+    /// When the store last heard from here that the session is in use.
+    touched: Option<Instant>,
 }
 
 impl Kept {
     pub(crate) fn new(record: SessionRecord, version: Version) -> Self {
-        Self(Mutex::new(Inner { record, version, touched: Instant::now() }))
+        Self(Mutex::new(Inner { record, version, touched: None }))
     }
 
     fn read(&self) -> (SessionRecord, Version) {
@@ -50,12 +54,12 @@ impl Kept {
 
     /// Whether the store has to hear that the session is in use: not every time, but in time.
     fn is_due(&self, time_to_live: Duration) -> bool {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = inner.touched.elapsed() >= time_to_live / 10;
-        if is_due {
-            inner.touched = Instant::now();
-        }
-        is_due
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.touched.is_none_or(|touched| touched.elapsed() >= time_to_live / 10)
+    }
+
+    fn set_touched(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).touched = Some(Instant::now());
     }
 }
 
@@ -64,7 +68,7 @@ impl Keeper {
     pub(crate) async fn begin(&self, session: &Session) -> Result<(), Refusal> {
         let Some(kept) = &session.kept else { return Ok(()) };
         let (record, version) = kept.read();
-        match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
+        match self.store.save(session.id, record.clone(), version, self.unused_time).await.map_err(unavailable)? {
             Saved::As(version) => kept.set(record, version),
             // Nobody else can have guessed the name.
             Saved::Not(_) => return Err(unavailable(StoreError("there is another session of this name".to_owned()))),
@@ -82,14 +86,32 @@ impl Keeper {
         self.store.remove(id).await.map(drop).map_err(unavailable)
     }
 
-    /// Takes over what was settled elsewhere, and says that the session is in use.
-    pub(crate) async fn refresh(&self, session: &Session, found: Versioned) -> Result<(), Refusal> {
-        let Some(kept) = &session.kept else { return Ok(()) };
-        take_over(session, kept, found);
-        if kept.is_due(self.time_to_live) {
-            self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
+    /// Takes over what was settled elsewhere.
+    pub(crate) fn refresh(&self, session: &Session, found: Versioned) {
+        if let Some(kept) = &session.kept {
+            take_over(session, kept, found);
         }
+    }
+
+    /// Says that a session is in use, if that is due.
+    pub(crate) async fn touch(&self, session: &Session) -> Result<(), Refusal> {
+        let Some(kept) = session.kept.as_ref().filter(|kept| kept.is_due(self.time_to_live)) else { return Ok(()) };
+        self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
+        kept.set_touched();
         Ok(())
+    }
+
+    /// The same for whoever cannot wait: if it fails, there is time for more attempts.
+    pub(crate) fn touch_meanwhile(&self, session: &Session) {
+        let Some(kept) = session.kept.as_ref().filter(|kept| kept.is_due(self.time_to_live)) else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        kept.set_touched();
+        let touching = self.store.touch(session.id, self.time_to_live);
+        runtime.spawn(async move {
+            if let Err(error) = touching.await {
+                tracing::warn!(target: "mcp", %error, "the store does not hear that a session is in use");
+            }
+        });
     }
 
     /// Saves what a request has settled, if anything; who settled something else meanwhile is heard as well.
@@ -106,10 +128,12 @@ impl Keeper {
             match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
                 Saved::As(version) => {
                     kept.set(record, version);
+                    kept.set_touched();
                     return Ok(());
                 }
                 Saved::Not(Some(theirs)) => take_over(session, kept, *theirs),
-                Saved::Not(None) => return Err(unavailable(StoreError("the session has ended elsewhere".to_owned()))),
+                // It has ended elsewhere.
+                Saved::Not(None) => return Err(refusal(&Refused::Unknown)),
             }
         }
         Err(unavailable(StoreError("too many change the session at once".to_owned())))

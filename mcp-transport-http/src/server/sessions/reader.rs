@@ -12,6 +12,7 @@ use mcp_types::ErrorObject;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::caretaker;
+use super::keeper::Keeper;
 use super::session::{STANDALONE, Session, State};
 use super::stream::Stream;
 use crate::server::admission::Permit;
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     /// How long a request goes on for a client that is gone.
     pub(crate) grace: Duration,
     pub(crate) key: Arc<EventKey>,
+    /// Who has to hear that a session is in use, as long as somebody reads.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 struct Waiting {
@@ -185,6 +188,9 @@ impl Reader {
 
     /// Appends what there is to say.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+        if let Some(keeper) = &self.settings.keeper {
+            keeper.touch_meanwhile(&self.session);
+        }
         if let Some(missed) = &mut self.missed {
             let missed = ready!(missed.as_mut().poll(cx));
             self.missed = None;

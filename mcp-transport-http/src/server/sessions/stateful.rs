@@ -63,7 +63,11 @@ impl Sessions {
     ///
     /// Fails if the system has no randomness for the key of event ids.
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
+        let time_to_live = options.record_time;
+        let unused_time = options.session_options.time_of_unused().map_or(time_to_live, |time| time.min(time_to_live));
+        let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live, unused_time });
         let settings = Settings {
+            keeper: keeper.clone(),
             keep_alive: options.keep_alive,
             retry: options.sse_retry,
             grace: options.grace,
@@ -76,7 +80,6 @@ impl Sessions {
             Some(store) => Events { store, is_shared: options.session_store.is_some() },
             None => Events { store: Arc::new(MemoryEvents::default()), is_shared: false },
         });
-        let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live: options.record_time });
         let manager = SessionManager::new(options.session_options.clone());
         Ok(Self { manager, settings, events, keeper, counts: Arc::default(), retry_after: options.retry_after })
     }
@@ -145,15 +148,14 @@ impl Sessions {
                 // Nothing is made for somebody whose it is not.
                 return Err(refusal(&sessions.manager.refuse_stranger()));
             }
-            match (found, sessions.manager.enter(&id, principal)) {
-                (Some(found), Ok(session)) => keeper.refresh(&session, found).await,
-                // It has ended elsewhere.
-                (None, Ok(session)) => {
-                    let ended = sessions.manager.end(&session.id, principal, Reason::Deleted);
-                    drop(tear_down(ended));
-                    Ok(())
+            let manager = &sessions.manager;
+            let here = if manager.knows(&id) { manager.enter(&id, principal).ok() } else { None };
+            let session = match (found, here) {
+                (Some(found), Some(session)) => {
+                    keeper.refresh(&session, found);
+                    session
                 }
-                (Some(found), Err(Refused::Unknown)) => {
+                (Some(found), None) => {
                     let server = match configure {
                         Some(configure) => configure(Arc::clone(&parts)).await?,
                         None => server,
@@ -163,13 +165,19 @@ impl Sessions {
                     let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
                     let kept = Kept::new(found.record, found.version);
                     let make = |id| Session::new(id, connection, revision, events, Some(kept), counts).resumed();
-                    let adopted = sessions.manager.adopt(id, owner, make).map_err(|refused| refusal(&refused))?;
+                    let adopted = manager.adopt(id, owner, make).map_err(|refused| refusal(&refused))?;
                     drop(tear_down(adopted.evicted));
-                    Ok(())
+                    adopted.lease
+                }
+                // It has ended elsewhere.
+                (None, Some(session)) => {
+                    drop(tear_down(manager.end(&session.id, principal, Reason::Deleted)));
+                    return Ok(());
                 }
                 // Whatever it is will be said about it.
-                (_, Err(_)) => Ok(()),
-            }
+                (None, None) => return Ok(()),
+            };
+            keeper.touch(&session).await
         }))
     }
 
@@ -352,7 +360,7 @@ fn unknown_event() -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, "`Last-Event-ID` names no event of this session")
 }
 
-fn refusal(refused: &Refused) -> Refusal {
+pub(super) fn refusal(refused: &Refused) -> Refusal {
     let status = match refused {
         Refused::Unknown => StatusCode::NOT_FOUND,
         Refused::WrongOwner => StatusCode::FORBIDDEN,
