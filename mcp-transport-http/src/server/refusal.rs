@@ -16,6 +16,8 @@ pub struct Refusal {
     status: StatusCode,
     error: ErrorObject,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// The request that is refused, if whoever answers does not know it any more.
+    id: Option<RequestId>,
 }
 
 impl Refusal {
@@ -27,7 +29,7 @@ impl Refusal {
     /// Refuses with a status, and an error of one's own.
     #[must_use]
     pub fn with_error(status: StatusCode, error: ErrorObject) -> Self {
-        Self { status, error, headers: Vec::new() }
+        Self { status, error, headers: Vec::new(), id: None }
     }
 
     /// Something that the server has no room for now.
@@ -53,8 +55,14 @@ impl Refusal {
         self
     }
 
+    /// Says which request is refused.
+    pub(crate) fn of(mut self, id: Option<RequestId>) -> Self {
+        self.id = id;
+        self
+    }
+
     pub(crate) fn into_response(self, id: Option<&RequestId>, revision: Revision) -> Response<ResponseBody> {
-        let mut message = Vec::new();
+        let (mut message, id) = (Vec::new(), id.or(self.id.as_ref()));
         // Errors are plain data, which can always be written.
         let _ = write_error(&mut message, id, &self.error, UnknownId::of(revision));
         let mut response = Response::new(ResponseBody::full(message));

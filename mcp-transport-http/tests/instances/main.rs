@@ -351,9 +351,55 @@ async fn without_a_store_nothing_begins() {
     let service = HttpService::with_options(server(), options);
     let answer = Client::default().shake_hands(&service).await;
     assert_eq!(answer.session, None);
-    answer.json(503).await;
+    assert_eq!(answer.json(503).await["id"], 1);
     let metrics = service.sessions().expect("sessions");
     assert_eq!((metrics.live, metrics.created, metrics.adopted), (0, 1, 0));
+}
+
+/// A store in which records go while they are used.
+struct Leaky(MemorySessions);
+
+impl SessionStore for Leaky {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+        self.0.load(id)
+    }
+
+    fn save(
+        &self,
+        id: SessionId,
+        new: SessionRecord,
+        read: Version,
+        time: Duration,
+    ) -> BoxFuture<Result<Saved, StoreError>> {
+        let store = self.0.clone();
+        Box::pin(async move {
+            if !new.subscriptions.is_empty() {
+                store.remove(id).await?;
+            }
+            store.save(id, new, read, time).await
+        })
+    }
+
+    fn touch(&self, id: SessionId, time: Duration) -> BoxFuture<Result<bool, StoreError>> {
+        self.0.touch(id, time)
+    }
+
+    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
+        self.0.remove(id)
+    }
+}
+
+/// S4.42, S4.115: a session that ends elsewhere while it is used is not found, and whoever asked knows what for.
+#[tokio::test]
+async fn sessions_may_end_elsewhere_at_any_time() {
+    let store = Arc::new(Leaky(MemorySessions::new()));
+    let service =
+        HttpService::with_options(server(), Shared::default().options().session_store(store, Duration::from_secs(60)));
+    let client = Client::initialize(&service, None).await;
+    let answer = client.ask(&service, "resources/subscribe", json!({ "uri": "a:b" })).await.json(404).await;
+    assert_eq!(answer["id"], 1, "{answer}");
+    client.ask(&service, "ping", json!({})).await.json(404).await;
+    assert_eq!(service.sessions().expect("sessions").live, 0);
 }
 
 /// G4: what clients settle at several instances at the same time is all settled.

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
 use super::session::{Counts, Events, Session};
+use crate::rules::era::id_of;
 use crate::rules::metadata::{VERSION, value_of};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
@@ -200,8 +201,9 @@ impl Sessions {
         let session = self.find(&parts, principal.as_ref())?;
         check_version(&parts, &session)?;
         let (revision, caller) = (session.revision, caller(parts, principal));
-        let begun = session.feed(now(), incoming, caller, permit).map_err(|refused| refusal(&refused))?;
         let keeper = self.keeper.clone().filter(|_| session.kept.is_some());
+        let id = id_of(&incoming).filter(|_| keeper.is_some()).cloned();
+        let begun = session.feed(now(), incoming, caller, permit).map_err(|refused| refusal(&refused))?;
         let Some(begun) = begun else {
             let Some(keeper) = keeper else { return Ok(Taken::Response(accepted())) };
             return Ok(Taken::Later(Box::pin(async move {
@@ -212,7 +214,7 @@ impl Sessions {
         };
         let saving = keeper.map(|keeper| {
             let session = session.clone();
-            Box::pin(async move { keeper.save(&session).await }) as BoxFuture<_>
+            Box::pin(async move { keeper.save(&session).await.map_err(|refusal| refusal.of(id)) }) as BoxFuture<_>
         });
         let reader = Reader::of_request(session, begun, self.settings.clone(), at_work, saving);
         Ok(Taken::Reader(reader, revision))
@@ -227,11 +229,11 @@ impl Sessions {
         principal: Option<Principal>,
         at_work: (AtWork, Permit),
     ) -> Result<Taken, Refusal> {
-        let hello = match &incoming {
+        let (hello, request) = match &incoming {
             Incoming::Single(Message::Request(request)) if self.keeper.is_some() => {
-                request.params.as_ref().map(|params| params.to_object())
+                (request.params.as_ref().map(|params| params.to_object()), Some(request.id.clone()))
             }
-            Incoming::Single(_) | Incoming::Batch(_) => None,
+            Incoming::Single(_) | Incoming::Batch(_) => (None, None),
         };
         let mut connection = Connection::for_loop(server);
         let caller = caller(parts, principal.clone());
@@ -255,7 +257,7 @@ impl Sessions {
             if let Err(refusal) = keeper.begin(&session).await {
                 // What cannot be kept must not be here either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), Reason::Deleted)));
-                return Err(refusal);
+                return Err(refusal.of(request));
             }
             Ok(named(response, session.id))
         })))
