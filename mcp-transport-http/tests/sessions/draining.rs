@@ -54,6 +54,24 @@ async fn sessions_end_after_their_calls() {
     }
 }
 
+/// S4.83, S4.84, S4.96, G10: the end waits for calls whose clients have gone as well.
+#[tokio::test(start_paused = true)]
+async fn calls_of_those_who_left_may_finish() {
+    for version in LEGACY {
+        let shop = Shop::default();
+        let service = shop.service();
+        let client = Client::open(&service, version).await;
+        drop(client.begin("wait", 3).await);
+        settle().await;
+        let draining = begin(&service, 30).await;
+        assert!(!draining.is_finished(), "it waits");
+        shop.demo.gate.open();
+        let drained = draining.await.expect("an end");
+        assert_eq!((drained.finished, drained.cut), (1, 0));
+        assert_eq!(shop.demo.notes.take(), ["began"], "nothing was cut");
+    }
+}
+
 /// S4.78, S4.83, S4.84, G10, rmcp 17: what takes too long is given up, whether its client waits for it or not.
 #[tokio::test(start_paused = true)]
 async fn late_calls_are_cut() {
@@ -70,7 +88,7 @@ async fn late_calls_are_cut() {
         settle().await;
         let start = Instant::now();
         let drained = begin(&service, 5).await.await.expect("an end");
-        assert_eq!((drained.finished, drained.cut, start.elapsed().as_secs()), (0, 2, 5));
+        assert_eq!((drained.finished, drained.cut, start.elapsed().as_secs()), (0, 3, 5));
         let answer = call.await.expect("an answer").json(503).await;
         assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
         let last = stream.await.expect("an end");

@@ -10,17 +10,18 @@ use tokio::time::sleep;
 
 use super::session::{STANDALONE, Session, State};
 use crate::server::exchange::now;
+use crate::server::lifeline::AtWork;
 
 /// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes
-/// back, but not for longer than `grace` (G11).
-pub(crate) fn call(session: &Lease<Session>, state: &mut State, grace: Duration) {
+/// back, but not for longer than `grace` (G11). The end of the service waits for them.
+pub(crate) fn call(session: &Lease<Session>, state: &mut State, grace: Duration, at_work: &AtWork) {
     let Ok(runtime) = Handle::try_current() else { return };
     if !std::mem::replace(&mut state.has_caretaker, true) {
-        runtime.spawn(look_after(session.clone(), grace));
+        runtime.spawn(look_after(session.clone(), grace, at_work.another()));
     }
 }
 
-async fn look_after(session: Lease<Session>, grace: Duration) {
+async fn look_after(session: Lease<Session>, grace: Duration, _at_work: AtWork) {
     let reader = session.readers.next();
     // How often it looks for those whose time is over.
     let interval = (grace / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));

@@ -336,7 +336,7 @@ impl Reader {
         self.session.unblock(state, self.number);
         if self.number != STANDALONE {
             if Session::is_open(state, self.number) {
-                caretaker::call(&self.session, state, self.settings.grace);
+                caretaker::call(&self.session, state, self.settings.grace, &self.at_work);
             } else {
                 state.streams.remove(&self.number);
             }
