@@ -29,6 +29,8 @@ pub struct Limits {
     pub uris_per_listener: usize,
     /// How many addresses a legacy client may subscribe to. Default: 1,024.
     pub subscriptions: usize,
+    /// How many bytes these addresses may have together: they are kept as long as the connection lasts. Default: 256 KiB.
+    pub subscription_bytes: usize,
     /// How many bytes the parameters of `initialize` may have: what a client says of itself is kept as long as the
     /// connection lasts. Default: 64 KiB, as in the `_meta` of those who say it each time.
     pub initialize_bytes: usize,
@@ -61,6 +63,7 @@ impl Default for Limits {
             listeners: 16,
             uris_per_listener: 256,
             subscriptions: 1024,
+            subscription_bytes: 256 * 1024,
             initialize_bytes: 64 * 1024,
             meta_bytes: 64 * 1024,
             request_state_bytes: 32 * 1024,

@@ -86,7 +86,10 @@ impl Connection {
                 let SubscribeRequestParams { uri, .. } = decode(params)?;
                 self.check_uri(&uri)?;
                 let is_new = !self.subscriptions.contains(&uri);
-                if is_new && self.subscriptions.len() >= self.config.limits.subscriptions {
+                let bytes = self.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
+                let limits = &self.config.limits;
+                let is_full = self.subscriptions.len() >= limits.subscriptions || bytes > limits.subscription_bytes;
+                if is_new && is_full {
                     return Err(PeerMisbehaved::TooManySubscriptions.into());
                 }
                 self.subscriptions.insert(uri.clone());

@@ -120,6 +120,21 @@ fn subscriptions_have_a_limit() {
     script.assert_nothing_left();
 }
 
+/// The addresses of subscriptions have a size together, which does not hit those that are there either.
+#[test]
+fn subscriptions_have_a_size() {
+    let mut small = config();
+    small.limits.subscription_bytes = 10;
+    let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
+    for uri in ["a:1234", "a:12", "a:1234"] {
+        assert_eq!(subscribe(&mut script, uri)["result"], json!({}));
+        script.event();
+    }
+    assert_eq!(subscribe(&mut script, "b:1")["error"]["code"], -32603);
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
+    script.assert_nothing_left();
+}
+
 /// Malformed parameters name the member.
 #[test]
 fn a_subscription_needs_an_address() {
