@@ -285,6 +285,12 @@ impl Connection {
         ConnectionHandle(Arc::clone(&self.shared))
     }
 
+    /// The server that it is a connection to.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// Runs what handlers left to be done at the end: last in, first out, each within the time that `bound` gives it
     /// (S1.16, S1.17). What panics or takes too long is given up, with a warning.
     ///

@@ -24,7 +24,7 @@ use super::exchange::{Exchange, First, News, now};
 use super::lifeline::{AtWork, Drained, Lifeline, Stage};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
-use super::sessions::{Sessions, Taken};
+use super::sessions::{Entered, Sessions, Taken};
 use super::sse::{SseRefused, SseService};
 use super::upload::Upload;
 use crate::rules::era::{Offer, Served, check_params, choose, id_of};
@@ -217,10 +217,14 @@ impl<B: Body> ResponseFuture<B> {
             let body = ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?;
             this.upload.set(None);
             let server = this.chosen.as_ref().unwrap_or(&this.inner.server);
-            let incoming = parse(&body, &server.config().limits.message);
             // Whoever polls a future that is done waits for nothing.
             let Some((parts, at_work)) = this.taken.take() else { return Poll::Pending };
-            match this.inner.start(server, parts, incoming, at_work) {
+            let session = this.inner.sessions.as_ref().and_then(|sessions| sessions.enter(&parts));
+            let limits = match &session {
+                Some(Ok(session)) => session.message_limits(),
+                Some(Err(_)) | None => server.config().limits.message,
+            };
+            match this.inner.start(server, parts, parse(&body, &limits), at_work, session) {
                 Started::Source(source, served) => *this.source = Some((source, served)),
                 Started::Later(later) => *this.later = Some(later),
                 Started::Response(response) => return Poll::Ready(Ok(response)),
@@ -309,10 +313,10 @@ impl Inner {
         parts: Arc<Parts>,
         incoming: Result<Incoming<'_>, InvalidMessage>,
         at_work: AtWork,
+        session: Option<Entered>,
     ) -> Started {
         // Inside a session, the revision is the one that was agreed on, whichever server that was with.
-        let is_inside = self.sessions.is_some() && Sessions::is_inside(&parts);
-        let revisions: &[Revision] = if is_inside { &Revision::ALL } else { &server.config().revisions };
+        let revisions: &[Revision] = if session.is_some() { &Revision::ALL } else { &server.config().revisions };
         let offer = Offer::new(revisions, self.options.sessions != SessionMode::Off);
         let offer = if self.sessions.is_some() { offer.with_sessions() } else { offer };
         let checked = choose(&offer, &parts.headers, &incoming).and_then(|served| {
@@ -355,7 +359,7 @@ impl Inner {
             (Served::Legacy(revision), None) => Connection::from_version(server, revision),
             (Served::Legacy(_), Some(sessions)) => {
                 let id = id_of(&incoming).cloned();
-                let taken = sessions.post(server, parts, incoming, at_work, permit).map(Started::from);
+                let taken = sessions.post(server, session, parts, incoming, at_work, permit).map(Started::from);
                 return taken.unwrap_or_else(|refusal| {
                     Started::Response(refusal.into_response(id.as_ref(), served.revision()))
                 });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::request::Parts;
 use http::{Method as Verb, StatusCode};
-use mcp_server::{NoArguments, Principal, RequestContext, Server, tool};
+use mcp_server::{Limits, NoArguments, Principal, RequestContext, Server, tool};
 use mcp_session::{Refused, SessionOptions, WrongOwner};
 use mcp_transport_http::{HttpService, Refusal};
 use serde_json::json;
@@ -174,4 +174,22 @@ async fn a_session_knows_its_server() {
     let client = Client::open(&service, "2025-06-18").await;
     assert_eq!(client.call("say").await, "old");
     assert_eq!(client.tool("say").header("mcp-protocol-version", NEWEST).to(&service).await.status, 400);
+}
+
+/// S4.64: what may be sent in a session, its own server says, whatever the others allow.
+#[tokio::test]
+async fn a_session_has_the_limits_of_its_server() {
+    let limited = |depth: usize| {
+        let mut limits = Limits::default();
+        limits.message = limits.message.with_depth(depth);
+        server(|builder| builder.limits(limits).offers_tools())
+    };
+    for (own, status) in [(20, 200), (4, 400)] {
+        let (own, other) = (limited(own), limited(if status == 200 { 4 } else { 20 }));
+        let options = stateful().configure(move |_: Arc<Parts>| std::future::ready(Ok(own.clone())));
+        let service = HttpService::with_options(other, options);
+        let client = Client::open_by(&service, NEWEST, initialize(NEWEST, json!({})), None).await;
+        let deep = client.request("ping", json!({ "a": { "b": { "c": { "d": {} } } } }));
+        assert_eq!(deep.to(&service).await.status, status);
+    }
 }

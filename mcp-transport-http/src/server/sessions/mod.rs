@@ -9,5 +9,5 @@ mod stateful;
 mod stream;
 
 pub(crate) use reader::Reader;
-pub(crate) use stateful::{Sessions, Taken};
+pub(crate) use stateful::{Entered, Sessions, Taken};
 pub use stream::ResponseStream;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::{Caller, Connection};
 use mcp_session::{BoxFuture, EventStore, Reason, Refused, SessionId, StoredEvent};
-use mcp_types::jsonrpc::Incoming;
+use mcp_types::jsonrpc::{Incoming, Limits};
 use mcp_types::{ErrorObject, Revision};
 use tokio::time::sleep;
 
@@ -120,6 +120,11 @@ impl Session {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a message may cost to read; which server it is was settled when the session began.
+    pub(crate) fn message_limits(&self) -> Limits {
+        self.lock().connection.server().config().limits.message
     }
 
     /// Takes a message; returns the stream on which it is answered, if it is, and its reader.

@@ -51,6 +51,9 @@ pub(crate) struct Sessions {
     retry_after: Duration,
 }
 
+/// The session that a request belongs to, or why it has none.
+pub(crate) type Entered = Result<Lease<Session>, Refusal>;
+
 /// What became of a request of a client with a session.
 pub(crate) enum Taken {
     Reader(Reader, Revision),
@@ -182,10 +185,16 @@ impl Sessions {
         }))
     }
 
-    /// Takes a message of a legacy client.
+    /// Finds the session of a request that can only belong to one.
+    pub(crate) fn enter(&self, parts: &Parts) -> Option<Entered> {
+        Self::is_inside(parts).then(|| self.find(parts, parts.extensions.get()))
+    }
+
+    /// Takes a message of a legacy client, who may have entered a session before.
     pub(crate) fn post(
         self: &Arc<Self>,
         server: &Server,
+        session: Option<Entered>,
         parts: Arc<Parts>,
         incoming: Incoming<'_>,
         at_work: AtWork,
@@ -198,7 +207,7 @@ impl Sessions {
         {
             return self.initialize(server, parts, incoming, principal, (at_work, permit));
         }
-        let session = self.find(&parts, principal.as_ref())?;
+        let session = session.unwrap_or_else(|| self.find(&parts, principal.as_ref()))?;
         check_version(&parts, &session)?;
         let (revision, caller) = (session.revision, caller(parts, principal));
         let keeper = self.keeper.clone().filter(|_| session.kept.is_some());
