@@ -19,6 +19,11 @@ pub use model::{Facts, Model};
 pub use registry::REGISTRY;
 pub use sampler::{Random, Sampler, Scope};
 
+/// The guide, whose example has to compile.
+#[cfg(all(doctest, feature = "fixture"))]
+#[doc = include_str!("../../docs/running-on-several-machines.md")]
+mod running_on_several_machines {}
+
 /// The codec of a generated type, by its name in the official schemas.
 #[must_use]
 pub fn codec(name: &str) -> Option<&'static Codec> {

@@ -60,6 +60,7 @@ fn serve_http(address: &str, sessions: SessionMode, redis: Option<&str>) -> io::
     let mut options = HttpOptions::default().sessions(sessions);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        let mut events = None;
         if let Some(url) = redis {
             let redis = Redis::connect(url, RedisOptions::default()).await.map_err(io::Error::other)?;
             // All instances need the same key, which is a secret elsewhere.
@@ -67,11 +68,16 @@ fn serve_http(address: &str, sessions: SessionMode, redis: Option<&str>) -> io::
             options = options
                 .session_store(Arc::new(redis.sessions()), Duration::from_secs(7200))
                 .event_store(Arc::new(redis.events()), key);
+            events = Some(redis.events());
         }
         let service = HttpService::with_options(server, options);
         let listener = HttpServer::bind(address).await?;
         println!("{}", listener.url());
         listener.drain_time(Duration::from_secs(5)).serve(service, told_to_end()).await;
+        if let Some(events) = events {
+            // What was said last is for those who come back elsewhere.
+            events.flush().await.map_err(io::Error::other)?;
+        }
         Ok(())
     })
 }
