@@ -73,6 +73,15 @@ impl Instance {
     async fn kill(mut self) {
         self.child.kill().await.expect("it can be killed");
     }
+
+    /// SIGTERM: it ends in good order.
+    async fn end(mut self) {
+        let id = self.child.id().expect("it runs").to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status().await.expect("it can be told");
+        assert!(told.success());
+        let ended = timeout(PATIENCE, self.child.wait()).await.expect("an end in time").expect("an end");
+        assert!(ended.success(), "{ended}");
+    }
 }
 
 /// An answer, as far as it was read.
@@ -156,6 +165,16 @@ fn modern() -> (Vec<(&'static str, &'static str)>, String) {
 /// S4.45, S4.115..S4.117, G4, G5: an instance dies, and another one goes on: with the session, what was settled in it, and what its client missed.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_instance_goes_on() {
+    goes_on_after(Instance::kill).await;
+}
+
+/// S4.45, S4.115..S4.117, G4: the same for an instance that is told to end, as when a new version is rolled out.
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_can_be_replaced() {
+    goes_on_after(Instance::end).await;
+}
+
+async fn goes_on_after(the_end: impl AsyncFn(Instance)) {
     let redis = Redis::start(None).await;
     let (one, two) = (Instance::start(&redis).await, Instance::start(&redis).await);
     let client = Client::initialize(&one.address).await;
@@ -167,7 +186,7 @@ async fn another_instance_goes_on() {
     let last = early.body.lines().find_map(|line| line.strip_prefix("id: ")).expect("an event").trim().to_owned();
     assert!(!early.body.contains("completed"), "{}", early.body);
     sleep(Duration::from_millis(500)).await;
-    one.kill().await;
+    the_end(one).await;
 
     let answer = client.ask(&two.address, "tools/call", json!({ "name": "test_simple_text" })).await;
     assert!(answer.status == 200 && answer.body.contains("simple text"), "{}", answer.body);
@@ -175,10 +194,18 @@ async fn another_instance_goes_on() {
     assert!(!logged.body.contains("notifications/message"), "the level holds: {}", logged.body);
     let missed = client.get(&two.address, Some(&last), Some("completed")).await;
     assert!(missed.status == 200 && missed.body.contains("Reconnection test completed"), "{}", missed.body);
-    // The subscription is a part of the record that the other instance has read.
-    let unsubscribed =
-        client.ask(&two.address, "resources/unsubscribe", json!({ "uri": "test://watched-resource" })).await;
-    assert_eq!(unsubscribed.status, 200, "{}", unsubscribed.body);
+    let announcing = async {
+        loop {
+            client.ask(&two.address, "tools/call", json!({ "name": "test_trigger_changes" })).await;
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        heard = client.get(&two.address, None, Some("notifications/resources/updated")) => {
+            assert!(heard.body.contains("test://watched-resource"), "the subscription holds: {}", heard.body);
+        }
+        () = announcing => {}
+    }
     let stranger = Client { session: "0".repeat(64) };
     assert_eq!(stranger.ask(&two.address, "ping", json!({})).await.status, 404);
     let other = Client::initialize(&two.address).await;
