@@ -381,7 +381,7 @@ impl Inner {
     fn start_without_body(&self, parts: &Parts, at_work: AtWork) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if parts.method == Verb::DELETE {
-            return sessions.delete(parts).map(Started::from);
+            return sessions.delete(parts, at_work).map(Started::from);
         }
         let admit = || self.admission.admit(Kind::Listener, 1, parts.extensions.get(), &self.options);
         let (mut reader, mut first) = sessions.get(parts, at_work, admit)?;

@@ -186,6 +186,10 @@ async fn sessions_go_on_elsewhere() {
     client.ask(&one, "resources/unsubscribe", json!({ "uri": "a:b" })).await.json(200).await;
     let again = client.ask(&two, "ping", json!({})).await.json(200).await;
     assert_eq!(again["result"], json!({}));
+    server.publish(&mcp_server::Change::Resource("a:b".into()));
+    server.publish(&mcp_server::Change::Resources);
+    let heard = stream.text("resources/list_changed").await;
+    assert!(heard.contains("resources/list_changed") && !heard.contains("resources/updated"), "{heard}");
     for service in [&one, &two] {
         let metrics = service.sessions().expect("sessions");
         assert_eq!((metrics.live, metrics.refused(Refused::Unknown)), (1, 0), "nobody was turned away");
@@ -356,7 +360,7 @@ async fn without_a_store_nothing_begins() {
     assert_eq!((metrics.live, metrics.created, metrics.adopted), (0, 1, 0));
 }
 
-/// A store in which records go while they are used.
+/// A store in which records go while they are used, and take a second to go otherwise.
 struct Leaky(MemorySessions);
 
 impl SessionStore for Leaky {
@@ -385,8 +389,29 @@ impl SessionStore for Leaky {
     }
 
     fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        self.0.remove(id)
+        let store = self.0.clone();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            store.remove(id).await
+        })
     }
+}
+
+/// S4.42, S4.84: the end waits for sessions that end everywhere.
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_for_the_store() {
+    let sessions = MemorySessions::new();
+    let options = Shared::default().options().session_store(Arc::new(Leaky(sessions.clone())), Duration::from_secs(60));
+    let service = HttpService::with_options(server(), options);
+    let client = Client::initialize(&service, None).await;
+    let id = SessionId::parse(&client.session).expect("an id");
+    let (deleting, draining) = (client.send(&service, "DELETE", &[], Value::Null), async {
+        tokio::task::yield_now().await;
+        service.drain(Duration::from_secs(30)).await;
+        sessions.load(id).await.expect("a store")
+    });
+    let (deleted, left) = tokio::join!(deleting, draining);
+    assert_eq!((deleted.status.as_u16(), left), (204, None));
 }
 
 /// S4.42, S4.115: a session that ends elsewhere while it is used is not found, and whoever asked knows what for.

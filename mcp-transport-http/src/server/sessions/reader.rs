@@ -266,7 +266,7 @@ impl Reader {
 
     /// Takes what is in the stream.
     fn take(&mut self, events: &mut Vec<u8>) {
-        let session = self.session.clone();
+        let session = &self.session;
         let mut state = session.lock();
         session.pump(&mut state, now());
         let state = &mut *state;
@@ -281,7 +281,7 @@ impl Reader {
         if has_news && !self.is_stream {
             self.is_stream = true;
             stream.is_known = session.may_be_resumed();
-            prime(&session, &self.settings, self.number, stream.number, closed.unwrap_or(self.settings.retry), events);
+            prime(session, &self.settings, self.number, stream.number, closed.unwrap_or(self.settings.retry), events);
         }
         while events.len() < MOST_AT_ONCE
             && let Some(Transmit { route, message, .. }) = stream.pop()
@@ -398,9 +398,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.session.readers.leave(self.reader);
-        let session = self.session.clone();
-        let mut state = session.lock();
-        self.leave(&mut state);
+        self.leave(&mut self.session.lock());
     }
 }
 

@@ -297,7 +297,7 @@ impl Sessions {
     }
 
     /// Ends a session, because its client says so.
-    pub(crate) fn delete(&self, parts: &Parts) -> Result<Taken, Refusal> {
+    pub(crate) fn delete(&self, parts: &Parts, at_work: AtWork) -> Result<Taken, Refusal> {
         let session = self.find(parts, parts.extensions.get())?;
         check_version(parts, &session)?;
         let ended = self.manager.end(&session.id, parts.extensions.get(), Reason::Deleted);
@@ -307,6 +307,7 @@ impl Sessions {
         let Some(keeper) = self.keeper.clone() else { return Ok(Taken::Response(response)) };
         let id = session.id;
         Ok(Taken::Later(Box::pin(async move {
+            let _at_work = at_work;
             keeper.forget(id).await?;
             Ok(response)
         })))
