@@ -142,10 +142,9 @@ impl<B: Body> Service<Request<B>> for HttpService {
             Ok(choosing) => (choosing, None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let restoring = match (&self.0.sessions, &refusal) {
-            (Some(sessions), None) => sessions.restore(&self.0.server, self.0.options.configure.clone(), &parts),
-            (Some(_) | None, _) => None,
-        };
+        // A DELETE goes on without its client, and brings the session here then.
+        let is_next = refusal.is_none() && parts.method != Verb::DELETE;
+        let restoring = is_next.then(|| self.0.restore(&parts)).flatten();
         let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, at_work)), Some(Upload::new(body)));
         ResponseFuture { inner, refusal, choosing, chosen: None, restoring, later: None, taken, upload, source: None }
     }
@@ -290,6 +289,11 @@ impl Inner {
         self.configure(parts)
     }
 
+    /// Brings the session of a request here, if sessions are kept elsewhere.
+    fn restore(&self, parts: &Arc<Parts>) -> Option<BoxFuture<Result<(), Refusal>>> {
+        self.sessions.as_ref()?.restore(&self.server, self.options.configure.clone(), parts)
+    }
+
     /// Has the application choose the server, if it wants to; that counts as work.
     pub(crate) fn configure(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
         let Some(configure) = &self.options.configure else { return Ok(None) };
@@ -378,10 +382,10 @@ impl Inner {
     }
 
     /// Serves what only clients with sessions ask for.
-    fn start_without_body(&self, parts: &Parts, at_work: AtWork) -> Result<Started, Refusal> {
+    fn start_without_body(&self, parts: &Arc<Parts>, at_work: AtWork) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if parts.method == Verb::DELETE {
-            return sessions.delete(parts, at_work).map(Started::from);
+            return sessions.delete(parts, self.restore(parts), at_work).map(Started::from);
         }
         let admit = || self.admission.admit(Kind::Listener, 1, parts.extensions.get(), &self.options);
         let (mut reader, mut first) = sessions.get(parts, at_work, admit)?;

@@ -360,12 +360,16 @@ async fn without_a_store_nothing_begins() {
     assert_eq!((metrics.live, metrics.created, metrics.adopted), (0, 1, 0));
 }
 
-/// A store in which records go while they are used, and take a second to go otherwise.
+/// A store that is slow, and in which records go while they are used.
 struct Leaky(MemorySessions);
 
 impl SessionStore for Leaky {
     fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
-        self.0.load(id)
+        let store = self.0.clone();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            store.load(id).await
+        })
     }
 
     fn save(
@@ -397,6 +401,21 @@ impl SessionStore for Leaky {
     }
 }
 
+/// S4.42: whoever ends a session need not wait for that.
+#[tokio::test(start_paused = true)]
+async fn sessions_end_without_their_client() {
+    let sessions = MemorySessions::new();
+    let options = Shared::default().options().session_store(Arc::new(Leaky(sessions.clone())), Duration::from_secs(60));
+    let service = HttpService::with_options(server(), options);
+    let client = Client::initialize(&service, None).await;
+    let deleting = client.send(&service, "DELETE", &[], Value::Null);
+    assert!(tokio::time::timeout(Duration::from_millis(100), deleting).await.is_err(), "the client has gone");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let id = SessionId::parse(&client.session).expect("an id");
+    assert_eq!(sessions.load(id).await, Ok(None));
+    assert_eq!(service.sessions().expect("sessions").live, 0);
+}
+
 /// S4.42, S4.84: the end waits for sessions that end everywhere.
 #[tokio::test(start_paused = true)]
 async fn the_end_waits_for_the_store() {
@@ -415,7 +434,7 @@ async fn the_end_waits_for_the_store() {
 }
 
 /// S4.42, S4.115: a session that ends elsewhere while it is used is not found, and whoever asked knows what for.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sessions_may_end_elsewhere_at_any_time() {
     let store = Arc::new(Leaky(MemorySessions::new()));
     let service =

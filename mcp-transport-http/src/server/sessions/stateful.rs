@@ -296,21 +296,38 @@ impl Sessions {
         Ok(Reader::of_stream(session, place, self.settings.clone(), at_work, admit()?))
     }
 
-    /// Ends a session, because its client says so.
-    pub(crate) fn delete(&self, parts: &Parts, at_work: AtWork) -> Result<Taken, Refusal> {
+    /// Ends a session, because its client says so. Where that takes time it does not need the client, who may have hung
+    /// up long before.
+    pub(crate) fn delete(
+        self: &Arc<Self>,
+        parts: &Arc<Parts>,
+        restoring: Option<BoxFuture<Result<(), Refusal>>>,
+        at_work: AtWork,
+    ) -> Result<Taken, Refusal> {
+        let (Some(keeper), Some(restoring)) = (self.keeper.clone(), restoring) else {
+            self.end(parts)?;
+            return Ok(Taken::Response(no_content()));
+        };
+        let (sessions, parts) = (Arc::clone(self), Arc::clone(parts));
+        let ending = tokio::spawn(async move {
+            let _at_work = at_work;
+            restoring.await?;
+            keeper.forget(sessions.end(&parts)?).await
+        });
+        Ok(Taken::Later(Box::pin(async move {
+            let failed = |_| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the session could not be ended"));
+            ending.await.unwrap_or_else(failed)?;
+            Ok(no_content())
+        })))
+    }
+
+    /// Ends the session that a request names, here; returns which one that was.
+    fn end(&self, parts: &Parts) -> Result<SessionId, Refusal> {
         let session = self.find(parts, parts.extensions.get())?;
         check_version(parts, &session)?;
         let ended = self.manager.end(&session.id, parts.extensions.get(), Reason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
-        let mut response = Response::new(ResponseBody::empty());
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        let Some(keeper) = self.keeper.clone() else { return Ok(Taken::Response(response)) };
-        let id = session.id;
-        Ok(Taken::Later(Box::pin(async move {
-            let _at_work = at_work;
-            keeper.forget(id).await?;
-            Ok(response)
-        })))
+        Ok(session.id)
     }
 
     fn find(&self, parts: &Parts, principal: Option<&Principal>) -> Result<Lease<Session>, Refusal> {
@@ -323,6 +340,13 @@ impl Sessions {
         let id = SessionId::parse(id).map_err(|_| refusal(&Refused::Unknown))?;
         self.manager.enter(&id, principal).map_err(|refused| refusal(&refused))
     }
+}
+
+/// There is nothing to say about a session that is over.
+fn no_content() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }
 
 /// Tells the client the name of its new session.
