@@ -54,7 +54,7 @@ use writer::Writer;
 /// written, a few milliseconds before as a rule: another instance may replay a stream without its very last events, and
 /// what waited in a process that was killed is lost, without a trace if nothing of the same stream was written later.
 /// An instance that wrote to a stream knows of everything that it could not write; then nobody gets what came before the
-/// gap. A stream has one writer at a time: where two write the same number, the stream counts as lost.
+/// gap. A stream has one writer at a time, who has the greatest numbers: what others still write to it is lost.
 ///
 /// What Redis itself loses is lost: without persistence all sessions, when it restarts; with a replica that takes over,
 /// what was not replicated yet, which may bring an older version of a record back. Redis Cluster is not supported,

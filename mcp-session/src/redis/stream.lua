@@ -4,7 +4,8 @@
 -- streams a session may have; what follows is the script's own.
 --
 -- Numbers of events are compared as texts of 20 digits, because Lua's numbers end at 2^53; the empty text is less than
--- all of them. `last` is the last number that was used, `floor` the last one that is lost: whatever is greater is here.
+-- all of them. `last` is the last number that was used, `floor` the last one that is lost: whatever is greater is here, and
+-- some of what is less may be.
 local index = KEYS[1]
 local epoch = redis.call('GET', KEYS[2]) or ''
 local stream = index .. ':' .. ARGV[1]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mcp_session::{EventStore as _, Saved, SessionStore as _, StoredEvent, Version, Versioned};
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
+use crate::kit::{HOUR, append, connect, connect_with, event, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
 
 /// S4.117: what one instance has sent another can replay, and what one forgets is forgotten.
@@ -28,21 +28,28 @@ async fn instances_see_each_other() {
         here.flush().await.unwrap();
         assert_eq!(replay(&there, session, 7, 100).await, Some((101..=300).collect()));
         assert_eq!(replay(&there, other, 7, 0).await, Some(vec![1]));
-        // The other instance goes on with the stream, and the first one comes back to it, which it cannot know of.
+        // The other instance goes on with the stream, and the first one comes back to it.
         append(&there, session, 7, [301]);
         assert_eq!(replay(&there, session, 7, 299).await, Some(vec![300, 301]));
         append(&here, session, 7, [302]);
-        assert_eq!(replay(&here, session, 7, 300).await, None);
-        assert_eq!(replay(&here, session, 7, 301).await, Some(vec![302]));
-        // Two that write the same number make nonsense of what was there.
-        append(&there, session, 7, [302]);
-        assert_eq!(replay(&there, session, 7, 301).await, Some(vec![302]), "it is the same event");
-        there.append(session, 7, StoredEvent { number: 302, message: Bytes::from_static(b"not the same") });
-        assert_eq!(replay(&there, session, 7, 301).await, None);
+        assert_eq!(replay(&here, session, 7, 300).await, Some(vec![301, 302]));
+        // One that does not know that another goes on comes too late, and harms nobody.
+        append(&there, session, 7, [400, 401]);
+        assert_eq!(replay(&there, session, 7, 301).await, Some(vec![302, 400, 401]));
+        append(&here, session, 7, [303]);
+        here.flush().await.unwrap();
+        assert_eq!(replay(&there, session, 7, 302).await, None, "303 is lost");
+        assert_eq!(replay(&there, session, 7, 303).await, Some(vec![400, 401]));
+        // Of two that write the same number, the first is right.
+        append(&there, session, 7, [401]);
+        assert_eq!(replay(&there, session, 7, 400).await, Some(vec![401]), "it is the same event");
+        there.append(session, 7, StoredEvent { number: 401, message: Bytes::from_static(b"not the same") });
+        assert_eq!(replay(&there, session, 7, 400).await, None);
+        assert_eq!(there.replay(session, 7, 400).await.unwrap().events, [event(401)]);
 
         there.forget(session);
         there.flush().await.unwrap();
-        assert_eq!(replay(&here, session, 7, 302).await, None);
+        assert_eq!(replay(&here, session, 7, 401).await, None);
         assert_eq!(replay(&here, other, 7, 0).await, Some(vec![1]));
         assert!(b.sessions().remove(session).await.unwrap());
         assert_eq!(a.sessions().load(session).await.unwrap(), None);
