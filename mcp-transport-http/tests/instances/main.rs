@@ -314,6 +314,26 @@ async fn events_outlive_their_instance() {
     assert_eq!(shared.events.usage().events, 0, "they go with the session");
 }
 
+/// S4.31, S4.117: a client that listens now here and now there finds what it missed, wherever it was last.
+#[tokio::test]
+async fn streams_of_sessions_move() {
+    let shared = Shared::default();
+    let (one, two) = (shared.instance(), shared.instance());
+    let client = Client::initialize(&one.0, None).await;
+    for (service, server) in [&one, &two, &one, &two] {
+        let mut stream = client.send(service, "GET", &[], Value::Null).await;
+        server.publish(&mcp_server::Change::Resources);
+        let text = stream.text("list_changed").await;
+        let id = text.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().expect("an id").to_owned();
+        drop(stream);
+        server.publish(&mcp_server::Change::Resources);
+        let mut missed = client.send(service, "GET", &[("last-event-id", &id)], Value::Null).await;
+        let events = shared.events.usage();
+        assert!(missed.text("list_changed").await.contains("list_changed"), "{events:?}");
+    }
+    assert_eq!(shared.events.usage().lost, 0);
+}
+
 /// S4.40, S4.117: an instance that has no room for a session takes nothing from those where it goes on.
 #[tokio::test]
 async fn events_outlive_idle_sessions() {

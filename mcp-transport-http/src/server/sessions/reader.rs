@@ -102,7 +102,7 @@ impl Reader {
         // It may have ended since it was found.
         let is_ended = state.is_ended;
         if number == STANDALONE && !is_ended {
-            let before = place.map_or(state.first_number, |(_, after)| after);
+            let before = place.map_or(0, |(_, after)| after).max(session.first_number());
             let stream = state.streams.entry(STANDALONE).or_default();
             stream.number = stream.number.max(before);
         }

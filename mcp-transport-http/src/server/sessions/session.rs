@@ -60,8 +60,6 @@ pub(crate) struct State {
     pub(crate) streams: BTreeMap<u64, Stream>,
     by_request: BTreeMap<RequestKey, u64>,
     last_stream: u64,
-    /// The number that the first event of the session as a whole comes after.
-    pub(crate) first_number: u64,
     /// Whether the client has said something since cancelled requests were looked for.
     has_input: bool,
     pub(crate) is_ended: bool,
@@ -89,7 +87,6 @@ impl Session {
             streams: BTreeMap::new(),
             by_request: BTreeMap::new(),
             last_stream: first_stream(id),
-            first_number: 0,
             has_input: false,
             is_ended: false,
             has_caretaker: false,
@@ -105,12 +102,15 @@ impl Session {
         }
     }
 
-    /// The same for a session that began elsewhere, where events may have had any number up to now.
-    pub(crate) fn resumed(self) -> Self {
+    /// The number after which the stream of the session as a whole goes on, at least. Where it may have been elsewhere
+    /// before, that is greater than what it can have had there, as far as clocks agree.
+    pub(crate) fn first_number(&self) -> u64 {
+        if !self.events.as_ref().is_some_and(|events| events.is_shared) {
+            return 0;
+        }
         #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.lock().first_number = u64::try_from(now.as_millis()).unwrap_or_default() << 8;
-        self
+        u64::try_from(now.as_nanos()).unwrap_or_default()
     }
 
     /// Whether nobody is at work on it.
