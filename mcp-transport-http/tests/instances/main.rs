@@ -102,6 +102,7 @@ struct Client {
 struct Answer {
     status: StatusCode,
     session: Option<String>,
+    retry_after: Option<String>,
     body: ResponseBody,
 }
 
@@ -140,8 +141,9 @@ impl Client {
             request.extensions_mut().insert(principal.clone());
         }
         let response = service.clone().call(request).await.unwrap_or_else(|never| match never {});
-        let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok().map(str::to_owned));
-        Answer { status: response.status(), session, body: response.into_body() }
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok().map(str::to_owned));
+        let (session, retry_after) = (header("mcp-session-id"), header("retry-after"));
+        Answer { status: response.status(), session, retry_after, body: response.into_body() }
     }
 
     async fn ask(&self, service: &HttpService, method: &str, params: Value) -> Answer {
@@ -348,6 +350,22 @@ async fn events_outlive_idle_sessions() {
     client.ask(&two, "ping", json!({})).await.json(200).await;
     let mut missed = client.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await;
     assert!(missed.text("no such thing").await.contains("done"));
+}
+
+/// G3: an instance on which a user has too many sessions says when to come back.
+#[tokio::test]
+async fn moving_needs_room() {
+    let shared = Shared::default();
+    let options = shared.options().session_options(SessionOptions::default().limit_per_principal(1));
+    let (one, two) = (shared.instance().0, HttpService::with_options(server(), options));
+    let ann = || Some(Principal::new(None, "ann"));
+    let client = Client::initialize(&one, ann()).await;
+    let other = Client::initialize(&two, ann()).await;
+    let stream = other.send(&two, "GET", &[], Value::Null).await;
+    let answer = client.ask(&two, "ping", json!({})).await;
+    assert_eq!((answer.status.as_u16(), answer.retry_after.as_deref()), (429, Some("1")));
+    drop(stream);
+    client.ask(&two, "ping", json!({})).await.json(200).await;
 }
 
 /// S4.71: whoever hides sessions from strangers hides them at every instance.

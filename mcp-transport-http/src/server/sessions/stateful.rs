@@ -169,7 +169,7 @@ impl Sessions {
                     let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
                     let kept = Kept::new(found.record, found.version);
                     let make = |id| Session::new(id, connection, revision, events, Some(kept), counts);
-                    let adopted = manager.adopt(id, owner, make).map_err(|refused| refusal(&refused))?;
+                    let adopted = manager.adopt(id, owner, make).map_err(|refused| sessions.no_room(&refused))?;
                     drop(tear_down(adopted.evicted));
                     adopted.lease
                 }
