@@ -90,8 +90,13 @@ fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena)) {
     let clients = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (before, after) = clients.block_on(async {
         arena.honest().await;
+        // Tables keep the room that they once needed, so the first of several rounds shows what is usual.
+        if count > 1 {
+            abuse(&arena).await;
+            arena.honest().await;
+        }
         let before = arena.is_at_rest().await;
-        for _ in 0..count {
+        for _ in 1..count.max(2) {
             abuse(&arena).await;
             arena.honest().await;
         }
