@@ -386,8 +386,8 @@ fn checked(result: ElicitResult, schema: &RequestedSchema) -> Result<Elicited<El
         ElicitAction::Cancel => Ok(Elicited::Cancelled),
         ElicitAction::Accept => {
             let mut content = result.content.unwrap_or_default();
-            form::apply_defaults(schema, &mut content);
-            form::validate(schema, &content).map_err(|fault| AskError::InvalidAnswer(fault.to_string()))?;
+            schema.fill_defaults(&mut content);
+            schema.check(&content).map_err(|fault| AskError::InvalidAnswer(fault.to_string()))?;
             Ok(Elicited::Accepted(content))
         }
     }

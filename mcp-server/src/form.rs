@@ -1,12 +1,13 @@
 //! Typed forms: what a server asks of a person, as a Rust type.
 
-mod check;
+mod decode;
 mod field_names;
 mod flatten;
 
-pub use check::{InvalidAnswer, apply_defaults, decode, validate};
+pub use decode::decode;
 pub(crate) use field_names::field_names;
 pub use flatten::NotFlat;
+pub use mcp_types::InvalidAnswer;
 use mcp_types::{LegacyTitledEnumSchema, OrderedMap, PrimitiveSchema, RequestedSchema};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

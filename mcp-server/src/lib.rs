@@ -282,7 +282,6 @@ mod endpoint;
 mod extensions;
 pub mod form;
 mod guarded;
-mod header_params;
 mod hub;
 #[cfg(feature = "tower")]
 mod layers;
@@ -325,13 +324,12 @@ pub use connection_handle::ConnectionHandle;
 pub use context::{Progress, RequestContext};
 pub use endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
 pub use extensions::Extensions;
-pub use header_params::HeaderParam;
 pub use mcp_kernel::server::{Extension, Principal};
 pub use mcp_kernel::{Change, Limits};
 #[cfg(feature = "mrtr")]
 pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
-pub use mcp_types::ClientCapability;
+pub use mcp_types::{ClientCapability, HeaderParam};
 pub use notification::Notification;
 pub use prompt::{IntoPromptResult, Prompt, prompt};
 pub use registry::Registry;

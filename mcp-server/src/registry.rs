@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mcp_types::Method;
+use mcp_types::{HeaderParam, Method};
 
 use crate::build_error::BuildError;
-use crate::header_params::{self, HeaderParam};
 use crate::prompt::Prompt;
 use crate::resource::{Resource, Template};
 use crate::tool::Tool;
@@ -80,7 +79,7 @@ impl Registry {
         }
         let invalid = |why: String| BuildError::InvalidTool { name: name.clone(), why };
         check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
-        let params = header_params::find(&tool.definition.input_schema).map_err(invalid)?;
+        let params = HeaderParam::find(&tool.definition.input_schema).map_err(invalid)?;
         if let Some(output) = &tool.definition.output_schema {
             check_schema("output", output, false).map_err(invalid)?;
         }

@@ -4,13 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mcp_kernel::Change;
 use mcp_kernel::server::ServerConfig;
-use mcp_types::Implementation;
+use mcp_types::{HeaderParam, Implementation};
 
 use crate::build_error::BuildError;
 use crate::builder::ServerBuilder;
 use crate::endpoint::Endpoint;
 use crate::extensions::Extensions;
-use crate::header_params::HeaderParam;
 use crate::hub::Hub;
 use crate::registry::Registry;
 use crate::settings::{Mode, Settings};

@@ -83,8 +83,10 @@ mod error_code;
 mod error_data;
 mod error_object;
 mod excerpt;
+mod form_answer;
 pub mod gate;
 mod generated;
+mod header_param;
 mod id;
 mod input;
 pub mod jsonrpc;
@@ -121,7 +123,9 @@ pub use error_data::{
     UrlElicitationRequiredData,
 };
 pub use error_object::ErrorObject;
+pub use form_answer::InvalidAnswer;
 pub use generated::*;
+pub use header_param::HeaderParam;
 pub use logging_level::LoggingLevel;
 pub use meta::Meta;
 pub use number::Number;

@@ -3,8 +3,6 @@
 use mcp_types::PrimitiveSchema;
 use serde_json::{Map, Value, json};
 
-use super::check;
-
 /// A type that no form can ask for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
@@ -96,8 +94,8 @@ pub(super) fn field(schema: &Value) -> Result<Field, Reason> {
     }
     let schema: PrimitiveSchema =
         serde_json::from_value(Value::Object(plain)).map_err(|fault| Reason::Invalid(fault.to_string()))?;
-    if let Some(default) = check::default_of(&schema) {
-        check::value(&schema, &default).map_err(|fault| Reason::Default(fault.to_string()))?;
+    if let Some(default) = schema.default_value() {
+        schema.check(&default).map_err(Reason::Default)?;
     }
     Ok(Field { schema, is_nullable })
 }

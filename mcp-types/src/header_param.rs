@@ -1,7 +1,9 @@
-//! Parameters of tools that clients repeat in HTTP headers: the `x-mcp-header` annotation.
+//! What clients repeat in HTTP headers: what a request is about, and parameters of tools with the annotation
+//! `x-mcp-header`.
 
-use mcp_types::RawObject;
 use serde_json::{Map, Value};
+
+use crate::{Method, RawObject};
 
 /// The annotation in a schema.
 const ANNOTATION: &str = "x-mcp-header";
@@ -16,14 +18,49 @@ pub struct HeaderParam {
     pub path: Vec<String>,
 }
 
-/// Finds the annotations of an input schema, and checks them (H-62..H-66, H-83).
-pub(crate) fn find(schema: &RawObject) -> Result<Vec<HeaderParam>, String> {
-    let mut found = Vec::new();
-    if schema.as_str().contains(ANNOTATION) {
-        let schema: Map<String, Value> = schema.decode().map_err(|error| error.to_string())?;
-        find_in(&schema, &mut Vec::new(), &mut found)?;
+impl Method {
+    /// The member of the parameters that says what a request is about: it is repeated in a header (H-47, H-48).
+    #[must_use]
+    pub fn name_member(&self) -> Option<&'static str> {
+        match self.as_str() {
+            "tools/call" | "prompts/get" => Some("name"),
+            "resources/read" => Some("uri"),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+            _ => None,
+        }
     }
-    Ok(found)
+}
+
+impl HeaderParam {
+    /// Finds the annotations of an input schema, and checks them (H-62..H-66).
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the first that breaks a rule.
+    pub fn find(schema: &RawObject) -> Result<Vec<Self>, String> {
+        let mut found = Vec::new();
+        if schema.as_str().contains(ANNOTATION) {
+            let schema: Map<String, Value> = schema.decode().map_err(|error| error.to_string())?;
+            find_in(&schema, &mut Vec::new(), &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// What the header says: the value in the arguments of a call, as text. Nothing, where there is none or `null`
+    /// (H-70, H-71).
+    #[must_use]
+    pub fn value(&self, arguments: &RawObject) -> Option<String> {
+        let mut at: Value = arguments.decode().ok()?;
+        for name in &self.path {
+            at = at.as_object_mut()?.remove(name)?;
+        }
+        match at {
+            Value::String(text) => Some(text),
+            Value::Bool(value) => Some(value.to_string()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
 }
 
 /// Looks at an object that is reachable through `properties` alone; nothing else in it may be annotated (H-66).
@@ -91,7 +128,7 @@ mod tests {
     use super::*;
 
     fn found(properties: Value) -> Result<Vec<HeaderParam>, String> {
-        find(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
+        HeaderParam::find(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
     }
 
     /// H-60, H-66: plain properties, also of objects inside.
@@ -105,6 +142,24 @@ mod tests {
         let mut params: Vec<_> = params.unwrap().into_iter().map(|param| (param.name, param.path.join("."))).collect();
         params.sort();
         assert_eq!(params, [("Id".into(), "inner.id".into()), ("Region".into(), "region".to_owned())]);
+    }
+
+    /// H-70, H-71: text as it is, numbers and booleans as JSON writes them, and nothing for what is not there.
+    #[test]
+    fn values_become_text() {
+        let param =
+            |path: &[&str]| HeaderParam { name: "A".into(), path: path.iter().map(|&name| name.into()).collect() };
+        let arguments =
+            json!({ "text": " a", "count": 42, "yes": true, "none": null, "in": { "er": "x" }, "list": [] });
+        let arguments = RawObject::new(&arguments).unwrap();
+        let value = |path: &[&str]| param(path).value(&arguments);
+        assert_eq!(value(&["text"]).as_deref(), Some(" a"));
+        assert_eq!(value(&["count"]).as_deref(), Some("42"));
+        assert_eq!(value(&["yes"]).as_deref(), Some("true"));
+        assert_eq!(value(&["in", "er"]).as_deref(), Some("x"));
+        for path in [&["none"][..], &["missing"], &["list"], &["in"], &["text", "er"]] {
+            assert_eq!(value(path), None, "{path:?}");
+        }
     }
 
     /// H-62..H-66: everything else is refused.
@@ -126,6 +181,6 @@ mod tests {
             assert!(found(properties.clone()).is_err(), "{properties}");
         }
         let under_defs = json!({ "type": "object", "$defs": { "a": { "type": "string", "x-mcp-header": "A" } } });
-        assert!(find(&RawObject::new(&under_defs).unwrap()).is_err());
+        assert!(HeaderParam::find(&RawObject::new(&under_defs).unwrap()).is_err());
     }
 }

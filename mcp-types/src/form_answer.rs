@@ -1,67 +1,70 @@
-//! What people answered, against the form that they were shown (EL-20).
+//! What people answered, against the form that they were shown (EL-19, EL-20).
 
 use std::fmt;
 
-use mcp_types::{ElicitValue, EnumOption, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use crate::{ElicitValue, EnumOption, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
 
-/// Checks an accepted answer: required members, types, bounds, lengths and choices.
-///
-/// Members that the form does not have are ignored. Formats are not checked: the type that the answer is read into
-/// knows more about dates and addresses.
-///
-/// # Errors
-///
-/// The first member that breaks the form.
-pub fn validate(form: &RequestedSchema, content: &OrderedMap<ElicitValue>) -> Result<(), InvalidAnswer> {
-    let missing = form.required.iter().flatten().find(|name| !content.contains(name));
-    if let Some(name) = missing {
-        return Err(Fault::Missing.of(name));
+impl RequestedSchema {
+    /// Checks an accepted answer: required members, types, bounds, lengths and choices.
+    ///
+    /// Members that the form does not have are ignored. Formats are not checked: whoever reads the answer knows more about
+    /// dates and addresses.
+    ///
+    /// # Errors
+    ///
+    /// The first member that breaks the form.
+    pub fn check(&self, content: &OrderedMap<ElicitValue>) -> Result<(), InvalidAnswer> {
+        let missing = self.required.iter().flatten().find(|name| !content.contains(name));
+        if let Some(name) = missing {
+            return Err(Fault::Missing.of(name));
+        }
+        for (name, field) in self.properties.iter() {
+            if let Some(found) = content.get(name) {
+                check(field, found).map_err(|fault| fault.of(name))?;
+            }
+        }
+        Ok(())
     }
-    for (name, schema) in form.properties.iter() {
-        if let Some(found) = content.get(name) {
-            value(schema, found).map_err(|fault| fault.of(name))?;
+
+    /// Fills in the defaults of fields that the answer does not have.
+    pub fn fill_defaults(&self, content: &mut OrderedMap<ElicitValue>) {
+        for (name, field) in self.properties.iter() {
+            if !content.contains(name)
+                && let Some(default) = field.default_value()
+            {
+                content.insert(name, default);
+            }
         }
     }
-    Ok(())
 }
 
-/// Fills in the defaults of members that the answer does not have.
-pub fn apply_defaults(form: &RequestedSchema, content: &mut OrderedMap<ElicitValue>) {
-    for (name, schema) in form.properties.iter() {
-        if !content.contains(name)
-            && let Some(default) = default_of(schema)
-        {
-            content.insert(name, default);
+impl PrimitiveSchema {
+    /// Checks one value.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong, as the end of a sentence that starts with the field.
+    pub fn check(&self, value: &ElicitValue) -> Result<(), String> {
+        check(self, value).map_err(|fault| fault.to_string())
+    }
+
+    /// The value that the field starts with.
+    #[must_use]
+    pub fn default_value(&self) -> Option<ElicitValue> {
+        match self {
+            Self::String(field) => field.default_value.clone().map(ElicitValue::String),
+            Self::Number(field) => field.default_value.clone().map(ElicitValue::Number),
+            Self::Boolean(field) => field.default_value.map(ElicitValue::Boolean),
+            Self::SingleSelect(field) => field.default_value.clone().map(ElicitValue::String),
+            Self::LegacyEnum(field) => field.default_value.clone().map(ElicitValue::String),
+            Self::TitledSingleSelect(field) => field.default_value.clone().map(ElicitValue::String),
+            Self::MultiSelect(field) => field.default_value.clone().map(ElicitValue::Strings),
+            Self::TitledMultiSelect(field) => field.default_value.clone().map(ElicitValue::Strings),
         }
     }
 }
 
-/// Fills in defaults, checks the answer and reads it as a `T`.
-///
-/// # Errors
-///
-/// If the answer breaks the form, or `T` is pickier than its schema said.
-pub fn decode<T: DeserializeOwned>(
-    form: &RequestedSchema,
-    mut content: OrderedMap<ElicitValue>,
-) -> Result<T, InvalidAnswer> {
-    apply_defaults(form, &mut content);
-    validate(form, &content)?;
-    for (name, found) in content.iter_mut() {
-        if let (Some(PrimitiveSchema::Number(schema)), ElicitValue::Number(number)) = (form.properties.get(name), found)
-            && schema.kind == NumberType::Integer
-        {
-            write_as_integer(number);
-        }
-    }
-    let members = content.into_iter().map(|(name, found)| (name, plain(found))).collect();
-    T::deserialize(Value::Object(members))
-        .map_err(|fault| InvalidAnswer { member: None, fault: Fault::Unreadable(fault.to_string()) })
-}
-
-/// An answer that does not fit the form.
+/// An answer that does not fit its form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidAnswer {
     member: Option<String>,
@@ -69,6 +72,12 @@ pub struct InvalidAnswer {
 }
 
 impl InvalidAnswer {
+    /// One that fits its form, and cannot be read all the same.
+    #[must_use]
+    pub fn unreadable(fault: &impl fmt::Display) -> Self {
+        Self { member: None, fault: Fault::Unreadable(fault.to_string()) }
+    }
+
     /// The member at fault, if it is known.
     #[must_use]
     pub fn member_name(&self) -> Option<&str> {
@@ -87,28 +96,18 @@ impl fmt::Display for InvalidAnswer {
 
 impl std::error::Error for InvalidAnswer {}
 
-/// Reads as the end of a sentence that starts with the member.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("is missing")]
+/// What is wrong with a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
     Missing,
-    #[error("must be {0}")]
     Type(&'static str),
-    #[error("must be at least {0}")]
     TooSmall(Number),
-    #[error("must be at most {0}")]
     TooLarge(Number),
-    #[error("must have {0} or more characters")]
     TooShort(i64),
-    #[error("must have {0} or fewer characters")]
     TooLong(i64),
-    #[error("must have {0} or more choices")]
     TooFewChoices(i64),
-    #[error("must have {0} or fewer choices")]
     TooManyChoices(i64),
-    #[error("is none of the choices")]
     NotAChoice,
-    #[error("cannot be read: {0}")]
     Unreadable(String),
 }
 
@@ -118,8 +117,26 @@ impl Fault {
     }
 }
 
+/// Reads as the end of a sentence that starts with the member.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("is missing"),
+            Self::Type(wanted) => write!(f, "must be {wanted}"),
+            Self::TooSmall(least) => write!(f, "must be at least {least}"),
+            Self::TooLarge(most) => write!(f, "must be at most {most}"),
+            Self::TooShort(least) => write!(f, "must have {least} or more characters"),
+            Self::TooLong(most) => write!(f, "must have {most} or fewer characters"),
+            Self::TooFewChoices(least) => write!(f, "must have {least} or more choices"),
+            Self::TooManyChoices(most) => write!(f, "must have {most} or fewer choices"),
+            Self::NotAChoice => f.write_str("is none of the choices"),
+            Self::Unreadable(fault) => write!(f, "cannot be read: {fault}"),
+        }
+    }
+}
+
 /// Checks one value against its field.
-pub(super) fn value(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
+fn check(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
     use PrimitiveSchema as P;
     match schema {
         P::String(schema) => {
@@ -156,23 +173,6 @@ pub(super) fn value(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(),
             let number = count(chosen.len());
             within(number, schema.min_items, schema.max_items, Fault::TooFewChoices, Fault::TooManyChoices)
         }
-        _ => Ok(()),
-    }
-}
-
-/// The value that a field starts with.
-pub(super) fn default_of(schema: &PrimitiveSchema) -> Option<ElicitValue> {
-    use PrimitiveSchema as P;
-    match schema {
-        P::String(schema) => schema.default_value.clone().map(ElicitValue::String),
-        P::Number(schema) => schema.default_value.clone().map(ElicitValue::Number),
-        P::Boolean(schema) => schema.default_value.map(ElicitValue::Boolean),
-        P::SingleSelect(schema) => schema.default_value.clone().map(ElicitValue::String),
-        P::LegacyEnum(schema) => schema.default_value.clone().map(ElicitValue::String),
-        P::TitledSingleSelect(schema) => schema.default_value.clone().map(ElicitValue::String),
-        P::MultiSelect(schema) => schema.default_value.clone().map(ElicitValue::Strings),
-        P::TitledMultiSelect(schema) => schema.default_value.clone().map(ElicitValue::Strings),
-        _ => None,
     }
 }
 
@@ -222,29 +222,13 @@ fn is_whole(number: &Number) -> bool {
     number.as_i64().is_some() || number.as_f64().fract() == 0.0
 }
 
-/// Turns `5.0` into `5`, which is all that serde takes for an integer.
-fn write_as_integer(number: &mut Number) {
-    // Whole numbers up to 2^53 are exact in both.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let value = number.as_f64();
-    if number.as_i64().is_none() && value.abs() <= EXACT {
-        *number = Number::from(value as i64);
-    }
-}
-
-fn plain(found: ElicitValue) -> Value {
-    serde_json::to_value(found).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
-    use mcp_types::{
+    use super::*;
+    use crate::{
         BooleanSchema, LegacyTitledEnumSchema, NumberSchema, StringSchema, TitledItems, TitledMultiSelectEnumSchema,
         TitledSingleSelectEnumSchema, UntitledItems, UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
     };
-    use serde::Deserialize;
-
-    use super::*;
 
     fn list(items: &[&str]) -> Vec<String> {
         items.iter().map(|item| (*item).to_owned()).collect()
@@ -257,7 +241,7 @@ mod tests {
     fn says(field: impl Into<PrimitiveSchema>, found: impl Into<ElicitValue>) -> String {
         let form = RequestedSchema::new(OrderedMap::new()).field("it", field);
         let content = OrderedMap::from([("it", found.into())]);
-        validate(&form, &content).map_or_else(|fault| fault.to_string(), |()| "fits".to_owned())
+        form.check(&content).map_or_else(|fault| fault.to_string(), |()| "fits".to_owned())
     }
 
     #[test]
@@ -333,9 +317,9 @@ mod tests {
         let form = RequestedSchema::new(OrderedMap::new())
             .field("free", StringSchema::default())
             .required_field("needed", StringSchema::default());
-        let fault = validate(&form, &OrderedMap::from([("free", "x")])).unwrap_err();
+        let fault = form.check(&OrderedMap::from([("free", "x")])).unwrap_err();
         assert_eq!((fault.member_name(), fault.to_string().as_str()), (Some("needed"), "`needed` is missing"));
-        assert_eq!(validate(&form, &OrderedMap::from([("needed", "x"), ("unheard_of", "y")])), Ok(()));
+        assert_eq!(form.check(&OrderedMap::from([("needed", "x"), ("unheard_of", "y")])), Ok(()));
     }
 
     #[test]
@@ -354,31 +338,10 @@ mod tests {
             .field("labels", TitledMultiSelectEnumSchema::new(TitledItems::new(options())).default_value(list(&[])))
             .field("none", StringSchema::default());
         let mut content = OrderedMap::from([("number", 7)]);
-        apply_defaults(&form, &mut content);
+        form.fill_defaults(&mut content);
         let expected =
             r#"{"number":7,"text":"t","flag":true,"one":"a","titled":"b","legacy":"a","many":["a"],"labels":[]}"#;
         assert_eq!(serde_json::to_string(&content).unwrap(), expected);
-        assert_eq!(validate(&form, &content), Ok(()));
-    }
-
-    #[test]
-    fn answers_become_values() {
-        #[derive(Debug, PartialEq, Deserialize)]
-        struct Answer {
-            count: u8,
-            ratio: f64,
-            name: String,
-        }
-        let form = RequestedSchema::new(OrderedMap::new())
-            .required_field("count", NumberSchema::new(NumberType::Integer))
-            .required_field("ratio", NumberSchema::new(NumberType::Number))
-            .field("name", StringSchema::default().default_value("nobody"));
-        let content = |count: f64| OrderedMap::from([("count", count), ("ratio", 2.0)]);
-        assert_eq!(decode(&form, content(5.0)), Ok(Answer { count: 5, ratio: 2.0, name: "nobody".to_owned() }));
-        let fault = decode::<Answer>(&form, content(5.5)).unwrap_err();
-        assert_eq!(fault.to_string(), "`count` must be a whole number");
-        let fault = decode::<Answer>(&form, content(256.0)).unwrap_err();
-        assert_eq!(fault.to_string(), "the answer cannot be read: invalid value: integer `256`, expected u8");
-        assert_eq!(fault.member_name(), None);
+        assert_eq!(form.check(&content), Ok(()));
     }
 }

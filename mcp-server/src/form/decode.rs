@@ -1,0 +1,69 @@
+//! Answers to forms, as Rust types.
+
+use mcp_types::{ElicitValue, InvalidAnswer, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Fills in defaults, checks the answer and reads it as a `T`.
+///
+/// # Errors
+///
+/// If the answer breaks the form, or `T` is pickier than its schema said.
+pub fn decode<T: DeserializeOwned>(
+    form: &RequestedSchema,
+    mut content: OrderedMap<ElicitValue>,
+) -> Result<T, InvalidAnswer> {
+    form.fill_defaults(&mut content);
+    form.check(&content)?;
+    for (name, found) in content.iter_mut() {
+        if let (Some(PrimitiveSchema::Number(schema)), ElicitValue::Number(number)) = (form.properties.get(name), found)
+            && schema.kind == NumberType::Integer
+        {
+            write_as_integer(number);
+        }
+    }
+    let members = content.into_iter().map(|(name, found)| (name, plain(found))).collect();
+    T::deserialize(Value::Object(members)).map_err(|fault| InvalidAnswer::unreadable(&fault))
+}
+
+/// Turns `5.0` into `5`, which is all that serde takes for an integer.
+fn write_as_integer(number: &mut Number) {
+    // Whole numbers up to 2^53 are exact in both.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let value = number.as_f64();
+    if number.as_i64().is_none() && value.abs() <= EXACT {
+        *number = Number::from(value as i64);
+    }
+}
+
+fn plain(found: ElicitValue) -> Value {
+    serde_json::to_value(found).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::{NumberSchema, StringSchema};
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[test]
+    fn answers_become_values() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Answer {
+            count: u8,
+            ratio: f64,
+            name: String,
+        }
+        let form = RequestedSchema::new(OrderedMap::new())
+            .required_field("count", NumberSchema::new(NumberType::Integer))
+            .required_field("ratio", NumberSchema::new(NumberType::Number))
+            .field("name", StringSchema::default().default_value("nobody"));
+        let content = |count: f64| OrderedMap::from([("count", count), ("ratio", 2.0)]);
+        assert_eq!(decode(&form, content(5.0)), Ok(Answer { count: 5, ratio: 2.0, name: "nobody".to_owned() }));
+        let fault = decode::<Answer>(&form, content(5.5)).unwrap_err();
+        assert_eq!(fault.to_string(), "`count` must be a whole number");
+        let fault = decode::<Answer>(&form, content(256.0)).unwrap_err();
+        assert_eq!(fault.to_string(), "the answer cannot be read: invalid value: integer `256`, expected u8");
+    }
+}
