@@ -175,4 +175,7 @@ pub enum CallError {
     /// An HTTP status came instead of an answer.
     #[error("the server answered with HTTP status {0}")]
     Status(u16),
+    /// The server does not know the session any more, so it did not look at the call.
+    #[error("the server does not know the session any more")]
+    SessionLost,
 }

@@ -52,7 +52,8 @@ pub enum Mode {
 pub enum CancelStyle {
     /// By a notification (K-1).
     Notify,
-    /// By closing the stream of the call, in the modern era (K-2); legacy calls are always cancelled by a notification.
+    /// By closing the stream of the call (K-2); in the legacy era a notification comes before, because there closing says
+    /// nothing.
     CloseStream,
 }
 

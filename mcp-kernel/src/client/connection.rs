@@ -1,26 +1,27 @@
 //! One server, as long as it is there.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{UnknownId, write_error, write_notification, write_request, write_result};
 use mcp_types::{
-    CancelledNotificationParams, DiscoverResult, Era, ErrorObject, InitializeRequestParams, InitializeResult, Method,
-    NotificationParams, ProgressToken, ProtocolVersion, RawObject, RequestId, RequestMeta, RequestParams, Revision,
-    SubscriptionFilter, SubscriptionsListenRequestParams, restrict_to,
+    CancelledNotificationParams, Era, ErrorObject, LoggingLevel, Method, ProgressToken, ProtocolVersion, RawObject,
+    RequestId, RequestMeta, RequestParams, Revision, SubscriptionFilter, SubscriptionsListenRequestParams, restrict_to,
 };
 use serde::Serialize;
 
-use super::config::{CancelStyle, ClientConfig, Mode};
-use super::detect::{ConnectError, Next, Verdict, judge, legacy};
-use super::event::{Event, Responder, ServerFacts, Transmit};
+use super::config::{CancelStyle, ClientConfig};
+use super::detect::Verdict;
+use super::event::{Event, Responder, Transmit};
+use super::outbox::Outbox;
 use crate::CallId;
 use crate::calls::{CallOptions, Calls};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::{CallError, Misuse};
-use crate::queue::{pop, push};
+use crate::queue::pop;
 
 /// The one home of what a client knows about one server.
 ///
@@ -29,8 +30,8 @@ use crate::queue::{pop, push};
 ///
 /// | group | methods | who calls |
 /// |---|---|---|
-/// | commands | [`start`](Self::start), [`call`](Self::call), [`listen`](Self::listen), [`notify`](Self::notify), [`cancel`](Self::cancel), [`respond`](Self::respond), [`close`](Self::close) | the application |
-/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_status`](Self::handle_status), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | the driver |
+/// | commands | [`start`](Self::start), [`resume`](Self::resume), [`restart`](Self::restart), [`reconsider`](Self::reconsider), [`switch_version`](Self::switch_version), [`set_log_level`](Self::set_log_level), [`call`](Self::call), [`listen`](Self::listen), [`notify`](Self::notify), [`cancel`](Self::cancel), [`respond`](Self::respond), [`close`](Self::close) | the application |
+/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_reply`](Self::handle_reply), [`handle_status`](Self::handle_status), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_session_lost`](Self::handle_session_lost), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | the driver |
 /// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
 ///
 /// After any command or input, the driver empties the outputs: transmits, events, and last the next deadline.
@@ -42,14 +43,22 @@ pub struct Connection {
     pub(super) stage: Stage,
     pub(super) calls: Calls,
     pub(super) deadlines: Deadlines,
+    /// Whether nothing that the server said bears out yet what [`start`](Self::start) was given.
+    pub(super) is_unconfirmed: bool,
+    /// Whether the server was silent when it was probed.
+    pub(super) was_silent: bool,
+    /// Whether the session is a new one, in which nothing was answered yet.
+    pub(super) is_renewed: bool,
+    /// From which severity on modern requests ask for log messages.
+    pub(super) log_level: Option<LoggingLevel>,
+    /// What modern requests say about themselves: the inside of an object, made when it is needed.
+    pub(super) envelope: Option<String>,
     /// The subscriptions that are open, and whether the server acknowledged them.
     pub(super) listening: BTreeMap<CallId, bool>,
     /// The requests of the server that are open.
     pub(super) requests: BTreeMap<RequestId, u64>,
     pub(super) generation: u64,
-    pub(super) outbox: VecDeque<Transmit>,
-    /// What the messages in `outbox` hold.
-    pub(super) outbox_bytes: usize,
+    pub(super) outbox: Outbox,
     pub(super) events: VecDeque<Event>,
 }
 
@@ -68,38 +77,27 @@ impl Connection {
     #[must_use]
     pub fn new(config: Arc<ClientConfig>) -> Self {
         Self {
+            log_level: config.log_level,
             config,
             stage: Stage::New,
             calls: Calls::default(),
             deadlines: Deadlines::default(),
+            is_unconfirmed: false,
+            was_silent: false,
+            is_renewed: false,
+            envelope: None,
             listening: BTreeMap::new(),
             requests: BTreeMap::new(),
             generation: 0,
-            outbox: VecDeque::new(),
-            outbox_bytes: 0,
+            outbox: Outbox::default(),
             events: VecDeque::new(),
         }
     }
 
-    /// Finds out how to talk to the server, or goes by what was found out before (V-10, V-11).
-    ///
-    /// A modern verdict makes the connection ready at once; a legacy one skips the probe.
-    pub fn start(&mut self, now: Instant, verdict: Option<Verdict>) {
-        if self.stage != Stage::New {
-            return;
-        }
-        // A verdict that does not fit the settings any more is not gone by.
-        let verdict = verdict.filter(|verdict| self.config.allows(verdict.revision));
-        let newest_modern = self.config.newest(Era::Modern);
-        match (verdict.map(|verdict| verdict.revision), self.config.mode, newest_modern) {
-            (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
-            (Some(revision), _, _) => self.proceed(now, Next::Handshake(revision)),
-            (None, Mode::Auto | Mode::Modern, Some(revision)) => self.probe(now, revision, false),
-            (None, Mode::Auto | Mode::Modern | Mode::Legacy, _) => {
-                let next = legacy(&self.config);
-                self.proceed(now, next);
-            }
-        }
+    /// Says from which severity on modern requests ask for log messages (X-10); none are asked for without one.
+    pub fn set_log_level(&mut self, level: Option<LoggingLevel>) {
+        self.log_level = level;
+        self.envelope = None;
     }
 
     /// What was found out about the server.
@@ -142,11 +140,23 @@ impl Connection {
         if self.calls.len() >= limit {
             return Err(Misuse::TooManyCalls { limit });
         }
-        if !self.wants_input() {
+        if self.outbox.is_full(&self.config.limits) {
             return Err(Misuse::NotReading);
         }
-        let params: RequestParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
-        Ok(self.send_request(now, method, params, revision, options))
+        let text = params.as_str();
+        // What may hold metadata of its own goes the long way.
+        if text.contains("_meta") || text.contains("\\u00") {
+            let params: RequestParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
+            return Ok(self.send_request(now, method, params, revision, options));
+        }
+        let (call, id) = self.calls.start(now, options, &mut self.deadlines);
+        let envelope = if revision.era() == Era::Modern { self.envelope(revision).len() } else { 0 };
+        let mut message = Vec::with_capacity(text.len() + envelope + FRAME);
+        if write_request::<RawObject>(&mut message, &id, method, None).is_ok() {
+            self.append_params(&mut message, text, revision, options.idle.is_some().then_some(&id));
+            self.send_call(call, method, Some(revision), message);
+        }
+        Ok(call)
     }
 
     /// Asks to be told of changes (L-2); they come as [`Event::Changed`], after [`Event::Listening`].
@@ -171,7 +181,7 @@ impl Connection {
     pub fn notify(&mut self, method: &Method, params: &impl Serialize) -> Result<(), Misuse> {
         let revision = self.revision()?;
         self.check(method, revision)?;
-        if !self.wants_input() {
+        if self.outbox.is_full(&self.config.limits) {
             return Err(Misuse::NotReading);
         }
         self.send_notification(method, params).map_err(|_| Misuse::NotAnObject)
@@ -183,8 +193,7 @@ impl Connection {
     ///
     /// Fails if the call has ended, or must not be cancelled.
     pub fn cancel(&mut self, call: CallId) -> Result<(), Misuse> {
-        let is_own = matches!(self.stage, Stage::Ready(_));
-        if is_own && self.give_up(call, CallError::Cancelled) { Ok(()) } else { Err(Misuse::Unknown) }
+        if !self.is_ours(call) && self.give_up(call, CallError::Cancelled) { Ok(()) } else { Err(Misuse::Unknown) }
     }
 
     /// Answers a request of the server.
@@ -203,7 +212,7 @@ impl Connection {
             Err(error) => write_error(&mut message, Some(&id), &error, UnknownId::Omit),
         };
         if written.is_ok() {
-            self.send(Transmit::Send { call: None, message });
+            self.send_answer(message);
         }
         written.is_ok()
     }
@@ -217,9 +226,7 @@ impl Connection {
 
     /// The next thing for the transport to do.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        let transmit = pop(&mut self.outbox)?;
-        self.outbox_bytes -= transmit.size();
-        Some(transmit)
+        self.outbox.pop()
     }
 
     /// The next thing for the application to know.
@@ -234,13 +241,11 @@ impl Connection {
         self.deadlines.next()
     }
 
-    /// Whether a driver may feed more: not while as much waits to be sent as the limits allow. What is fed beyond that
-    /// ends the connection, because the server asks without reading the answers.
+    /// Whether a driver may feed more: not while as many answers wait to be sent as the limits allow. What is fed beyond
+    /// that ends the connection, because the server asks without reading the answers.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        let limits = &self.config.limits;
-        let is_over = self.stage == Stage::Over;
-        !is_over && self.outbox.len() < limits.outbox_messages && self.outbox_bytes < limits.outbox_bytes
+        self.stage != Stage::Over && !self.outbox.is_full_of_answers(&self.config.limits)
     }
 
     /// Whether nothing is open, queued or due.
@@ -254,9 +259,29 @@ impl Connection {
             && self.events.is_empty()
     }
 
+    pub(super) fn send_answer(&mut self, message: Vec<u8>) {
+        self.send(Transmit::Send { call: None, method: None, revision: self.revision().ok(), message });
+    }
+
     pub(super) fn send(&mut self, transmit: Transmit) {
-        self.outbox_bytes += transmit.size();
-        push(&mut self.outbox, transmit);
+        self.outbox.push(transmit);
+    }
+
+    /// Whether a call is the connection's own: the probe, or the handshake.
+    pub(super) fn is_ours(&self, call: CallId) -> bool {
+        match self.stage {
+            Stage::Probing { call: own, .. } | Stage::Handshaking { call: own } => own == call,
+            Stage::New | Stage::Ready(_) | Stage::Over => false,
+        }
+    }
+
+    /// Whether the calls that are open are modern: during a probe they are those of a server that was taken for it.
+    pub(super) fn talks_modern(&self) -> bool {
+        match self.stage {
+            Stage::Ready(revision) => revision.era() == Era::Modern,
+            Stage::Probing { .. } => true,
+            Stage::New | Stage::Handshaking { .. } | Stage::Over => false,
+        }
     }
 
     pub(super) fn revision(&self) -> Result<Revision, Misuse> {
@@ -280,6 +305,41 @@ impl Connection {
         } else {
             Err(Misuse::NotInRevision { method: method.clone(), revision })
         }
+    }
+
+    /// Adds parameters to a request that has none, with the metadata that they lack. Most requests are like that.
+    fn append_params(&mut self, message: &mut Vec<u8>, params: &str, revision: Revision, token: Option<&RequestId>) {
+        message.pop();
+        message.extend_from_slice(br#","params":{"#);
+        let members = params.trim_start().strip_prefix('{').unwrap_or(params).trim_start();
+        let envelope = if revision.era() == Era::Modern { self.envelope(revision) } else { "" };
+        if token.is_some() || !envelope.is_empty() {
+            message.extend_from_slice(br#""_meta":{"#);
+            if let Some(token) = token.and_then(RequestId::as_i64) {
+                let comma = if envelope.is_empty() { "" } else { "," };
+                // Writing to memory does not fail.
+                let _ = write!(message, r#""progressToken":{token}{comma}"#);
+            }
+            message.extend_from_slice(envelope.as_bytes());
+            message.extend_from_slice(if members.starts_with('}') { b"}" } else { b"}," });
+        }
+        message.extend_from_slice(members.as_bytes());
+        message.push(b'}');
+    }
+
+    fn envelope(&mut self, revision: Revision) -> &str {
+        if self.envelope.is_none() {
+            let mut meta = RequestMeta::default();
+            self.fill_envelope(&mut meta, revision);
+            let object = RawObject::new(&meta).unwrap_or_else(|_| RawObject::empty());
+            let inside = object.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+            self.envelope = inside.map(str::to_owned);
+        }
+        self.envelope.as_deref().unwrap_or_default()
+    }
+
+    fn send_call(&mut self, call: CallId, method: &Method, revision: Option<Revision>, message: Vec<u8>) {
+        self.send(Transmit::Send { call: Some(call), method: Some(method.clone()), revision, message });
     }
 
     pub(super) fn send_request(
@@ -307,7 +367,8 @@ impl Connection {
         let mut message = Vec::new();
         // Parameters were an object when they were read, and still are.
         if write_request(&mut message, &id, method, Some(&params)).is_ok() {
-            self.send(Transmit::Send { call: Some(call), message });
+            let revision = (*method != Method::INITIALIZE).then_some(revision);
+            self.send_call(call, method, revision, message);
         }
         call
     }
@@ -315,15 +376,24 @@ impl Connection {
     /// What every modern request says about itself (X-7..X-10).
     fn fill_envelope(&self, meta: &mut RequestMeta, revision: Revision) {
         meta.protocol_version = Some(ProtocolVersion::from(revision));
-        meta.client_capabilities.get_or_insert_with(|| self.config.capabilities.clone());
+        meta.client_capabilities.get_or_insert_with(|| {
+            let mut capabilities = self.config.capabilities.clone();
+            // RO-1: nothing that the revision does not have.
+            let _ = restrict_to(&mut capabilities, revision);
+            capabilities
+        });
         meta.client_info.get_or_insert_with(|| self.config.info.clone());
-        meta.log_level = meta.log_level.or(self.config.log_level);
+        meta.log_level = meta.log_level.or(self.log_level);
     }
 
-    fn send_notification(&mut self, method: &Method, params: &impl Serialize) -> Result<(), serde_json::Error> {
+    pub(super) fn send_notification(
+        &mut self,
+        method: &Method,
+        params: &impl Serialize,
+    ) -> Result<(), serde_json::Error> {
         let mut message = Vec::new();
         write_notification(&mut message, method, Some(params))?;
-        self.send(Transmit::Send { call: None, message });
+        self.send(Transmit::Send { call: None, method: Some(method.clone()), revision: self.revision().ok(), message });
         Ok(())
     }
 
@@ -331,106 +401,22 @@ impl Connection {
     pub(super) fn give_up(&mut self, call: CallId, why: CallError) -> bool {
         let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
         self.listening.remove(&call);
-        let modern = matches!(self.stage, Stage::Ready(revision) if revision.era() == Era::Modern);
-        if modern && self.config.cancel_style == CancelStyle::CloseStream {
-            self.send(Transmit::Abort { call });
-        } else {
+        let has_stream = self.config.cancel_style == CancelStyle::CloseStream;
+        if !self.talks_modern() || !has_stream {
             let params = CancelledNotificationParams::default().request_id(ended.id);
             let _ = self.send_notification(&Method::NOTIFICATIONS_CANCELLED, &params);
+        }
+        // To a legacy server this says nothing, but a stream that nobody reads must not stay open.
+        if has_stream {
+            self.send(Transmit::Abort { call });
         }
         self.events.push_back(Event::CallFinished { call, outcome: Err(why) });
         true
     }
-
-    fn probe(&mut self, now: Instant, revision: Revision, is_second: bool) {
-        // K-13: nothing that the server says makes this longer.
-        let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.probe_timeout));
-        let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
-        self.stage = Stage::Probing { call, probed: revision, is_second };
-    }
-
-    /// Goes on after the probe came back, or did not.
-    pub(super) fn probed(
-        &mut self,
-        now: Instant,
-        probed: Revision,
-        is_second: bool,
-        outcome: Result<DiscoverResult, CallError>,
-    ) {
-        match judge(&self.config, probed, is_second, outcome.as_ref()) {
-            Next::Modern(revision) => {
-                let facts = outcome.map(|found| ServerFacts {
-                    capabilities: Some(found.capabilities),
-                    info: found.meta.and_then(|meta| meta.server_info),
-                    instructions: found.instructions,
-                });
-                self.ready(revision, facts.unwrap_or_default());
-            }
-            next @ (Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_)) => self.proceed(now, next),
-        }
-    }
-
-    pub(super) fn proceed(&mut self, now: Instant, next: Next) {
-        match next {
-            Next::Modern(revision) => self.ready(revision, ServerFacts::default()),
-            Next::ProbeAgain(revision) => self.probe(now, revision, true),
-            Next::Fail(why) => self.fail(why),
-            Next::Handshake(revision) => {
-                let (capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
-                let mut params = InitializeRequestParams::new(ProtocolVersion::from(revision), capabilities, info);
-                // DU-44: nothing that the offered revision does not have.
-                let _ = restrict_to(&mut params, revision);
-                let params = RawObject::new(&params).ok().and_then(|params| params.decode().ok()).unwrap_or_default();
-                let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.handshake_timeout));
-                let call = self.send_request(now, &Method::INITIALIZE, params, revision, options);
-                self.stage = Stage::Handshaking { call };
-            }
-        }
-    }
-
-    /// Completes the handshake (B-1, B-2, DU-43).
-    pub(super) fn shake_hands(&mut self, outcome: Result<InitializeResult, ConnectError>) {
-        let result = match outcome {
-            Ok(result) => result,
-            Err(why) => return self.fail(why),
-        };
-        let revision = result.protocol_version.revision().filter(|revision| revision.era() == Era::Legacy);
-        let Some(revision) = revision.filter(|revision| self.config.revisions.contains(revision)) else {
-            return self.fail(ConnectError::NoCommonVersion { offered: vec![result.protocol_version] });
-        };
-        let _ = self.send_notification(&Method::NOTIFICATIONS_INITIALIZED, &NotificationParams::default());
-        let facts = ServerFacts {
-            capabilities: Some(result.capabilities),
-            info: Some(result.server_info),
-            instructions: result.instructions,
-        };
-        self.ready(revision, facts);
-    }
-
-    fn ready(&mut self, revision: Revision, facts: ServerFacts) {
-        self.stage = Stage::Ready(revision);
-        self.events.push_back(Event::Ready { revision, server: Box::new(facts) });
-    }
-
-    pub(super) fn fail(&mut self, why: ConnectError) {
-        self.events.push_back(Event::Failed(why));
-        self.over();
-    }
-
-    pub(super) fn over(&mut self) {
-        for call in self.calls.all() {
-            let is_own = !matches!(self.stage, Stage::Probing { .. } | Stage::Handshaking { .. });
-            let _ = self.calls.end(call, &mut self.deadlines);
-            if is_own {
-                self.events.push_back(Event::CallFinished { call, outcome: Err(CallError::Disconnected) });
-            }
-        }
-        self.listening.clear();
-        self.requests.clear();
-        self.stage = Stage::Over;
-        self.events.push_back(Event::Closed);
-    }
 }
+
+/// The room for what is around the parameters and the metadata of a request: member names, the method, numbers.
+const FRAME: usize = 160;
 
 /// What the connection says by itself.
 const OWN: [Method; 3] = [Method::INITIALIZE, Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];

@@ -64,6 +64,37 @@ pub enum ConnectError {
     /// The connection ended.
     #[error("the connection ended before the server answered")]
     Disconnected,
+    /// The server does not know the session that it has just begun.
+    #[error("the server forgets its sessions as soon as they begin")]
+    SessionLost,
+}
+
+impl ConnectError {
+    /// What the refusal of a handshake means: where the server says which versions it has, whoever wants to connect is
+    /// told (V-9).
+    pub(super) fn of_refusal(config: &ClientConfig, error: ErrorObject) -> Self {
+        let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
+        match data {
+            Some(data) if config.mutual(Era::Legacy, &data.supported).is_none() => {
+                Self::NoCommonVersion { offered: data.supported }
+            }
+            _ => Self::Refused(error),
+        }
+    }
+
+    /// Whether it says something about the revisions of the server: outages and missing rights do not (DU-27).
+    pub(super) fn is_evidence(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::InvalidAnswer(_) | Self::NoCommonVersion { .. } => true,
+            Self::Status(status) => is_evidence(*status),
+            Self::LegacyServer | Self::TimedOut | Self::Disconnected | Self::SessionLost => false,
+        }
+    }
+}
+
+/// Whether an HTTP status says something about the revisions of the server (DU-27, DU-37).
+pub(super) fn is_evidence(status: u16) -> bool {
+    (400..500).contains(&status) && status != 401 && status != 403
 }
 
 fn list(versions: &[ProtocolVersion]) -> String {
@@ -97,9 +128,8 @@ pub(crate) fn judge(
                 let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
                 let Some(data) = data else { return Next::Fail(ConnectError::Refused(error.clone())) };
                 match choose(config, &data.supported) {
-                    Next::Modern(revision) if is_second || revision == probed => {
-                        Next::Fail(ConnectError::Refused(error.clone()))
-                    }
+                    // Also with the same version: what stood in the way may have been the refusal's own.
+                    Next::Modern(_) if is_second => Next::Fail(ConnectError::Refused(error.clone())),
                     Next::Modern(revision) => Next::ProbeAgain(revision),
                     other @ (Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_)) => other,
                 }
@@ -111,12 +141,14 @@ pub(crate) fn judge(
         Err(CallError::TimedOut) if !config.silence_means_legacy => Next::Fail(ConnectError::TimedOut),
         Err(CallError::TimedOut | CallError::InvalidAnswer) => legacy(config),
         Err(CallError::Status(status)) => Next::Fail(ConnectError::Status(*status)),
-        Err(CallError::Cancelled | CallError::Disconnected) => Next::Fail(ConnectError::Disconnected),
+        Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
+            Next::Fail(ConnectError::Disconnected)
+        }
     }
 }
 
 /// Takes the newest common version, modern before legacy (AMB-8).
-fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Next {
+pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Next {
     if let Some(revision) = config.mutual(Era::Modern, offered) {
         return Next::Modern(revision);
     }
@@ -184,6 +216,25 @@ mod tests {
         }
     }
 
+    /// V-9: the versions of a server that refuses the handshake are named, whatever the code; a server that refuses what it
+    /// offers is quoted.
+    #[test]
+    fn a_refused_handshake_names_the_versions() {
+        let refused = |code: i64, supported: &str| {
+            let error = format!(
+                r#"{{"code":{code},"message":"no","data":{{"supported":["{supported}"],"requested":"2025-11-25"}}}}"#
+            );
+            ConnectError::of_refusal(&config(Mode::Legacy), serde_json::from_str(&error).unwrap())
+        };
+        for code in [-32022, -32602] {
+            let why = refused(code, "2026-07-28");
+            assert_eq!(why, ConnectError::NoCommonVersion { offered: vec!["2026-07-28".into()] });
+        }
+        assert!(matches!(refused(-32602, "2025-06-18"), ConnectError::Refused(_)));
+        let plain = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "no");
+        assert!(matches!(ConnectError::of_refusal(&config(Mode::Legacy), plain), ConnectError::Refused(_)));
+    }
+
     /// DU-32, V-3, V-12
     #[test]
     fn an_unsupported_version_is_corrected_once() {
@@ -193,11 +244,10 @@ mod tests {
             CallError::Rejected(ErrorObject::unsupported_protocol_version(PROBED.into(), supported))
         };
         assert_eq!(judge(&auto, PROBED, false, Err(&refused(&["2025-03-26"]))), Next::Handshake(Revision::V2025_03_26));
-        // A server that refuses what it offers does not get a second chance.
-        assert!(matches!(
-            judge(&auto, PROBED, false, Err(&refused(&["2026-07-28"]))),
-            Next::Fail(ConnectError::Refused(_))
-        ));
+        // A server that refuses what it offers gets one more chance.
+        let offered = refused(&["2026-07-28"]);
+        assert_eq!(judge(&auto, PROBED, false, Err(&offered)), Next::ProbeAgain(PROBED));
+        assert!(matches!(judge(&auto, PROBED, true, Err(&offered)), Next::Fail(ConnectError::Refused(_))));
         assert!(matches!(judge(&auto, PROBED, false, Err(&rejected(-32022))), Next::Fail(ConnectError::Refused(_))));
     }
 }

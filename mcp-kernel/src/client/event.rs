@@ -20,6 +20,10 @@ pub enum Transmit {
     Send {
         /// The call that the message opens, if it opens one.
         call: Option<CallId>,
+        /// What it asks for or tells; nothing, if it is an answer.
+        method: Option<Method>,
+        /// The revision that it is written in; nothing, where that is still to be agreed on.
+        revision: Option<Revision>,
         /// The message: a single line of JSON.
         message: Vec<u8>,
     },
@@ -36,6 +40,10 @@ impl Transmit {
             Self::Send { message, .. } => message.len(),
             Self::Abort { .. } => 0,
         }
+    }
+
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self, Self::Send { method: None, .. })
     }
 }
 

@@ -17,8 +17,9 @@ use mcp_types::{
 
 use super::config::CancelStyle;
 use super::connection::{Connection, Stage};
-use super::detect::{ConnectError, Next, Verdict, legacy};
+use super::detect::{ConnectError, Next, Verdict, is_evidence, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
+use super::outbox::Outbox;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::{CallId, Change};
@@ -26,21 +27,31 @@ use crate::{CallId, Change};
 impl Connection {
     /// Takes what one line, one body or one event of a stream holds.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
+        self.handle_text(now, None, bytes);
+    }
+
+    /// Takes what came on the stream of a call, where each call has one of its own: an error without an id is meant for
+    /// that call.
+    pub fn handle_reply(&mut self, now: Instant, call: CallId, bytes: &[u8]) {
+        self.handle_text(now, Some(call), bytes);
+    }
+
+    fn handle_text(&mut self, now: Instant, stream: Option<CallId>, bytes: &[u8]) {
         if self.stage == Stage::Over {
             return;
         }
         if !self.wants_input() {
             self.misbehaved(PeerMisbehaved::NotReading);
-            (self.outbox, self.outbox_bytes) = Default::default();
+            self.outbox = Outbox::default();
             return self.close();
         }
         let config = Arc::clone(&self.config);
         match parse(bytes, &config.limits.message) {
-            Ok(Incoming::Single(message)) => self.handle_message(now, message),
+            Ok(Incoming::Single(message)) => self.handle_message(now, stream, message),
             Ok(Incoming::Batch(messages)) if self.revision() == Ok(Revision::V2025_03_26) => {
                 for message in messages {
                     match message {
-                        Ok(message) => self.handle_message(now, message),
+                        Ok(message) => self.handle_message(now, stream, message),
                         Err(invalid) => self.handle_invalid(now, invalid),
                     }
                 }
@@ -66,7 +77,7 @@ impl Connection {
     pub fn handle_status(&mut self, now: Instant, call: CallId, status: u16, body: &[u8]) {
         // While the two find each other, what is no evidence stays so whatever its body says.
         let is_connecting = !matches!(self.stage, Stage::Ready(_));
-        let is_evidence = (400..500).contains(&status) && status != 401 && status != 403;
+        let is_evidence = is_evidence(status);
         if (is_evidence || !is_connecting)
             && let Ok(Message::Response(Response { outcome: Err(error), .. })) =
                 Message::parse(body, &self.config.limits.message)
@@ -94,8 +105,30 @@ impl Connection {
         self.finish(now, call, Err(CallError::Disconnected));
     }
 
+    /// Takes note that the server does not know the session any more, in answer to `call` if that is given.
+    ///
+    /// The call ends with [`CallError::SessionLost`]: the server has not seen it, so it can be made again. If the session
+    /// is the latest one, the connection shakes hands for a new one; the other calls stay open, because what became of
+    /// them is not known yet. A server that loses the new session, too, before it answered anything is given up.
+    pub fn handle_session_lost(&mut self, now: Instant, call: Option<CallId>, is_latest: bool) {
+        if let Some(call) = call {
+            self.finish(now, call, Err(CallError::SessionLost));
+        }
+        let Stage::Ready(revision) = self.stage else { return };
+        if !is_latest || revision.era() == Era::Modern {
+            return;
+        }
+        if std::mem::replace(&mut self.is_renewed, true) {
+            return self.fail(ConnectError::SessionLost);
+        }
+        self.forget_requests();
+        self.proceed(now, Next::Handshake(revision));
+    }
+
     /// Takes note that the server is gone.
     pub fn handle_disconnect(&mut self) {
+        // There is nobody to send anything to.
+        self.outbox = Outbox::default();
         match self.stage {
             Stage::Over => {}
             // DU-34: known servers die of the probe.
@@ -118,7 +151,7 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(wake) = self.deadlines.due(now) {
             let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
-            if matches!(self.stage, Stage::Ready(_)) {
+            if !self.is_ours(call) {
                 self.give_up(call, CallError::TimedOut);
             } else {
                 if self.config.cancel_style == CancelStyle::CloseStream {
@@ -129,12 +162,20 @@ impl Connection {
         }
     }
 
-    fn handle_message(&mut self, now: Instant, message: Message<'_>) {
+    fn handle_message(&mut self, now: Instant, stream: Option<CallId>, message: Message<'_>) {
         match message {
             Message::Response(response) => {
-                let call = response.id.as_ref().and_then(|id| self.calls.by_id(id));
+                let call = match (&response.id, &response.outcome) {
+                    (Some(id), _) => self.calls.by_id(id),
+                    (None, Err(_)) => stream,
+                    (None, Ok(_)) => None,
+                };
                 match call {
                     Some(call) => {
+                        // Nobody waits for what comes on its own stream any more.
+                        if stream.is_some_and(|stream| stream != call) {
+                            self.send(Transmit::Abort { call });
+                        }
                         let outcome = response.outcome.map(Payload::into_owned).map_err(CallError::Rejected);
                         self.finish(now, call, outcome);
                     }
@@ -158,17 +199,25 @@ impl Connection {
                 self.probed(now, probed, is_second, outcome);
             }
             Stage::Handshaking { call: handshake } if handshake == call => {
-                self.shake_hands(match outcome {
-                    Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidAnswer(fault.to_string())),
-                    Err(CallError::Rejected(error)) => Err(ConnectError::Refused(error)),
-                    Err(CallError::TimedOut) => Err(ConnectError::TimedOut),
-                    Err(CallError::InvalidAnswer) => Err(ConnectError::InvalidAnswer("not a response".to_owned())),
-                    Err(CallError::Status(status)) => Err(ConnectError::Status(status)),
-                    Err(CallError::Cancelled | CallError::Disconnected) => Err(ConnectError::Disconnected),
-                });
+                self.shake_hands(
+                    now,
+                    match outcome {
+                        Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidAnswer(fault.to_string())),
+                        Err(CallError::Rejected(error)) => Err(ConnectError::of_refusal(&self.config, error)),
+                        Err(CallError::TimedOut) => Err(ConnectError::TimedOut),
+                        Err(CallError::InvalidAnswer) => Err(ConnectError::InvalidAnswer("not a response".to_owned())),
+                        Err(CallError::Status(status)) => Err(ConnectError::Status(status)),
+                        Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
+                            Err(ConnectError::Disconnected)
+                        }
+                    },
+                );
             }
             Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Ready(_) | Stage::Over => {
                 self.listening.remove(&call);
+                if outcome.is_ok() {
+                    (self.is_unconfirmed, self.is_renewed) = (false, false);
+                }
                 let outcome = outcome.and_then(|result| self.read_result(result));
                 self.events.push_back(Event::CallFinished { call, outcome });
             }
@@ -178,7 +227,7 @@ impl Connection {
     /// Checks what kind of result it is (M-8..M-10).
     fn read_result(&self, result: PayloadBuf) -> Result<Outcome, CallError> {
         let mut result_type = ResultType::COMPLETE;
-        if self.revision().is_ok_and(|revision| revision.era() == Era::Modern)
+        if self.talks_modern()
             && let Some(said) = result.get("resultType")
         {
             result_type = serde_json::from_str(said.get()).map_err(|_| CallError::InvalidAnswer)?;
@@ -212,7 +261,7 @@ impl Connection {
                 let progress = params.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
                 let Some(mut progress) = progress else { return };
                 if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines)
-                    && matches!(self.stage, Stage::Ready(_))
+                    && !self.is_ours(call)
                 {
                     if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
                         progress.progress_token = token;
@@ -285,7 +334,7 @@ impl Connection {
             // B-4: the one thing that a server may ask before the handshake is complete.
             let mut message = Vec::new();
             if write_result(&mut message, &id, &EmptyResult::default()).is_ok() {
-                self.send(Transmit::Send { call: None, message });
+                self.send_answer(message);
             }
             return;
         }
@@ -321,7 +370,7 @@ impl Connection {
             }
         };
         if written.is_ok() {
-            self.send(Transmit::Send { call: None, message });
+            self.send_answer(message);
         }
         if let Err(what) = answer {
             self.misbehaved(what);

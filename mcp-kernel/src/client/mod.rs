@@ -5,6 +5,8 @@ mod connection;
 mod detect;
 mod event;
 mod inputs;
+mod lifecycle;
+mod outbox;
 
 pub use config::{CancelStyle, ClientConfig, Mode};
 pub use connection::Connection;

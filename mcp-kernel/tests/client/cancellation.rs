@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Event, Transmit, Verdict};
+use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Event, ServerFacts, Transmit, Verdict};
 use mcp_kernel::{CallError, CallOptions, Misuse};
 use mcp_types::{ClientCapabilities, Implementation, Method, RawObject, ResultType, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
@@ -51,6 +51,29 @@ fn the_handshake_is_not_cancelled() {
     }
 }
 
+/// K-2, B-6: where each call has a stream of its own, that is closed; a legacy server is told why before.
+#[test]
+fn streams_of_given_up_calls_are_closed() {
+    for (revision, is_told) in [(Revision::V2026_07_28, false), (Revision::V2025_11_25, true)] {
+        let mut config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
+        config.cancel_style = CancelStyle::CloseStream;
+        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
+        let now = std::time::Instant::now();
+        let mut client = Connection::new(Arc::new(config));
+        client.resume(revision, ServerFacts::default());
+        let call = client.call(now, &Method::TOOLS_LIST, &RawObject::empty(), CallOptions::default()).expect("ready");
+        assert!(matches!(client.poll_transmit(), Some(Transmit::Send { call: Some(_), .. })));
+        client.cancel(call).expect("it is open");
+        if is_told {
+            let told = client.poll_transmit();
+            let Some(Transmit::Send { call: None, method, .. }) = told else { panic!("{told:?}") };
+            assert_eq!(method, Some(Method::NOTIFICATIONS_CANCELLED));
+        }
+        assert_eq!(client.poll_transmit(), Some(Transmit::Abort { call }));
+        assert_eq!(client.poll_transmit(), None);
+    }
+}
+
 /// K-4, AMB-1: a server may give up a subscription, and nothing else that the client asked for.
 #[test]
 fn a_server_gives_up_nothing_but_subscriptions() {
@@ -94,4 +117,21 @@ fn a_task_is_cancelled_by_its_own_request() {
     script.say(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "resultType": "complete" } }));
     assert!(matches!(script.event(), Event::CallFinished { outcome: Ok(_), .. }));
     script.assert_nothing_left();
+}
+
+/// H-18: an answer on the stream of another call is one, but leaves a stream that nothing more is read from.
+#[test]
+fn a_stream_without_an_answer_is_closed() {
+    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+        let mut script = Script::ready(revision);
+        let (first, id) = script.call();
+        let (second, second_id) = script.call();
+        let answer = |id: &Value| json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }).to_string();
+        script.client.handle_reply(script.now, second, answer(&id).as_bytes());
+        assert!(matches!(script.event(), Event::CallFinished { call, outcome: Ok(_) } if call == first));
+        assert_eq!(script.client.poll_transmit(), Some(Transmit::Abort { call: first }));
+        script.client.handle_reply(script.now, second, answer(&second_id).as_bytes());
+        assert!(matches!(script.event(), Event::CallFinished { call, outcome: Ok(_) } if call == second));
+        script.assert_nothing_left();
+    }
 }

@@ -2,6 +2,7 @@
 
 mod cancellation;
 mod notifications;
+mod renewal;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -284,6 +285,19 @@ fn whoever_does_not_read_is_cut_off() {
     );
     assert!(matches!(script.event(), Event::Closed));
     script.assert_nothing_left();
+}
+
+/// A server that has to get rid of its results before it reads on is listened to, however many calls wait to be sent.
+#[test]
+fn calls_that_wait_to_be_sent_do_not_stop_reading() {
+    let mut script = Script::ready(Revision::V2025_11_25);
+    let told = |script: &mut Script| script.client.notify(&Method::NOTIFICATIONS_ROOTS_LIST_CHANGED, &json!({}));
+    while told(&mut script).is_ok() {}
+    assert_eq!(told(&mut script), Err(Misuse::NotReading));
+    assert!(script.client.wants_input());
+    script.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
+    while script.client.poll_transmit().is_some() {}
+    assert_eq!(told(&mut script), Ok(()));
 }
 
 /// The id of a request is kept until it is answered, so its length is bounded.

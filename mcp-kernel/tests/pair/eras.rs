@@ -84,8 +84,8 @@ fn strangers_part_with_a_reason() {
     pair.client.start(pair.now, None);
     pair.drive();
     let failed = pair.client_events.pop_front();
-    let Some(client::Event::Failed(ConnectError::Refused(error))) = failed else { panic!("{failed:?}") };
-    assert!(error.data.is_some_and(|data| data.as_str().contains("2026-07-28")), "V-9: the versions are named");
+    let Some(client::Event::Failed(why @ ConnectError::NoCommonVersion { .. })) = failed else { panic!("{failed:?}") };
+    assert!(why.to_string().contains("2026-07-28"), "V-9: the versions are named");
 }
 
 /// DU-33, rmcp 8: silence means legacy, and the late answer to the probe does no harm.
@@ -104,6 +104,51 @@ fn a_late_answer_to_the_probe_is_no_offence() {
     assert!(!news.iter().any(|event| matches!(event, client::Event::Failed(_))), "{news:?}");
     pair.server_events.clear();
     pair.assert_nothing_left();
+}
+
+/// DU-33, DU-41: a modern server that only started slowly is found when it refuses the handshake.
+#[test]
+fn a_slow_modern_server_is_found_after_all() {
+    let mut server = server_config();
+    server.revisions = of(&[Revision::V2026_07_28]);
+    let mut pair = Pair::new(client_config(), server);
+    pair.client.start(pair.now, None);
+    pair.collect();
+    let probe = pair.to_server.pop_front().expect("the probe");
+    pair.wait(Duration::from_secs(6));
+    pair.server.handle_bytes(pair.now, &probe, None);
+    pair.drive();
+    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    pair.client_events.clear();
+    pair.server_events.clear();
+    pair.assert_nothing_left();
+}
+
+/// DU-33: a server that refuses the handshake and stays silent otherwise is given up.
+#[test]
+fn doubts_about_silence_end() {
+    let mut server = server_config();
+    server.revisions = of(&[Revision::V2026_07_28]);
+    let mut pair = Pair::new(client_config(), server);
+    pair.client.start(pair.now, None);
+    let mut probes = 0;
+    for _ in 0..20 {
+        pair.collect();
+        if let Some(message) = pair.to_server.pop_front() {
+            if String::from_utf8_lossy(&message).contains("server/discover") {
+                probes += 1;
+                pair.wait(Duration::from_secs(6));
+            } else {
+                pair.server.handle_bytes(pair.now, &message, None);
+            }
+        } else if let Some(message) = pair.to_client.pop_front() {
+            pair.client.handle_bytes(pair.now, &message);
+        }
+    }
+    assert_eq!(probes, 2);
+    let news: Vec<_> = pair.client_events.drain(..).collect();
+    assert!(news.iter().any(|event| matches!(event, client::Event::Failed(_))), "{news:?}");
+    assert!(pair.client.is_idle());
 }
 
 /// DU-34: a server that dies of the probe needs a new process.

@@ -455,7 +455,7 @@ impl World {
         while let Some(transmit) = self.client.poll_transmit() {
             match transmit {
                 client::Transmit::Abort { call } => self.link.abort(call),
-                client::Transmit::Send { call, message } => {
+                client::Transmit::Send { call, message, .. } => {
                     let value: Value = serde_json::from_slice(&message).expect("JSON");
                     if let Some(open) = call.and_then(|call| self.model.calls.get_mut(&call)) {
                         open.id = value["id"].clone();

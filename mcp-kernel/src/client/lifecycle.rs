@@ -1,0 +1,203 @@
+//! How a connection begins, begins again, and ends.
+
+use std::time::Instant;
+
+use mcp_types::{
+    DiscoverResult, Era, InitializeRequestParams, InitializeResult, Method, NotificationParams, ProtocolVersion,
+    RawObject, RequestParams, Revision, restrict_to,
+};
+
+use super::config::Mode;
+use super::connection::{Connection, Stage};
+use super::detect::{ConnectError, Next, Verdict, choose, judge, legacy};
+use super::event::{Event, ServerFacts};
+use super::outbox::Outbox;
+use crate::calls::CallOptions;
+use crate::errors::CallError;
+
+impl Connection {
+    /// Finds out how to talk to the server, or goes by what was found out before (V-10, V-11).
+    ///
+    /// A modern verdict makes the connection ready at once; a legacy one skips the probe. Whether it still holds shows
+    /// when the server answers: where it turns out wrong, the server is probed after all (DU-41).
+    pub fn start(&mut self, now: Instant, verdict: Option<Verdict>) {
+        if self.stage != Stage::New {
+            return;
+        }
+        // A verdict that does not fit the settings any more is not gone by.
+        let verdict = verdict.filter(|verdict| self.config.allows(verdict.revision));
+        self.is_unconfirmed = verdict.is_some();
+        self.was_silent = false;
+        let newest_modern = self.config.newest(Era::Modern);
+        match (verdict.map(|verdict| verdict.revision), self.config.mode, newest_modern) {
+            (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
+            (Some(revision), _, _) => self.proceed(now, Next::Handshake(revision)),
+            (None, Mode::Auto | Mode::Modern, Some(revision)) => self.probe(now, revision, false),
+            (None, Mode::Auto | Mode::Modern | Mode::Legacy, _) => {
+                let next = legacy(&self.config);
+                self.proceed(now, next);
+            }
+        }
+    }
+
+    /// Goes on with a session that was begun before, without shaking hands again (S4.57).
+    pub fn resume(&mut self, revision: Revision, server: ServerFacts) {
+        if self.stage == Stage::New {
+            self.ready(revision, server);
+        }
+    }
+
+    /// Starts over with a new server in place of one that is gone: every call ends.
+    pub fn restart(&mut self, now: Instant, verdict: Option<Verdict>) {
+        self.end_all();
+        self.outbox = Outbox::default();
+        self.stage = Stage::New;
+        self.start(now, verdict);
+    }
+
+    /// Probes a server of which only [`start`](Self::start) knew something: what it answered does not fit that.
+    ///
+    /// Returns whether there is something to be found out. Calls can be made when the connection is ready again.
+    pub fn reconsider(&mut self, now: Instant) -> bool {
+        match self.stage {
+            Stage::Ready(revision) if revision.era() == Era::Modern && self.is_unconfirmed => {
+                self.is_unconfirmed = false;
+                self.probe(now, revision, false);
+                true
+            }
+            Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Ready(_) | Stage::Over => false,
+        }
+    }
+
+    /// Uses the newest common version from now on, because the server refused the one of a request (V-3).
+    ///
+    /// Returns whether there is one. Then the request can be sent again, once (V-12), as soon as the connection is ready.
+    pub fn switch_version(&mut self, now: Instant, offered: &[ProtocolVersion]) -> bool {
+        let is_modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
+        match choose(&self.config, offered) {
+            Next::Modern(revision) if is_modern => {
+                self.stage = Stage::Ready(revision);
+                self.envelope = None;
+                true
+            }
+            next @ Next::Handshake(_) if is_modern => {
+                self.proceed(now, next);
+                true
+            }
+            Next::Modern(_) | Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_) => false,
+        }
+    }
+
+    fn probe(&mut self, now: Instant, revision: Revision, is_second: bool) {
+        // K-13: nothing that the server says makes this longer.
+        let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.probe_timeout));
+        let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
+        self.stage = Stage::Probing { call, probed: revision, is_second };
+    }
+
+    /// Goes on after the probe came back, or did not.
+    pub(super) fn probed(
+        &mut self,
+        now: Instant,
+        probed: Revision,
+        is_second: bool,
+        outcome: Result<DiscoverResult, CallError>,
+    ) {
+        // Whoever is silent may be slow to start: that it is legacy is not sure before the handshake. It is doubted once.
+        let is_silent = matches!(outcome, Err(CallError::TimedOut));
+        self.is_unconfirmed = is_silent && !std::mem::replace(&mut self.was_silent, is_silent);
+        match judge(&self.config, probed, is_second, outcome.as_ref()) {
+            Next::Modern(revision) => {
+                let facts = outcome.map(|found| ServerFacts {
+                    capabilities: Some(found.capabilities),
+                    info: found.meta.and_then(|meta| meta.server_info),
+                    instructions: found.instructions,
+                });
+                self.ready(revision, facts.unwrap_or_default());
+            }
+            next @ (Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_)) => self.proceed(now, next),
+        }
+    }
+
+    pub(super) fn proceed(&mut self, now: Instant, next: Next) {
+        match next {
+            Next::Modern(revision) => self.ready(revision, ServerFacts::default()),
+            Next::ProbeAgain(revision) => self.probe(now, revision, true),
+            Next::Fail(why) => self.fail(why),
+            Next::Handshake(revision) => {
+                let (capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
+                let mut params = InitializeRequestParams::new(ProtocolVersion::from(revision), capabilities, info);
+                // DU-44: nothing that the offered revision does not have.
+                let _ = restrict_to(&mut params, revision);
+                let params = RawObject::new(&params).ok().and_then(|params| params.decode().ok()).unwrap_or_default();
+                let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.handshake_timeout));
+                let call = self.send_request(now, &Method::INITIALIZE, params, revision, options);
+                self.stage = Stage::Handshaking { call };
+            }
+        }
+    }
+
+    /// Completes the handshake (B-1, B-2, DU-43).
+    pub(super) fn shake_hands(&mut self, now: Instant, outcome: Result<InitializeResult, ConnectError>) {
+        let result = match outcome {
+            Ok(result) => result,
+            // DU-41: a server that was legacy once may have become modern, and one that was silent may always have been.
+            Err(why) if self.is_unconfirmed && why.is_evidence() && self.config.mode != Mode::Legacy => {
+                self.is_unconfirmed = false;
+                match self.config.newest(Era::Modern) {
+                    Some(revision) => return self.probe(now, revision, false),
+                    None => return self.fail(why),
+                }
+            }
+            Err(why) => return self.fail(why),
+        };
+        self.is_unconfirmed = false;
+        let revision = result.protocol_version.revision().filter(|revision| revision.era() == Era::Legacy);
+        let Some(revision) = revision.filter(|revision| self.config.revisions.contains(revision)) else {
+            return self.fail(ConnectError::NoCommonVersion { offered: vec![result.protocol_version] });
+        };
+        self.stage = Stage::Ready(revision);
+        let _ = self.send_notification(&Method::NOTIFICATIONS_INITIALIZED, &NotificationParams::default());
+        let facts = ServerFacts {
+            capabilities: Some(result.capabilities),
+            info: Some(result.server_info),
+            instructions: result.instructions,
+        };
+        self.ready(revision, facts);
+    }
+
+    fn ready(&mut self, revision: Revision, facts: ServerFacts) {
+        self.stage = Stage::Ready(revision);
+        self.envelope = None;
+        self.events.push_back(Event::Ready { revision, server: Box::new(facts) });
+    }
+
+    pub(super) fn fail(&mut self, why: ConnectError) {
+        self.events.push_back(Event::Failed(why));
+        self.over();
+    }
+
+    pub(super) fn over(&mut self) {
+        self.end_all();
+        self.stage = Stage::Over;
+        self.events.push_back(Event::Closed);
+    }
+
+    /// Ends everything that the server knows of.
+    fn end_all(&mut self) {
+        for call in self.calls.all() {
+            let _ = self.calls.end(call, &mut self.deadlines);
+            if !self.is_ours(call) {
+                self.events.push_back(Event::CallFinished { call, outcome: Err(CallError::Disconnected) });
+            }
+        }
+        self.listening.clear();
+        self.forget_requests();
+    }
+
+    /// Nobody waits for answers to what the server asked any more.
+    pub(super) fn forget_requests(&mut self) {
+        let cancelled = std::mem::take(&mut self.requests).into_keys().map(|id| Event::RequestCancelled { id });
+        self.events.extend(cancelled);
+    }
+}
