@@ -1,0 +1,162 @@
+//! Answers that a server allows to be used again.
+//!
+//! Each client has its own, so nothing gets from one to another; what is private is forgotten when the credentials
+//! change (C-12).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use mcp_kernel::Change;
+use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::{Method, RawObject};
+
+/// How many bytes all answers may have together.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long an answer is kept at most, whatever the server says.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Answers by what was asked: the method, and the parameters that the answer depends on (C-5).
+pub(crate) struct Cache {
+    entries: BTreeMap<Key, Entry>,
+    most: usize,
+    bytes: usize,
+    /// What changed how often: an answer to what was asked before a change may be older than it.
+    changes: BTreeMap<Kind, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    kind: Kind,
+    /// The parameters, without metadata.
+    params: String,
+}
+
+/// What can be kept (C-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Discover,
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+    Read,
+}
+
+struct Entry {
+    result: PayloadBuf,
+    until: Instant,
+    is_private: bool,
+}
+
+/// The state of things when something was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    key: Key,
+    changes: u64,
+}
+
+impl Cache {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { entries: BTreeMap::new(), most, bytes: 0, changes: BTreeMap::new() }
+    }
+
+    /// What a request is kept under; nothing, if its answer must not be kept.
+    pub(crate) fn asked(&self, method: &Method, params: &RawObject) -> Option<Asked> {
+        let kind = match method.as_str() {
+            "server/discover" => Kind::Discover,
+            "tools/list" => Kind::Tools,
+            "prompts/list" => Kind::Prompts,
+            "resources/list" => Kind::Resources,
+            "resources/templates/list" => Kind::Templates,
+            "resources/read" => Kind::Read,
+            _ => return None,
+        };
+        // C-6: an answer that depends on input is good for that input alone.
+        let text = params.as_str();
+        if self.most == 0 || ["_meta", "inputResponses", "requestState"].iter().any(|member| text.contains(member)) {
+            return None;
+        }
+        let changes = self.changes.get(&kind).copied().unwrap_or_default();
+        Some(Asked { key: Key { kind, params: text.to_owned() }, changes })
+    }
+
+    pub(crate) fn get(&mut self, asked: &Asked, now: Instant) -> Option<PayloadBuf> {
+        let entry = self.entries.get(&asked.key)?;
+        if entry.until > now {
+            return Some(entry.result.clone());
+        }
+        self.remove(&asked.key.clone());
+        None
+    }
+
+    /// Keeps an answer for as long as the server says (C-7), unless something changed since it was asked for.
+    pub(crate) fn keep(&mut self, asked: Asked, result: &PayloadBuf, now: Instant) {
+        // Whatever it says, it is newer than what was kept.
+        self.remove(&asked.key);
+        let number = |raw: &serde_json::value::RawValue| serde_json::from_str::<i64>(raw.get()).ok();
+        let ttl = result.get("ttlMs").and_then(number).and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or_default();
+        let until = now.checked_add(Duration::from_millis(ttl).min(LONGEST));
+        let (Some(until), true) = (until, ttl > 0) else { return };
+        let size = result.as_str().len();
+        let changes = self.changes.get(&asked.key.kind).copied().unwrap_or_default();
+        if changes != asked.changes || size > MOST_BYTES / 4 {
+            return;
+        }
+        // C-19: what does not say that it is public is private.
+        let is_private = result.get("cacheScope").is_none_or(|scope| scope.get() != r#""public""#);
+        self.make_room(size);
+        self.bytes += size;
+        self.entries.insert(asked.key, Entry { result: result.clone(), until, is_private });
+    }
+
+    /// Forgets what is not so any more, or may not be (C-14, C-20).
+    pub(crate) fn invalidate(&mut self, change: &Change) {
+        let kinds: &[Kind] = match change {
+            Change::Tools => &[Kind::Tools],
+            Change::Prompts => &[Kind::Prompts],
+            Change::Resources => &[Kind::Resources, Kind::Templates],
+            // What changed may lie below what was read, or above.
+            Change::Resource(_) => &[Kind::Read],
+            _ => return,
+        };
+        for kind in kinds {
+            *self.changes.entry(*kind).or_default() += 1;
+        }
+        self.retain(|key, _| !kinds.contains(&key.kind));
+    }
+
+    /// Forgets all pages of a list, because one of its cursors does not work any more (C-17).
+    pub(crate) fn forget_pages(&mut self, asked: &Asked) {
+        if asked.key.kind != Kind::Read {
+            self.retain(|key, _| key.kind != asked.key.kind);
+        }
+    }
+
+    /// Forgets what was meant for other credentials than those of today (C-12).
+    pub(crate) fn forget_private(&mut self) {
+        for kind in [Kind::Discover, Kind::Tools, Kind::Prompts, Kind::Resources, Kind::Templates, Kind::Read] {
+            *self.changes.entry(kind).or_default() += 1;
+        }
+        self.retain(|_, entry| !entry.is_private);
+    }
+
+    fn make_room(&mut self, size: usize) {
+        while self.entries.len() >= self.most || self.bytes + size > MOST_BYTES {
+            let soonest = self.entries.iter().min_by_key(|(_, entry)| entry.until).map(|(key, _)| key.clone());
+            let Some(soonest) = soonest else { break };
+            self.remove(&soonest);
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= entry.result.as_str().len();
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Key, &Entry) -> bool) {
+        self.entries.retain(|key, entry| keep(key, entry));
+        self.bytes = self.entries.values().map(|entry| entry.result.as_str().len()).sum();
+    }
+}

@@ -1,0 +1,28 @@
+//! What a client was told when it was built.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use mcp_kernel::CallOptions;
+use mcp_mrtr::RetryLimits;
+use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::meta::TraceContext;
+use mcp_types::{LoggingMessageNotificationParams, Method, Root};
+
+use crate::answers::Answers;
+use crate::transport::TransportKind;
+
+/// What never changes after a client was built.
+pub(crate) struct Settings {
+    pub(crate) kind: TransportKind,
+    pub(crate) clock: Arc<dyn Fn() -> Instant + Send + Sync>,
+    pub(crate) answers: Arc<Answers>,
+    pub(crate) roots: Option<Arc<Mutex<Vec<Root>>>>,
+    pub(crate) calls: CallOptions,
+    pub(crate) rounds: RetryLimits,
+    /// How many answers may be kept for as long as the server says.
+    pub(crate) cache: usize,
+    pub(crate) trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
+    pub(crate) on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
+}

@@ -1,0 +1,70 @@
+//! What an operator sees of calls, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
+
+use mcp_types::{Method, RawObject};
+use serde::Deserialize as _;
+use tracing::{Span, field};
+
+use crate::error::Error;
+
+/// The span of a call; free where nobody looks.
+pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
+    let span = tracing::info_span!(
+        target: "mcp",
+        "mcp.request",
+        otel.name = method.as_str(),
+        otel.kind = "client",
+        mcp.method.name = method.as_str(),
+        gen_ai.tool.name = field::Empty,
+        gen_ai.prompt.name = field::Empty,
+        mcp.resource.uri = field::Empty,
+        rpc.response.status_code = field::Empty,
+        error.type = field::Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    let name = match method.as_str() {
+        "tools/call" => "gen_ai.tool.name",
+        "prompts/get" => "gen_ai.prompt.name",
+        "resources/read" => "mcp.resource.uri",
+        _ => return span,
+    };
+    let members = params.and_then(|params| serde_json::Map::deserialize(params.as_raw()).ok());
+    let target = method.name_member().and_then(|member| members.as_ref()?.get(member)?.as_str());
+    if let Some(target) = target {
+        span.record(name, target);
+        span.record("otel.name", format!("{method} {target}").as_str());
+    }
+    span
+}
+
+/// Notes how a call ended, where that is not well.
+pub(crate) fn end(span: &Span, error: &Error) {
+    match error {
+        Error::Rejected(error) => {
+            let code = error.code.to_string();
+            span.record("rpc.response.status_code", code.as_str());
+            span.record("error.type", code.as_str());
+        }
+        Error::Status(status) => {
+            span.record("error.type", status.to_string().as_str());
+        }
+        Error::TimedOut => {
+            span.record("error.type", "timeout");
+        }
+        Error::Cancelled => {
+            span.record("error.type", "cancelled");
+        }
+        Error::InvalidAnswer(_)
+        | Error::Interrupted(_)
+        | Error::Closed(_)
+        | Error::Misuse(_)
+        | Error::InvalidParams(_)
+        | Error::Unanswered { .. }
+        | Error::Rounds(_)
+        | Error::ToolFailed(_)
+        | Error::EndlessList(_) => {
+            span.record("error.type", "_OTHER");
+        }
+    }
+}

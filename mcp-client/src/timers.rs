@@ -1,0 +1,82 @@
+//! Waiting for a while, on the clock of the transport.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::shared::{Phase, Shared};
+
+/// Those who wait for a time to come.
+#[derive(Default)]
+pub(crate) struct Timers {
+    sleepers: BTreeMap<(Instant, u64), Waker>,
+    started: u64,
+}
+
+impl Timers {
+    /// When the first of them wants to be woken.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.sleepers.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// All of them: nobody keeps the time any more.
+    pub(crate) fn all(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        std::mem::take(&mut self.sleepers).into_values()
+    }
+
+    /// Those whose time has come.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Waker> {
+        let later = self.sleepers.split_off(&(now, u64::MAX));
+        std::mem::replace(&mut self.sleepers, later).into_values().collect()
+    }
+}
+
+/// Ends when its time has come, or when the client is closed.
+pub(crate) struct Sleep {
+    shared: Arc<Shared>,
+    at: Instant,
+    key: Option<u64>,
+}
+
+impl Sleep {
+    pub(crate) fn new(shared: &Arc<Shared>, duration: Duration) -> Self {
+        let now = shared.now();
+        // What is beyond the clock is as good as never.
+        let at = now.checked_add(duration).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 60 * 60));
+        Self { shared: Arc::clone(shared), at, key: None }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (at, key) = (self.at, self.key);
+        let registered = self.shared.with(|core, now| {
+            // Without a transport nobody keeps the time, so that there is nothing to wait for.
+            if now >= at || matches!(core.phase, Phase::Closing | Phase::Over(_)) {
+                return None;
+            }
+            let key = key.unwrap_or_else(|| {
+                core.timers.started += 1;
+                core.timers.started
+            });
+            core.timers.sleepers.insert((at, key), cx.waker().clone());
+            core.wake_driver();
+            Some(key)
+        });
+        self.key = registered.or(key);
+        if registered.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            let at = self.at;
+            self.shared.with(|core, _| drop(core.timers.sleepers.remove(&(at, key))));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What carries messages.
+
+use crate::Link;
+
+/// Carries the messages of one client to one server.
+///
+/// A transport is given a [`Link`] and works for it, in a task of its own, until [`Link::next`] has nothing more to do.
+/// It knows how bytes travel, and nothing about what they mean.
+pub trait Transport: Send + 'static {
+    /// What the client has to know about the way that messages take.
+    fn kind(&self) -> TransportKind;
+
+    /// Starts to work for a client. It does not wait for anything: what goes wrong is told to the link.
+    fn start(self, link: Link);
+}
+
+/// The way that messages take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportKind {
+    /// All messages take the same way, in order: a pipe, a socket, a queue. A call is given up by a notification (K-1),
+    /// and a server that does not answer the probe is legacy (DU-33).
+    Pipe,
+    /// Each call has a request of its own: HTTP. A call is given up by closing its stream (K-2), some parameters are
+    /// repeated in headers (H-61), and a server that does not answer is not there (DU-27).
+    Requests,
+}

@@ -1,0 +1,50 @@
+//! Transports that break.
+
+use mcp_client::types::Revision;
+use mcp_client::{Error, Link, Order, Transport, TransportKind, Verdict};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::kit::{builder, limited};
+
+/// Leaves its work to a test.
+struct ByHand(oneshot::Sender<Link>);
+
+impl Transport for ByHand {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Requests
+    }
+
+    fn start(self, link: Link) {
+        let _ = self.0.send(link);
+    }
+}
+
+/// Takes orders until there is a call to be made.
+async fn next_call(link: &mut Link) -> mcp_client::CallId {
+    loop {
+        if let Some(Order::Send(outgoing)) = limited(link.next()).await {
+            return outgoing.call.unwrap();
+        }
+    }
+}
+
+/// Why a call broke that nobody waits for any more is not why another one did.
+#[tokio::test]
+async fn each_call_breaks_for_its_own_reason() {
+    let (sender, receiver) = oneshot::channel();
+    let client = builder().verdict(Verdict::new(Revision::V2026_07_28)).connect(ByHand(sender)).await.unwrap();
+    let mut link = receiver.await.unwrap();
+
+    let given_up = tokio::spawn(client.call_tool("t", &json!({})).into_future());
+    let call = next_call(&mut link).await;
+    given_up.abort();
+    assert!(given_up.await.is_err());
+    link.stream_ended(call, Some("a reason of its own".to_owned()));
+
+    let broken = tokio::spawn(client.call_tool("t", &json!({})).into_future());
+    let call = next_call(&mut link).await;
+    link.stream_ended(call, None);
+    let error = limited(broken).await.unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Interrupted(why) if why.contains("without an answer")), "{error:?}");
+}

@@ -1,0 +1,63 @@
+//! Answers that may be used again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcp_client::types::{CacheScope, Revision, SubscriptionFilter};
+use mcp_client::{Client, Memory};
+use mcp_server::{Change, RequestContext, Server, resource};
+
+use crate::kit::limited;
+
+fn counting() -> (Server, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&reads);
+    let read = resource("test://a", "a", move |_: RequestContext| {
+        let count = counter.fetch_add(1, Ordering::Relaxed) + 1;
+        async move { count.to_string() }
+    });
+    let server = Server::builder("kit", "1.0").resource(read).resource_subscriptions();
+    (server.cache(60_000, CacheScope::PRIVATE).build().unwrap(), reads)
+}
+
+/// C-5, C-7, C-14: fresh answers are used again, until something changes or somebody insists.
+#[tokio::test]
+async fn answers_are_used_again_until_they_change() {
+    let (server, reads) = counting();
+    let client = limited(Client::connect(Memory::new(server.clone()))).await.unwrap();
+    let read = async || limited(client.read_resource("test://a")).await.unwrap();
+    read().await;
+    read().await;
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    limited(client.read_resource("test://a").fresh()).await.unwrap();
+    assert_eq!(reads.load(Ordering::Relaxed), 2);
+    let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://a".to_owned()]);
+    let mut listener = limited(client.listen(filter)).await.unwrap();
+    server.publish(&Change::Resource("test://a".to_owned()));
+    limited(futures_util::StreamExt::next(&mut listener)).await.unwrap().unwrap();
+    read().await;
+    assert_eq!(reads.load(Ordering::Relaxed), 3);
+}
+
+/// C-7: legacy servers say nothing about it, so nothing is kept.
+#[tokio::test]
+async fn legacy_answers_are_not_kept() {
+    let (server, reads) = counting();
+    let client = Client::builder("test", "1.0").revisions([Revision::V2025_11_25]).connect(Memory::new(server));
+    let client = limited(client).await.unwrap();
+    for count in 1..=2 {
+        limited(client.read_resource("test://a")).await.unwrap();
+        assert_eq!(reads.load(Ordering::Relaxed), count);
+    }
+}
+
+/// C-12: what is private is not for other credentials, nor for other clients.
+#[tokio::test]
+async fn clients_share_nothing() {
+    let (server, reads) = counting();
+    for count in 1..=2 {
+        let client = limited(Client::connect(Memory::new(server.clone()))).await.unwrap();
+        limited(client.read_resource("test://a")).await.unwrap();
+        assert_eq!(reads.load(Ordering::Relaxed), count);
+    }
+}

@@ -1,0 +1,11 @@
+//! Our client with our server, in memory.
+
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
+
+mod answering;
+mod breaking;
+mod caching;
+mod calls;
+mod kit;
+mod listening;
+mod lists;

@@ -1,0 +1,265 @@
+//! Answers that may be used again.
+
+use std::time::Duration;
+
+use mcp_client::types::{RequestMeta, meta::TraceContext};
+use mcp_client::{Client, TransportKind};
+use serde_json::{Value, json};
+
+use crate::kit::{KINDS, Request, Scene, Task, builder, heard, hearing, now, said, tools_filter};
+
+fn tools(names: &[&str], next: Option<&str>, ttl: i64) -> Value {
+    let tools: Vec<_> = names.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect();
+    let mut result = json!({ "resultType": "complete", "tools": tools, "ttlMs": ttl, "cacheScope": "public" });
+    if let Some(next) = next {
+        result["nextCursor"] = json!(next);
+    }
+    result
+}
+
+fn contents(text: &str, ttl: i64, scope: &str) -> Value {
+    let contents = json!([{ "uri": "test://a", "text": text }]);
+    json!({ "resultType": "complete", "contents": contents, "ttlMs": ttl, "cacheScope": scope })
+}
+
+/// Reads a resource that has to be asked for, and answers.
+fn read(client: &Client, scene: &mut Scene, uri: &str, result: Value) -> Request {
+    let mut reading = Task::new(client.read_resource(uri));
+    let request = scene.request("resources/read");
+    scene.answer(&request, result);
+    reading.done().unwrap();
+    request
+}
+
+/// C-5, C-7, C-8, C-9: the same question is answered from memory until its time is over; another one is not.
+#[test]
+fn answers_are_kept_by_what_was_asked() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder());
+        read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+        now(client.read_resource("test://a")).unwrap();
+        read(&client, &mut scene, "test://b", contents("2", 1000, "public"));
+        scene.advance(Duration::from_millis(999));
+        now(client.read_resource("test://a")).unwrap();
+        scene.advance(Duration::from_millis(1));
+        // Nothing is fetched before somebody asks.
+        scene.silence();
+        read(&client, &mut scene, "test://a", contents("3", 0, "public"));
+        read(&client, &mut scene, "test://a", contents("4", -1, "public"));
+        read(&client, &mut scene, "test://a", json!({ "resultType": "complete", "contents": [] }));
+        read(&client, &mut scene, "test://a", contents("5", 0, "public"));
+    }
+}
+
+/// C-7: what comes later counts, also if it says that it is not to be kept.
+#[test]
+fn a_newer_answer_replaces_an_older_one() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    read(&client, &mut scene, "test://a", contents("old", 60_000, "public"));
+    let mut fresh = Task::new(client.read_resource("test://a").fresh());
+    let request = scene.request("resources/read");
+    scene.answer(&request, contents("new", 0, "public"));
+    fresh.done().unwrap();
+    read(&client, &mut scene, "test://a", contents("newer", 0, "public"));
+}
+
+/// C-5: where a call comes from does not matter to its answer; what its caller adds may.
+#[test]
+fn traces_do_not_keep_answers_from_being_used() {
+    let trace = TraceContext::new("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().trace_context(move || Some(trace.clone())));
+    let request = read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+    assert_eq!(request.params["_meta"]["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01");
+    now(client.read_resource("test://a")).unwrap();
+    let _asks = Task::new(client.read_resource("test://a").meta(RequestMeta::default()));
+    scene.request("resources/read");
+}
+
+/// C-6, R-26: what depended on answers of the user is not kept.
+#[test]
+fn what_was_asked_for_input_is_not_kept() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder().roots([]));
+        for _ in 0..2 {
+            let mut reading = Task::new(client.read_resource("test://a"));
+            let request = scene.request("resources/read");
+            let questions = json!({ "where": { "method": "roots/list" } });
+            scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": questions }));
+            reading.waits();
+            let request = scene.request("resources/read");
+            scene.answer(&request, contents("1", 60_000, "public"));
+            reading.done().unwrap();
+        }
+    }
+}
+
+/// C-6: neither is what somebody asks again by hand.
+#[test]
+fn what_is_asked_again_by_hand_is_not_kept() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    for member in ["requestState", "inputResponses"] {
+        for _ in 0..2 {
+            let params = json!({ "uri": "test://a", member: "s" });
+            let mut reading = Task::new(client.request::<Value>("resources/read", &params));
+            let request = scene.request("resources/read");
+            scene.answer(&request, contents("1", 60_000, "public"));
+            reading.done().unwrap();
+        }
+    }
+}
+
+/// C-12, C-13, C-19: new credentials see nothing that was private, or did not say; also if it was on its way.
+#[test]
+fn private_answers_are_for_their_credentials() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder());
+        read(&client, &mut scene, "test://a", contents("1", 60_000, "private"));
+        read(&client, &mut scene, "test://b", contents("1", 60_000, "public"));
+        read(&client, &mut scene, "test://c", contents("1", 60_000, "whatever"));
+        let mut late = Task::new(client.read_resource("test://d"));
+        let request = scene.request("resources/read");
+        scene.link.credentials_changed();
+        scene.answer(&request, contents("1", 60_000, "private"));
+        late.done().unwrap();
+        read(&client, &mut scene, "test://a", contents("2", 0, "private"));
+        now(client.read_resource("test://b")).unwrap();
+        read(&client, &mut scene, "test://c", contents("2", 0, "private"));
+        read(&client, &mut scene, "test://d", contents("2", 0, "private"));
+    }
+}
+
+/// C-14, C-20: a change makes what it is about stale, and nothing else; also what is on its way.
+#[test]
+fn changes_make_answers_stale() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder());
+        let listening = client.clone();
+        let mut listening = Task::new(async move { listening.listen(tools_filter()).await });
+        let listen = scene.request("subscriptions/listen");
+        scene.acknowledge(&listen, json!({ "toolsListChanged": true }));
+        let mut listener = listening.done().unwrap();
+
+        read(&client, &mut scene, "test://a", contents("1", 60_000, "public"));
+        let mut listing = Task::new(client.list_tools(None));
+        let request = scene.request("tools/list");
+        scene.change(&listen, "tools/list_changed");
+        scene.answer(&request, tools(&["old"], None, 60_000));
+        listing.done().unwrap();
+        assert_eq!(heard(&mut listener).len(), 1);
+        for _ in 0..2 {
+            let mut listing = Task::new(client.list_tools(None));
+            let request = scene.request("tools/list");
+            scene.answer(&request, tools(&["new"], None, 60_000));
+            listing.done().unwrap();
+            now(client.list_tools(None)).unwrap();
+            scene.change(&listen, "tools/list_changed");
+        }
+        now(client.read_resource("test://a")).unwrap();
+    }
+}
+
+/// C-14, L-13: what changed while nobody listened is not known, so what the listener is for is not used again.
+#[test]
+fn a_gap_makes_answers_stale() {
+    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let listening = client.clone();
+    let mut listening = Task::new(async move { listening.listen(tools_filter()).await });
+    let listen = scene.request("subscriptions/listen");
+    scene.acknowledge(&listen, json!({ "toolsListChanged": true }));
+    let mut hearing = hearing(listening.done().unwrap());
+    hearing.waits();
+    let mut listing = Task::new(client.list_tools(None));
+    let request = scene.request("tools/list");
+    scene.answer(&request, tools(&["old"], None, 60_000));
+    listing.done().unwrap();
+    scene.link.stream_ended(listen.call, None);
+    hearing.waits();
+    scene.advance(Duration::from_secs(1));
+    hearing.waits();
+    let listen = scene.request("subscriptions/listen");
+    scene.acknowledge(&listen, json!({ "toolsListChanged": true }));
+    let (change, _listener) = hearing.done();
+    assert_eq!(change.unwrap().unwrap(), mcp_client::Change::Tools);
+    let _listing = Task::new(client.list_tools(None));
+    scene.request("tools/list");
+}
+
+/// C-16, C-17: pages age by themselves, and a cursor that does not work any more begins the list anew.
+#[test]
+fn a_stale_cursor_begins_the_list_anew() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder());
+        let mut listing = Task::new(client.tools().all());
+        let request = scene.request("tools/list");
+        scene.answer(&request, tools(&["a"], Some("2"), 60_000));
+        listing.waits();
+        let request = scene.request("tools/list");
+        assert_eq!(request.params["cursor"], "2");
+        scene.answer(&request, tools(&["b"], None, 1000));
+        assert_eq!(listing.done().unwrap().len(), 2);
+        scene.advance(Duration::from_secs(2));
+        let mut listing = Task::new(client.tools().all());
+        let request = scene.request("tools/list");
+        assert_eq!(request.params["cursor"], "2", "the first page is still good");
+        scene.refuse(&request, -32602);
+        listing.waits();
+        let request = scene.request("tools/list");
+        assert_eq!(request.params.get("cursor"), None);
+        scene.answer(&request, tools(&["c"], None, 0));
+        assert_eq!(listing.done().unwrap()[0].name, "c");
+    }
+}
+
+/// C-17: also for those who take the items as they come, who cannot begin anew by themselves.
+#[test]
+fn a_stale_cursor_is_not_kept() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let mut listing = Task::new(client.list_tools(None));
+    let request = scene.request("tools/list");
+    scene.answer(&request, tools(&["a"], Some("2"), 60_000));
+    listing.done().unwrap();
+    let mut next = Task::new(client.list_tools(Some("2".to_owned())));
+    let request = scene.request("tools/list");
+    scene.refuse(&request, -32602);
+    assert!(next.done().is_err());
+    let _listing = Task::new(client.list_tools(None));
+    assert_eq!(scene.request("tools/list").params.get("cursor"), None);
+}
+
+/// C-5: so many are kept, and those that are due first go first. With 0, none are.
+#[test]
+fn what_is_kept_is_bounded() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().cache(2));
+    read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+    read(&client, &mut scene, "test://b", contents("1", 500, "public"));
+    read(&client, &mut scene, "test://c", contents("1", 2000, "public"));
+    now(client.read_resource("test://a")).unwrap();
+    now(client.read_resource("test://c")).unwrap();
+    // Nothing is fresh for ever.
+    read(&client, &mut scene, "test://e", contents("1", i64::MAX, "public"));
+    now(client.read_resource("test://e")).unwrap();
+    scene.advance(Duration::from_secs(24 * 60 * 60));
+    read(&client, &mut scene, "test://e", contents("1", 0, "public"));
+    read(&client, &mut scene, "test://b", contents("1", 0, "public"));
+    // More than a quarter of all is too much for one.
+    read(&client, &mut scene, "test://a/huge", contents(&"x".repeat(1_100_000), 1000, "public"));
+    read(&client, &mut scene, "test://a/huge", contents("1", 0, "public"));
+
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().cache(0));
+    read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+    read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+}
+
+/// C-1, C-5: what is done twice is done twice.
+#[test]
+fn calls_of_tools_are_never_kept() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    for _ in 0..2 {
+        let mut calling = Task::new(client.call_tool_without_arguments("a"));
+        let request = scene.request("tools/call");
+        let mut result = said("done");
+        result["ttlMs"] = json!(60_000);
+        scene.answer(&request, result);
+        calling.done().unwrap();
+    }
+}

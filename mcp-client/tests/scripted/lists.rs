@@ -1,0 +1,136 @@
+//! Lists in pages.
+
+use futures_util::StreamExt as _;
+use mcp_client::{Client, Error, TransportKind};
+use serde_json::{Value, json};
+
+use crate::kit::{KINDS, Scene, Task, builder};
+
+fn page(name: &str, next: Value) -> Value {
+    let tool = json!({ "name": name, "inputSchema": { "type": "object" } });
+    json!({ "resultType": "complete", "tools": [tool], "nextCursor": next, "ttlMs": 0, "cacheScope": "private" })
+}
+
+fn scenes() -> Vec<(Client, Scene)> {
+    KINDS.into_iter().flat_map(|kind| [Scene::modern(kind, builder()), Scene::legacy(kind, builder())]).collect()
+}
+
+/// G-1, G-2, G-3, G-4, G-7: a cursor is repeated as it is, also an empty one; no cursor, or `null`, is the end.
+#[test]
+fn cursors_are_repeated_as_they_are() {
+    for (client, mut scene) in scenes() {
+        let mut listing = Task::new(client.tools().all());
+        let request = scene.request("tools/list");
+        assert_eq!(request.params.get("cursor"), None);
+        scene.answer(&request, page("a", json!("")));
+        for (cursor, next) in [("", json!(" {\"x\"} ")), (" {\"x\"} ", Value::Null)] {
+            listing.waits();
+            let request = scene.request("tools/list");
+            assert_eq!(request.params["cursor"], cursor);
+            scene.answer(&request, page("b", next));
+        }
+        assert_eq!(listing.done().unwrap().len(), 3);
+        scene.silence();
+    }
+}
+
+/// G-4: a stream fetches a page when it is needed, and ends after an error.
+#[test]
+fn streams_fetch_what_is_looked_at() {
+    for (client, mut scene) in scenes() {
+        let mut pages = client.tools();
+        let mut first = Task::new(async move { (pages.next().await, pages) });
+        let request = scene.request("tools/list");
+        scene.answer(&request, page("a", json!("2")));
+        let (tool, mut pages) = first.done();
+        assert_eq!(tool.unwrap().unwrap().name, "a");
+        scene.silence();
+        let mut second = Task::new(async move { (pages.next().await, pages) });
+        let request = scene.request("tools/list");
+        scene.refuse(&request, -32603);
+        let (error, mut pages) = second.done();
+        assert!(error.unwrap().is_err());
+        assert!(crate::kit::now(async move { pages.next().await }).is_none());
+    }
+}
+
+/// G-4: who has looked at some items can still have the rest of them at once, wherever the list has got to.
+#[test]
+fn the_rest_of_a_list_is_what_was_not_taken() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let mut pages = client.tools();
+    let mut first = Task::new(async move { (pages.next().await, pages) });
+    let request = scene.request("tools/list");
+    let mut two = page("a", json!("2"));
+    two["tools"].as_array_mut().unwrap().push(json!({ "name": "b", "inputSchema": { "type": "object" } }));
+    scene.answer(&request, two);
+    let (_, pages) = first.done();
+    let mut rest = Task::new(pages.all());
+    let request = scene.request("tools/list");
+    scene.answer(&request, page("c", Value::Null));
+    let names: Vec<_> = rest.done().unwrap().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["b", "c"]);
+    // A page that is on its way is not forgotten either.
+    let mut pages = client.tools();
+    assert!(futures_util::FutureExt::now_or_never(pages.next()).is_none());
+    let request = scene.request("tools/list");
+    let mut rest = Task::new(pages.all());
+    scene.answer(&request, page("a", Value::Null));
+    assert_eq!(rest.done().unwrap().len(), 1);
+}
+
+/// G-2: a list that goes round in circles is noticed.
+#[test]
+fn a_circle_is_no_list() {
+    for (client, mut scene) in scenes() {
+        let mut listing = Task::new(client.tools().all());
+        for next in ["1", "2", "1"] {
+            listing.look();
+            let request = scene.request("tools/list");
+            scene.answer(&request, page("a", json!(next)));
+        }
+        assert!(matches!(listing.done(), Err(Error::EndlessList(_))));
+        scene.silence();
+    }
+}
+
+/// G-1: a list that does not end is noticed, too.
+#[test]
+fn lists_end() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let mut listing = Task::new(client.tools().all());
+    for number in 0..=10_000 {
+        let request = scene.request("tools/list");
+        scene.answer(&request, page("a", json!(number.to_string())));
+        if let Some(outcome) = listing.look() {
+            assert!(matches!(outcome, Err(Error::EndlessList(_))));
+            assert_eq!(number, 10_000);
+            return;
+        }
+    }
+    unreachable!("there is no end to it");
+}
+
+/// G-6, PR-7: all four lists come in pages.
+#[test]
+fn all_lists_have_pages() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let end = |member: &str| json!({ "resultType": "complete", member: [], "ttlMs": 0, "cacheScope": "private" });
+    let mut follow = |method: &str, member: &str, look: &mut dyn FnMut() -> bool| {
+        let request = scene.request(method);
+        let mut first = end(member);
+        first["nextCursor"] = json!("2");
+        scene.answer(&request, first);
+        assert!(!look());
+        let request = scene.request(method);
+        assert_eq!(request.params["cursor"], "2");
+        scene.answer(&request, end(member));
+        assert!(look());
+    };
+    let mut prompts = Task::new(client.prompts().all());
+    follow("prompts/list", "prompts", &mut || prompts.look().is_some());
+    let mut resources = Task::new(client.resources().all());
+    follow("resources/list", "resources", &mut || resources.look().is_some());
+    let mut templates = Task::new(client.resource_templates().all());
+    follow("resources/templates/list", "resourceTemplates", &mut || templates.look().is_some());
+}

@@ -1,0 +1,15 @@
+//! The client against a server that the test plays message by message, over both kinds of transport.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail like one")]
+
+mod asking;
+mod caching;
+mod cancelling;
+mod kit;
+mod listening;
+mod lists;
+mod mending;
+mod rounds;
+#[cfg(feature = "validate")]
+mod schemas;
+mod talking;

@@ -1,0 +1,471 @@
+//! What a call mends by itself, once each.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_client::types::Revision;
+use mcp_client::{Closed, Error, Mode, TransportKind, Verdict};
+use serde_json::{Value, json};
+
+use crate::kit::{KINDS, Scene, Task, builder, discovered, now, said};
+
+/// A tool whose parameter `a` is repeated in a header.
+fn marked(header: &str) -> Value {
+    let property = json!({ "type": "string", "x-mcp-header": header });
+    let tool = json!({ "name": "t", "inputSchema": { "type": "object", "properties": { "a": property } } });
+    json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "public" })
+}
+
+/// V-3, V-12, S3.12: a refused version is replaced by one that both have; a second refusal is final.
+#[test]
+fn a_refused_version_is_replaced_once() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder());
+        let error = json!({
+            "code": -32022, "message": "no", "data": { "requested": "2026-07-28", "supported": ["2026-07-28"] },
+        });
+        let mut calling = Task::new(client.call_tool_without_arguments("t"));
+        let first = scene.request("tools/call");
+        scene.refuse_with(&first, error.clone());
+        calling.waits();
+        let second = scene.request("tools/call");
+        assert_ne!(first.id, second.id);
+        scene.refuse_with(&second, error);
+        assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32022);
+        scene.silence();
+    }
+}
+
+/// V-3, AMB-8: the one that both have may be a legacy one; whoever called meanwhile is served, too.
+#[test]
+fn a_refused_version_may_lead_to_the_other_era() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder());
+        let error = json!({
+            "code": -32022, "message": "no", "data": { "requested": "2026-07-28", "supported": ["2025-06-18"] },
+        });
+        let mut calls = [1, 2].map(|_| Task::new(client.call_tool_without_arguments("t")));
+        let requests = [1, 2].map(|_| scene.request("tools/call"));
+        for (call, request) in calls.iter_mut().zip(&requests) {
+            scene.refuse_with(request, error.clone());
+            call.waits();
+        }
+        scene.shake_hands("2025-06-18");
+        for call in &mut calls {
+            call.waits();
+            let request = scene.request("tools/call");
+            assert_eq!(request.revision, Some(Revision::V2025_06_18));
+            scene.answer(&request, said("done"));
+            call.done().unwrap();
+        }
+        assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2025_06_18)));
+    }
+}
+
+/// V-3: without a common version the refusal is what the caller gets.
+#[test]
+fn no_common_version_is_an_error() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    for data in [json!({ "requested": "2026-07-28", "supported": ["2099-01-01"] }), json!({ "nothing": "here" })] {
+        let mut calling = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        scene.refuse_with(&request, json!({ "code": -32022, "message": "no", "data": data }));
+        assert!(calling.done().unwrap_err().is_remote());
+        scene.silence();
+    }
+}
+
+/// H-61, H-80, H-81: headers follow from the newest schema; when they do not fit, it is fetched again, once.
+#[test]
+fn headers_that_do_not_fit_are_made_anew_once() {
+    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let request = scene.request("tools/call");
+    assert_eq!(request.headers.name.as_deref(), Some("t"));
+    assert_eq!(request.headers.params, [], "nobody saw the schema");
+    scene.refuse(&request, -32020);
+    calling.waits();
+    let list = scene.request("tools/list");
+    scene.answer(&list, marked("New"));
+    calling.waits();
+    let request = scene.request("tools/call");
+    assert_eq!(request.headers.params, [("New".to_owned(), "x".to_owned())]);
+    scene.refuse(&request, -32020);
+    assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+    scene.silence();
+    // The next call begins with what is known, and lists anew although a list is kept.
+    let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let request = scene.request("tools/call");
+    assert_eq!(request.headers.params, [("New".to_owned(), "x".to_owned())]);
+    scene.refuse(&request, -32020);
+    calling.waits();
+    let list = scene.request("tools/list");
+    scene.answer(&list, marked("Newest"));
+    calling.waits();
+    let request = scene.request("tools/call");
+    assert_eq!(request.headers.params, [("Newest".to_owned(), "x".to_owned())]);
+    scene.answer(&request, said("done"));
+    calling.done().unwrap();
+    // What the newest schema does not want any more is not sent.
+    let mut listing = Task::new(client.list_tools(None).fresh());
+    let list = scene.request("tools/list");
+    let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
+    scene.answer(&list, json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "public" }));
+    listing.done().unwrap();
+    let _calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    assert_eq!(scene.request("tools/call").headers.params, []);
+}
+
+/// H-80: a list that cannot be fetched leaves the error as it was.
+#[test]
+fn headers_cannot_be_made_anew_without_a_list() {
+    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let request = scene.request("tools/call");
+    scene.refuse(&request, -32020);
+    calling.waits();
+    let list = scene.request("tools/list");
+    scene.refuse(&list, -32603);
+    assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+    scene.silence();
+}
+
+/// H-69, H-80: where there are no headers, or none that the era knows, a call is not made twice because of them.
+#[test]
+fn where_there_are_no_headers_they_do_not_fit_either() {
+    let scenes = [
+        Scene::modern(TransportKind::Pipe, builder()),
+        Scene::legacy(TransportKind::Pipe, builder()),
+        Scene::legacy(TransportKind::Requests, builder()),
+    ];
+    for (client, mut scene) in scenes {
+        let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+        let request = scene.request("tools/call");
+        scene.refuse(&request, -32020);
+        assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+        scene.silence();
+    }
+}
+
+/// H-67, H-69, H-70, H-71, H-81: tools that break the rules for headers are dropped where there are headers.
+#[test]
+fn tools_with_wrong_headers_are_dropped() {
+    let property = |kind: &str, header: &str| json!({ "type": kind, "x-mcp-header": header });
+    let nested = json!({ "type": "object", "properties": { "n": property("integer", "N") } });
+    let good = json!({ "type": "object", "properties": {
+        "s": property("string", "S"), "b": property("boolean", "B"), "o": nested, "z": property("string", "Z"),
+    } });
+    let bad = json!({ "type": "object", "properties": { "a": property("number", "A") } });
+    let list = json!({
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "public",
+        "tools": [{ "name": "good", "inputSchema": good }, { "name": "bad", "inputSchema": bad }],
+    });
+    let scenes = [
+        (Scene::modern(TransportKind::Requests, builder()), 1),
+        (Scene::modern(TransportKind::Pipe, builder()), 2),
+        (Scene::legacy(TransportKind::Requests, builder()), 2),
+    ];
+    for ((client, mut scene), count) in scenes {
+        let mut listing = Task::new(client.tools().all());
+        let request = scene.request("tools/list");
+        scene.answer(&request, list.clone());
+        assert_eq!(listing.done().unwrap().len(), count);
+        let arguments = json!({ "s": "t", "b": true, "o": { "n": 7 }, "z": null });
+        let _calling = Task::new(client.call_tool("good", &arguments));
+        let request = scene.request("tools/call");
+        if count == 1 {
+            let mut params = request.headers.params;
+            params.sort();
+            let expected = [("B", "true"), ("N", "7"), ("S", "t")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+            assert_eq!(params, expected);
+        } else {
+            assert_eq!(request.headers.params, []);
+        }
+    }
+}
+
+/// H-68: a tool that is dropped is warned of, by its name, with the reason.
+#[test]
+fn dropped_tools_are_warned_of() {
+    let told = Arc::new(Mutex::new(String::new()));
+    tracing::subscriber::with_default(Warnings(Arc::clone(&told)), || {
+        let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+        let mut listing = Task::new(client.tools().all());
+        let request = scene.request("tools/list");
+        scene.answer(&request, marked("not a token"));
+        assert_eq!(listing.done().unwrap().len(), 0);
+    });
+    let told = told.lock().unwrap();
+    assert!(told.contains("tool=\"t\"") && told.contains("x-mcp-header"), "{told}");
+}
+
+/// Takes down what is warned of.
+struct Warnings(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
+        tracing::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut told = self.0.lock().unwrap();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            told.push_str(&format!("{field}={value:?} "));
+        });
+    }
+
+    fn enter(&self, _: &tracing::Id) {}
+
+    fn exit(&self, _: &tracing::Id) {}
+}
+
+/// RS-14, H-47, PR-2: what a call is about is there for its headers, as it is; how it is written is the transport's.
+#[test]
+fn calls_name_what_they_are_about() {
+    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let _reading = Task::new(client.read_resource(" test://\u{e9} "));
+    assert_eq!(scene.request("resources/read").headers.name.as_deref(), Some(" test://\u{e9} "));
+    let _filling = Task::new(client.get_prompt("p", [("a", "b")]));
+    let request = scene.request("prompts/get");
+    assert_eq!(request.headers.name.as_deref(), Some("p"));
+    assert_eq!(request.params["arguments"], json!({ "a": "b" }));
+    let _listing = Task::new(client.list_tools(None));
+    assert_eq!(scene.request("tools/list").headers.name, None);
+}
+
+/// DU-41, V-11, V-5: a server that was modern may be legacy now; all calls find out together, and are made again.
+#[test]
+fn a_modern_verdict_may_be_wrong() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::ready(kind, builder().verdict(Verdict::new(Revision::V2026_07_28)));
+        let mut calls = [1, 2].map(|_| Task::new(client.call_tool_without_arguments("t")));
+        let requests = [1, 2].map(|_| scene.request("tools/call"));
+        for (call, request) in calls.iter_mut().zip(&requests) {
+            scene.refuse(request, -32600);
+            call.waits();
+        }
+        let probe = scene.request("server/discover");
+        scene.refuse(&probe, -32601);
+        scene.shake_hands("2025-11-25");
+        for call in &mut calls {
+            call.waits();
+            let request = scene.request("tools/call");
+            assert_eq!(
+                request.params.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/protocolVersion")),
+                None
+            );
+            scene.answer(&request, said("done"));
+            call.done().unwrap();
+        }
+        assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    }
+}
+
+/// DU-41: also if the first thing that is done is to listen.
+#[test]
+fn listeners_find_out_about_a_wrong_verdict_too() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::ready(kind, builder().verdict(Verdict::new(Revision::V2026_07_28)));
+        let listening = client.clone();
+        let mut listening = Task::new(async move { listening.listen(crate::kit::tools_filter()).await });
+        let listen = scene.request("subscriptions/listen");
+        scene.refuse(&listen, -32601);
+        listening.waits();
+        let probe = scene.request("server/discover");
+        scene.refuse(&probe, -32601);
+        scene.shake_hands("2025-11-25");
+        assert_eq!(listening.done().unwrap().acknowledged().tools_list_changed, Some(true));
+    }
+}
+
+/// DU-41: a verdict that holds is not doubted twice, and the error of the call is what its caller gets.
+#[test]
+fn a_modern_verdict_may_be_right() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::ready(kind, builder().verdict(Verdict::new(Revision::V2026_07_28)));
+        let mut call = Task::new(client.call_tool_without_arguments("nothing"));
+        let request = scene.request("tools/call");
+        scene.refuse(&request, -32602);
+        call.waits();
+        let probe = scene.request("server/discover");
+        scene.answer(&probe, discovered());
+        assert_eq!(call.done().unwrap_err().as_rejection().unwrap().code.get(), -32602);
+        let mut call = Task::new(client.call_tool_without_arguments("nothing"));
+        let request = scene.request("tools/call");
+        scene.refuse(&request, -32602);
+        assert!(call.done().is_err());
+        scene.silence();
+    }
+}
+
+/// DU-27, DU-41: an outage says nothing about the era, and neither does a missing token.
+#[test]
+fn outages_say_nothing_about_a_verdict() {
+    for status in [401, 403, 503] {
+        let verdict = Verdict::new(Revision::V2026_07_28);
+        let (client, mut scene) = Scene::ready(TransportKind::Requests, builder().verdict(verdict));
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        scene.link.status(request.call, status, b"");
+        assert!(matches!(call.done(), Err(Error::Status(said)) if said == status));
+        scene.silence();
+    }
+}
+
+/// DU-41: a server that was legacy may be modern now.
+#[test]
+fn a_legacy_verdict_may_be_wrong() {
+    for kind in KINDS {
+        let (mut connecting, mut scene) = Scene::open(kind, builder().verdict(Verdict::new(Revision::V2025_11_25)));
+        let initialize = scene.request("initialize");
+        scene.refuse(&initialize, -32601);
+        connecting.waits();
+        let probe = scene.request("server/discover");
+        scene.answer(&probe, discovered());
+        let client = connecting.done().unwrap();
+        assert_eq!(client.revision(), Some(Revision::V2026_07_28));
+    }
+}
+
+/// M-8, DU-41: while one call has the server asked again, what others are answered is read as before.
+#[test]
+fn questions_come_through_while_a_verdict_is_checked() {
+    for kind in KINDS {
+        let verdict = Verdict::new(Revision::V2026_07_28);
+        let (client, mut scene) = Scene::ready(kind, builder().roots([]).verdict(verdict));
+        let (mut wrong, mut asked) =
+            (Task::new(client.call_tool_without_arguments("a")), Task::new(client.call_tool_without_arguments("b")));
+        let (first, second) = (scene.request("tools/call"), scene.request("tools/call"));
+        scene.refuse(&first, -32602);
+        wrong.waits();
+        let probe = scene.request("server/discover");
+        let questions = json!({ "where": { "method": "roots/list" } });
+        scene.answer(&second, json!({ "resultType": "input_required", "inputRequests": questions }));
+        asked.waits();
+        scene.answer(&probe, discovered());
+        assert!(wrong.done().is_err());
+        asked.waits();
+        let retry = scene.request("tools/call");
+        assert_eq!(retry.params["inputResponses"]["where"], json!({ "roots": [] }));
+        scene.answer(&retry, said("done"));
+        asked.done().unwrap();
+    }
+}
+
+/// S4.53: a call that met a lost session is made again in a new one, once; its stream that breaks is another matter.
+#[test]
+fn a_lost_session_is_renewed_once() {
+    let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
+    scene.link.set_session_id(Some("one".to_owned()));
+    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let request = scene.request("tools/call");
+    scene.link.session_lost(Some(request.call), true);
+    assert_eq!(client.session_id(), None);
+    call.waits();
+    scene.shake_hands("2025-11-25");
+    call.waits();
+    let request = scene.request("tools/call");
+    scene.link.session_lost(Some(request.call), true);
+    let error = call.done().unwrap_err();
+    assert!(matches!(&error, Error::Interrupted(why) if why.contains("session")), "{error}");
+    assert!(scene.is_over(), "a server that forgets at once is given up");
+    assert!(now(async move { client.closed().await }).to_string().contains("forgets its sessions"));
+}
+
+/// S4.53: never twice in one call, also if something else was answered in between.
+#[test]
+fn a_call_is_not_made_in_a_third_session() {
+    let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
+    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let request = scene.request("tools/call");
+    scene.link.session_lost(Some(request.call), true);
+    call.waits();
+    scene.shake_hands("2025-11-25");
+    call.waits();
+    let request = scene.request("tools/call");
+    let mut other = Task::new(client.call_tool_without_arguments("u"));
+    let another = scene.request("tools/call");
+    scene.answer(&another, said("done"));
+    other.done().unwrap();
+    scene.link.session_lost(Some(request.call), true);
+    assert!(matches!(call.done(), Err(Error::Interrupted(_))));
+    // The session is renewed for those who come next.
+    scene.shake_hands("2025-11-25");
+    scene.silence();
+}
+
+/// S4.53: what became of a call whose stream broke is not known, so it is not made again.
+#[test]
+fn a_broken_stream_is_no_lost_session() {
+    for (client, mut scene) in
+        [Scene::legacy(TransportKind::Requests, builder()), Scene::modern(TransportKind::Requests, builder())]
+    {
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        scene.link.stream_ended(request.call, Some("the network is away".to_owned()));
+        let error = call.done().unwrap_err();
+        assert!(matches!(&error, Error::Interrupted(why) if why.contains("the network is away")), "{error}");
+        assert!(!error.is_remote());
+        scene.silence();
+    }
+}
+
+/// IO-19, DU-34: a server that died of the probe is legacy; the next one is spoken to in that way.
+#[test]
+fn a_server_that_died_of_the_probe_is_not_probed_again() {
+    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
+    scene.request("server/discover");
+    let died = Closed::Exited { status: "exit status: 1".to_owned() };
+    assert_eq!(scene.link.lost(&died), mcp_client::Lost::OfTheProbe);
+    connecting.waits();
+    scene.link.restarted();
+    scene.shake_hands("2025-11-25");
+    let client = connecting.done().unwrap();
+    assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    // One that dies of the handshake, too, is given up.
+    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
+    assert_eq!(scene.link.lost(&died), mcp_client::Lost::OfTheProbe);
+    scene.link.restarted();
+    scene.request("initialize");
+    assert_eq!(scene.link.lost(&died), mcp_client::Lost::ForGood);
+    assert!(matches!(connecting.done(), Err(Error::Closed(Closed::Exited { .. }))));
+}
+
+/// DU-42, IO-18, S3.66: a client that is set to be modern probes, too, and does not fall back.
+#[test]
+fn a_modern_client_does_not_fall_back() {
+    for kind in KINDS {
+        let (mut connecting, mut scene) = Scene::open(kind, builder().mode(Mode::Modern));
+        let probe = scene.request("server/discover");
+        scene.refuse(&probe, -32601);
+        let error = connecting.done().unwrap_err();
+        assert!(error.to_string().contains("does not speak a modern revision"), "{error}");
+        assert!(scene.is_over());
+    }
+}
+
+/// DU-33, DU-27, S4.62: silence is legacy behind a pipe, and an outage elsewhere.
+#[test]
+fn silence_is_legacy_behind_a_pipe() {
+    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
+    scene.request("server/discover");
+    scene.advance(Duration::from_secs(5));
+    scene.shake_hands("2025-11-25");
+    connecting.done().unwrap();
+    let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+    let probe = scene.request("server/discover");
+    scene.advance(Duration::from_secs(59));
+    scene.silence();
+    scene.advance(Duration::from_secs(1));
+    scene.given_up(&probe);
+    let error = connecting.done().unwrap_err();
+    assert!(matches!(&error, Error::Closed(Closed::Refused(_))), "{error}");
+}

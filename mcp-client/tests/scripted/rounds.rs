@@ -1,0 +1,271 @@
+//! Modern servers that ask before they complete a call.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_client::types::{
+    CreateMessageResult, ElicitAction, ElicitResult, ElicitValue, ErrorObject, Role, Root, SamplingContent, TextContent,
+};
+use mcp_client::{ClientBuilder, Error, RetryLimits, TransportKind};
+use serde_json::{Value, json};
+
+use crate::kit::{KINDS, Request, Scene, Task, builder, said};
+
+fn form(properties: Value) -> Value {
+    let schema = json!({ "type": "object", "properties": properties });
+    json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": schema } })
+}
+
+fn asks(questions: Value, state: Option<&str>) -> Value {
+    let mut result = json!({ "resultType": "input_required", "inputRequests": questions });
+    if let Some(state) = state {
+        result["requestState"] = json!(state);
+    }
+    result
+}
+
+/// A client whose person gives their name.
+fn named() -> ClientBuilder {
+    builder()
+        .on_form(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
+        .roots([Root::new("file:///r")])
+}
+
+/// Calls a tool, and asks something before it is done.
+fn round(builder: ClientBuilder, questions: Value) -> (Task<Result<mcp_client::types::CallToolResult, Error>>, Scene) {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
+    let call = Task::new(client.call_tool_without_arguments("t"));
+    let request = scene.request("tools/call");
+    scene.answer(&request, asks(questions, None));
+    (call, scene)
+}
+
+/// R-15, R-17, R-19, R-21, R-22, R-18: each round repeats the request under a new id, with the answers and the state of
+/// the round before, to the letter, and with nothing of earlier ones.
+#[test]
+fn rounds_repeat_the_request() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, named());
+        let mut call = Task::new(client.call_tool("t", &json!({ "x": 1 })));
+        let first = scene.request("tools/call");
+        let state = " {\"not\": 1.0e1}\u{e9}\\u00e9 ";
+        scene.answer(&first, asks(json!({ "who": form(json!({})), "where": { "method": "roots/list" } }), Some(state)));
+        call.waits();
+        let second = scene.request("tools/call");
+        assert_ne!(first.id, second.id);
+        assert_eq!(second.params["name"], "t");
+        assert_eq!(second.params["arguments"], json!({ "x": 1 }));
+        assert_eq!(second.params["requestState"], state);
+        let who = json!({ "action": "accept", "content": { "name": "Ada" } });
+        let places = json!({ "roots": [{ "uri": "file:///r" }] });
+        assert_eq!(second.params["inputResponses"], json!({ "who": who, "where": places }));
+        scene.answer(&second, asks(json!({ "again": form(json!({})) }), None));
+        call.waits();
+        let third = scene.request("tools/call");
+        assert_eq!(third.params.get("requestState"), None);
+        assert_eq!(third.params["inputResponses"], json!({ "again": who }));
+        scene.answer(&third, said("done"));
+        call.done().unwrap();
+    }
+}
+
+/// R-20: what one call is asked does not get into another.
+#[test]
+fn rounds_of_different_calls_do_not_mix() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, named());
+        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool_without_arguments(name)));
+        let requests: [Request; 2] = [scene.request("tools/call"), scene.request("tools/call")];
+        for (request, name) in requests.iter().zip(["a", "b"]) {
+            scene.answer(request, asks(json!({ name: form(json!({})) }), Some(name)));
+        }
+        for (call, name) in calls.iter_mut().zip(["a", "b"]).rev() {
+            call.waits();
+            let request = scene.request("tools/call");
+            assert_eq!(request.params["name"], name);
+            assert_eq!(request.params["requestState"], name);
+            assert_eq!(request.params["inputResponses"].as_object().unwrap().keys().collect::<Vec<_>>(), [name]);
+            scene.answer(&request, said(name));
+            call.done().unwrap();
+        }
+    }
+}
+
+/// R-16, R-23: a server that puts the client off is asked again later and later, and not for ever.
+#[test]
+fn a_server_may_put_a_call_off() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder().rounds(RetryLimits::default().with_waits(2)));
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        for wait in [500, 1000] {
+            let request = scene.request("tools/call");
+            scene.answer(&request, json!({ "resultType": "input_required", "requestState": "later" }));
+            call.waits();
+            scene.advance(Duration::from_millis(wait - 1));
+            scene.silence();
+            scene.advance(Duration::from_millis(1));
+            call.waits();
+        }
+        let request = scene.request("tools/call");
+        assert_eq!(request.params["requestState"], "later");
+        scene.answer(&request, json!({ "resultType": "input_required", "requestState": "later" }));
+        assert!(matches!(call.done(), Err(Error::Rounds(_))));
+    }
+}
+
+/// R-23: a server that asks without end is given up; one that asks nothing, too.
+#[test]
+fn rounds_have_an_end() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, named().rounds(RetryLimits::default().with_rounds(3)));
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        for _ in 0..3 {
+            let request = scene.request("tools/call");
+            scene.answer(&request, asks(json!({ "q": form(json!({})) }), None));
+            call.waits();
+        }
+        let request = scene.request("tools/call");
+        scene.answer(&request, asks(json!({ "q": form(json!({})) }), None));
+        assert!(matches!(call.done(), Err(Error::Rounds(_))));
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        scene.answer(&request, json!({ "resultType": "input_required" }));
+        assert!(matches!(call.done(), Err(Error::Rounds(_))));
+        scene.silence();
+    }
+}
+
+/// R-27, SA-15: a question that nobody answers ends the call, which says which one it was.
+#[test]
+fn what_nobody_answers_ends_the_call() {
+    let refusing = builder().on_form(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+    for (builder, question) in [
+        (refusing, form(json!({}))),
+        (builder(), form(json!({}))),
+        (builder(), json!({ "method": "roots/list" })),
+        (builder(), json!({ "method": "sampling/createMessage", "params": { "messages": [], "maxTokens": 1 } })),
+        (
+            named(),
+            json!({ "method": "elicitation/create", "params": { "mode": "url", "message": "?", "url": "https://a" } }),
+        ),
+        (named(), json!({ "method": "who/knows" })),
+    ] {
+        let (mut call, mut scene) = round(builder, json!({ "q": question }));
+        let error = call.done().unwrap_err();
+        assert!(matches!(&error, Error::Unanswered { key, .. } if key == "q"), "{question}: {error}");
+        assert!(!error.is_remote());
+        scene.silence();
+    }
+}
+
+/// EL-4, EL-6, EL-7, EL-24: without a mode it is a form; fields that the answer leaves out get their defaults, others
+/// stay as they are.
+#[test]
+fn defaults_are_filled_in() {
+    let properties = json!({
+        "name": { "type": "string", "default": "Bob" }, "age": { "type": "integer", "default": 30 },
+        "height": { "type": "number", "default": 1.5 }, "tall": { "type": "boolean", "default": true },
+        "colour": { "type": "string", "enum": ["red", "blue"], "default": "blue" },
+        "pets": { "type": "array", "items": { "type": "string", "enum": ["cat", "dog"] }, "default": ["cat"] },
+        "free": { "type": "string" },
+    });
+    let (mut call, mut scene) = round(named(), json!({ "q": form(properties) }));
+    call.waits();
+    let answer = scene.request("tools/call").params["inputResponses"]["q"].clone();
+    let content = json!({
+        "name": "Ada", "age": 30, "height": 1.5, "tall": true, "colour": "blue", "pets": ["cat"],
+    });
+    assert_eq!(answer, json!({ "action": "accept", "content": content }));
+}
+
+/// EL-9: content comes with an accepted form, and with nothing else.
+#[test]
+fn content_comes_with_an_accepted_form_alone() {
+    let with_content = |action: ElicitAction| {
+        let mut result = ElicitResult::accepted([("name", ElicitValue::from("Ada"))]);
+        result.action = action;
+        result
+    };
+    let url =
+        json!({ "method": "elicitation/create", "params": { "mode": "url", "message": "?", "url": "https://a" } });
+    let defaults = form(json!({ "a": { "type": "string", "default": "b" } }));
+    for (question, action, expected) in [
+        (defaults.clone(), ElicitAction::Decline, json!({ "action": "decline" })),
+        (defaults, ElicitAction::Cancel, json!({ "action": "cancel" })),
+        (url, ElicitAction::Accept, json!({ "action": "accept" })),
+    ] {
+        let (form_action, url_action) = (action, action);
+        let builder = builder()
+            .on_form(move |_| async move { with_content(form_action) })
+            .on_url(move |_| async move { with_content(url_action) });
+        let (mut call, mut scene) = round(builder, json!({ "q": question }));
+        call.waits();
+        assert_eq!(scene.request("tools/call").params["inputResponses"]["q"], expected);
+    }
+}
+
+fn sampled() -> CreateMessageResult {
+    let text = SamplingContent::from(TextContent::new("hi"));
+    CreateMessageResult::new(Role::ASSISTANT, text, "model")
+}
+
+/// SA-1, SA-2, SA-3, SA-13: a model is asked what the server asks; with tools only if it can use them.
+#[test]
+fn models_are_asked() {
+    let question = |tools: bool| {
+        let mut params = json!({
+            "messages": [{ "role": "user", "content": { "type": "text", "text": "hello" } }], "maxTokens": 5,
+        });
+        if tools {
+            params["tools"] = json!([{ "name": "a", "inputSchema": { "type": "object" } }]);
+            params["toolChoice"] = json!({ "mode": "auto" });
+        }
+        json!({ "q": { "method": "sampling/createMessage", "params": params } })
+    };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let note = |seen: &Arc<Mutex<Vec<(i64, bool)>>>| {
+        let seen = Arc::clone(seen);
+        move |request: mcp_client::types::CreateMessageRequestParams| {
+            seen.lock().unwrap().push((request.max_tokens, request.tools.is_some()));
+            async { sampled() }
+        }
+    };
+    for (builder, tools) in
+        [(builder().on_sampling(note(&seen)), false), (builder().on_sampling_with_tools(note(&seen)), true)]
+    {
+        let (mut call, mut scene) = round(builder, question(tools));
+        call.waits();
+        let request = scene.request("tools/call");
+        assert_eq!(request.params["inputResponses"]["q"]["content"]["text"], "hi");
+        let declared = &request.params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["sampling"];
+        assert_eq!(*declared, if tools { json!({ "tools": {} }) } else { json!({}) });
+    }
+    assert_eq!(*seen.lock().unwrap(), [(5, false), (5, true)]);
+    let (mut call, _scene) = round(builder().on_sampling(note(&seen)), question(true));
+    assert!(matches!(call.done(), Err(Error::Unanswered { .. })));
+}
+
+/// EL-1, SA-1, RO-1, X-8: each request declares what there are functions for, and nothing that its revision lacks.
+#[test]
+fn requests_declare_what_can_be_answered() {
+    let form = || builder().on_form(async |_| ElicitResult::new(ElicitAction::Cancel));
+    let cases = [
+        (builder(), json!({})),
+        (form(), json!({ "elicitation": { "form": {} } })),
+        (
+            form().on_url(async |_| ElicitResult::new(ElicitAction::Cancel)),
+            json!({ "elicitation": { "form": {}, "url": {} } }),
+        ),
+        (builder().roots([]), json!({ "roots": {} })),
+        (builder().on_sampling(async |_| sampled()), json!({ "sampling": {} })),
+    ];
+    for (builder, expected) in cases {
+        let (client, mut scene) = Scene::modern(TransportKind::Requests, builder);
+        let _call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        assert_eq!(request.params["_meta"]["io.modelcontextprotocol/clientCapabilities"], expected);
+    }
+    let (_connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().roots([]).mode(mcp_client::Mode::Legacy));
+    let initialize = scene.request("initialize");
+    assert_eq!(initialize.params["capabilities"], json!({ "roots": { "listChanged": true } }));
+}

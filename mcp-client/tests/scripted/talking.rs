@@ -1,0 +1,416 @@
+//! What is said beside calls and their results, and what results mean.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::Abortable;
+use mcp_client::types::meta::TraceContext;
+use mcp_client::types::{ElicitAction, ElicitResult, LoggingLevel, RequestMeta, Revision, SubscriptionFilter};
+use mcp_client::{Change, Client, Closed, Error, Misuse, Mode, SavedSession, TransportKind};
+use serde_json::{Value, json};
+
+use crate::kit::{KINDS, Scene, Task, builder, heard, now, said};
+
+fn scenes() -> Vec<(Client, Scene)> {
+    KINDS.into_iter().flat_map(|kind| [Scene::modern(kind, builder()), Scene::legacy(kind, builder())]).collect()
+}
+
+/// V-1, DU-44, X-7, IO-1: every modern request says what it is written in; no legacy one does.
+#[test]
+fn requests_say_what_they_are_written_in() {
+    for kind in KINDS {
+        for (client, mut scene, revision) in [
+            (Scene::modern(kind, builder()), Revision::V2026_07_28),
+            (Scene::legacy(kind, builder()), Revision::V2025_11_25),
+        ]
+        .map(|((client, scene), revision)| (client, scene, revision))
+        {
+            for meta in [None, Some(RequestMeta::default())] {
+                let call = client.call_tool("t", &json!({ "a": 1 }));
+                let mut call = Task::new(if let Some(meta) = meta { call.meta(meta) } else { call });
+                let request = scene.request("tools/call");
+                call.drop_future();
+                scene.given_up(&request);
+                assert_eq!(request.revision, Some(revision));
+                let version = &request.params["_meta"]["io.modelcontextprotocol/protocolVersion"];
+                if revision == Revision::V2026_07_28 {
+                    assert_eq!(*version, revision.as_str());
+                } else {
+                    assert!(!request.text.contains("io.modelcontextprotocol"), "{}", request.text);
+                }
+                assert!(!request.text.contains('\n'), "a message is a line");
+            }
+        }
+    }
+}
+
+/// DU-30, DU-31, DU-35, DU-40, V-4, V-5, IO-16, S3.13, S3.63, S3.64: an unknown server is asked what it is, with a method
+/// that changes nothing; what it says is known afterwards, and nobody is asked twice.
+#[test]
+fn an_unknown_server_is_asked_once() {
+    for kind in KINDS {
+        let (mut connecting, mut scene) = Scene::open(kind, builder());
+        let probe = scene.request("server/discover");
+        assert_eq!(probe.params["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        let mut found = crate::kit::discovered();
+        found["instructions"] = json!("Be kind");
+        scene.answer(&probe, found);
+        let client = connecting.done().unwrap();
+        assert_eq!(client.server().instructions.as_deref(), Some("Be kind"));
+        assert!(client.server().capabilities.is_some());
+        assert_eq!(client.verdict().unwrap().revision, Revision::V2026_07_28);
+        assert_eq!(client.session_id(), None);
+        scene.silence();
+    }
+}
+
+/// DU-33, DU-39, DU-43, IO-17, S3.65: an error that no modern server sends means legacy, whichever it is; the handshake
+/// offers the newest of those, and takes what the server has.
+#[test]
+fn a_legacy_server_is_found() {
+    for kind in KINDS {
+        for code in [-32601, -32600, -32602, -32000, 7] {
+            let (mut connecting, mut scene) = Scene::open(kind, builder());
+            let probe = scene.request("server/discover");
+            scene.refuse(&probe, code);
+            let initialize = scene.request("initialize");
+            assert_eq!(initialize.params["protocolVersion"], "2025-11-25");
+            assert_eq!(initialize.revision, None);
+            scene.answer(&initialize, crate::kit::initialized("2024-11-05"));
+            scene.notification("notifications/initialized");
+            let client = connecting.done().unwrap();
+            assert_eq!(client.revision(), Some(Revision::V2024_11_05));
+        }
+    }
+}
+
+/// DU-43: a counter-offer that nobody knows ends it.
+#[test]
+fn a_strange_offer_ends_it() {
+    for kind in KINDS {
+        let (mut connecting, mut scene) = Scene::open(kind, builder().mode(Mode::Legacy));
+        let initialize = scene.request("initialize");
+        scene.answer(&initialize, crate::kit::initialized("1999-01-01"));
+        let error = connecting.done().unwrap_err();
+        assert!(error.to_string().contains("1999-01-01"), "{error}");
+        assert!(scene.is_over());
+    }
+}
+
+/// DU-32, S3.62, S3.65: a refused version shows a modern server, which is not offered a handshake that it did not ask for.
+#[test]
+fn a_refused_probe_stays_modern() {
+    for kind in KINDS {
+        let (mut connecting, mut scene) = Scene::open(kind, builder());
+        let probe = scene.request("server/discover");
+        let data = json!({ "requested": "2026-07-28", "supported": ["2099-01-01"] });
+        scene.refuse_with(&probe, json!({ "code": -32022, "message": "no", "data": data }));
+        let error = connecting.done().unwrap_err();
+        assert!(error.to_string().contains("2099-01-01"), "{error}");
+        scene.silence();
+    }
+}
+
+/// DU-27, DU-36, DU-37, S3.62: over HTTP statuses are evidence, but for outages and missing tokens.
+#[test]
+fn statuses_are_evidence() {
+    for status in [400, 404, 405, 406, 415] {
+        let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+        let probe = scene.request("server/discover");
+        scene.link.status(probe.call, status, b"what?");
+        scene.shake_hands("2025-11-25");
+        connecting.done().unwrap();
+    }
+    for status in [401, 403, 500, 503] {
+        let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+        let probe = scene.request("server/discover");
+        scene.link.status(probe.call, status, b"");
+        let error = connecting.done().unwrap_err();
+        assert!(error.to_string().contains(&status.to_string()), "{error}");
+    }
+}
+
+/// M-9, M-8: a kind of result that is not known is no result; a legacy server may call a member as it likes.
+#[test]
+fn strange_results_are_refused() {
+    for (client, mut scene) in scenes() {
+        let is_modern = client.revision() == Some(Revision::V2026_07_28);
+        for kind in ["task", "surprise"] {
+            let mut call = Task::new(client.call_tool_without_arguments("t"));
+            let request = scene.request("tools/call");
+            scene.answer(&request, json!({ "resultType": kind, "content": [] }));
+            assert_eq!(matches!(call.done(), Err(Error::InvalidAnswer(_))), is_modern);
+        }
+        // What lacks what it needs is none either.
+        let mut call = Task::new(client.list_tools(None));
+        let request = scene.request("tools/list");
+        scene.answer(&request, json!({ "resultType": "complete" }));
+        let error = call.done().unwrap_err();
+        assert!(matches!(&error, Error::InvalidAnswer(why) if why.contains("tools")), "{error}");
+        assert!(error.is_remote());
+    }
+}
+
+/// IO-7: answers are matched by id, whatever comes in between, and once.
+#[test]
+fn answers_are_matched_by_id() {
+    for (client, mut scene) in scenes() {
+        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool_without_arguments(name)));
+        let requests = [scene.request("tools/call"), scene.request("tools/call")];
+        for id in [json!(4711), json!("1"), requests[0].id.to_string().into()] {
+            scene.say(None, json!({ "jsonrpc": "2.0", "id": id, "result": said("wrong") }));
+        }
+        scene.link.message(b"this is no message");
+        for (request, name) in requests.iter().zip(["a", "b"]).rev() {
+            scene.answer(request, said(name));
+            scene.answer(request, said("again"));
+        }
+        for (call, name) in calls.iter_mut().zip(["a", "b"]) {
+            assert_eq!(call.done().unwrap().content[0].as_text(), Some(name));
+        }
+    }
+}
+
+/// Y-2, Y-3, Y-6, X-10: log messages are asked for in the way of the era.
+#[test]
+fn log_levels_are_set_in_both_eras() {
+    for kind in KINDS {
+        let (client, mut scene) = Scene::modern(kind, builder().log_level(LoggingLevel::Error));
+        let level = |scene: &mut Scene, client: &Client| {
+            let _call = Task::new(client.call_tool_without_arguments("t"));
+            scene.request("tools/call").params["_meta"]["io.modelcontextprotocol/logLevel"].clone()
+        };
+        assert_eq!(level(&mut scene, &client), "error");
+        scene.orders();
+        let handle = client.clone();
+        now(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
+        let (client, mut scene) = Scene::legacy(kind, builder());
+        let handle = client.clone();
+        let mut setting = Task::new(async move { handle.set_log_level(LoggingLevel::Debug).await });
+        let request = scene.request("logging/setLevel");
+        assert_eq!(request.params["level"], "debug");
+        scene.answer(&request, json!({}));
+        setting.done().unwrap();
+    }
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let handle = client.clone();
+    now(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
+    let _call = Task::new(client.call_tool_without_arguments("t"));
+    let meta = &scene.request("tools/call").params["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
+}
+
+/// Y-9: log messages and what the protocol does not know reach those who want to hear of them.
+#[test]
+fn messages_are_handed_on() {
+    for kind in KINDS {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (logs, others) = (Arc::clone(&heard), Arc::clone(&heard));
+        let builder = builder()
+            .on_log(move |log| logs.lock().unwrap().push(log.data.as_str().to_owned()))
+            .on_notification(move |method, params| {
+                others.lock().unwrap().push(format!("{method} {}", params.as_str()));
+            });
+        let (client, mut scene) = Scene::modern(kind, builder);
+        let _call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        scene.tell(&request, "notifications/message", json!({ "level": "info", "data": null }));
+        scene.tell(&request, "notifications/x", json!({ "y": 1 }));
+        scene.orders();
+        assert_eq!(*heard.lock().unwrap(), ["null", r#"notifications/x {"y":1}"#]);
+    }
+}
+
+/// P-7: what nobody looks at is bounded, and the newest of it stays.
+#[test]
+fn what_nobody_looks_at_is_bounded() {
+    let (seen, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+    let (progressed, count) = (Arc::clone(&seen), Arc::clone(&told));
+    let builder = builder().on_notification(move |_, _| *count.lock().unwrap() += 1);
+    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
+    let mut call = Task::new(client.call_tool_without_arguments("t").on_progress(move |progress| {
+        progressed.lock().unwrap().push(progress.progress.as_f64());
+    }));
+    let request = scene.request("tools/call");
+    let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://".to_owned()]);
+    let mut listening = Task::new(async move { client.listen(filter).await });
+    let subscribe = scene.request("resources/subscribe");
+    scene.answer(&subscribe, json!({}));
+    let mut listener = listening.done().unwrap();
+    for number in 1..=5000 {
+        let token = &request.params["_meta"]["progressToken"];
+        scene.tell(&request, "notifications/progress", json!({ "progressToken": token, "progress": number }));
+        scene.tell_all("notifications/resources/updated", json!({ "uri": format!("test://{number}") }));
+        scene.tell_all("notifications/x", json!({}));
+    }
+    call.waits();
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!((seen.len(), seen.last()), (64, Some(&5000.0)));
+    let changes = heard(&mut listener);
+    assert_eq!((changes.len(), changes.last()), (1024, Some(&Change::Resource("test://5000".to_owned()))));
+    scene.orders();
+    assert_eq!(*told.lock().unwrap(), 1024);
+}
+
+/// A transport that waits is woken by whatever there is for it to do.
+#[test]
+fn transports_are_woken() {
+    let (answer, answered) = futures_util::future::AbortHandle::new_pair();
+    let answered = Arc::new(Mutex::new(Some(answered)));
+    let builder = builder().on_form(move |_| {
+        let waiting = Abortable::new(std::future::pending::<()>(), answered.lock().unwrap().take().unwrap());
+        async move {
+            let _ = waiting.await;
+            ElicitResult::new(ElicitAction::Cancel)
+        }
+    });
+    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
+    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool_without_arguments("t")));
+    assert!(is_woken, "by a call");
+    assert!(scene.is_woken_by(|_| drop(call)).0, "by its end");
+    let handle = client.clone();
+    let telling = async move { handle.notify("notifications/x", &json!({})).await };
+    assert!(scene.is_woken_by(|_| now(telling).unwrap()).0, "by a notification");
+    let form = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    scene.ask("x", "elicitation/create", form);
+    assert!(scene.is_woken_by(|_| answer.abort()).0, "by an answer");
+    assert!(scene.is_woken_by(|link| link.message(br#"{"jsonrpc":"2.0","method":"x"}"#)).0, "by a message");
+    let _ = scene.link.lost(&Closed::Lost("it died".to_owned()));
+    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool_without_arguments("t")));
+    assert!(is_woken, "by somebody who waits");
+    assert!(scene.is_woken_by(|_| drop((call, client))).0, "by the last handle");
+}
+
+/// X-15: calls say where they come from, unless they say something else themselves; retries do, too.
+#[test]
+fn calls_say_where_they_come_from() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    const OWN: &str = "00-1af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    for kind in KINDS {
+        let trace = || TraceContext::new(PARENT);
+        for (client, mut scene) in [
+            Scene::modern(kind, builder().roots([]).trace_context(trace)),
+            Scene::legacy(kind, builder().trace_context(trace)),
+        ] {
+            let mut call = Task::new(client.call_tool("t", &json!({ "a": 1 })));
+            let request = scene.request("tools/call");
+            assert_eq!(request.params["_meta"]["traceparent"], PARENT);
+            assert_eq!(request.params["arguments"], json!({ "a": 1 }));
+            if client.revision() == Some(Revision::V2026_07_28) {
+                let questions = json!({ "q": { "method": "roots/list" } });
+                scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": questions }));
+                call.waits();
+                assert_eq!(scene.request("tools/call").params["_meta"]["traceparent"], PARENT);
+            }
+            let mut meta = RequestMeta::default();
+            meta.set_trace_context(&TraceContext::new(OWN).unwrap());
+            let _call = Task::new(client.call_tool_without_arguments("t").meta(meta));
+            assert_eq!(scene.request("tools/call").params["_meta"]["traceparent"], OWN);
+        }
+    }
+}
+
+/// S4.51, S4.57, S4.58, S4.60: a session is saved, survives being written down, and is gone on with without a handshake.
+#[test]
+fn sessions_are_resumed() {
+    let (client, scene) = Scene::legacy(TransportKind::Requests, builder());
+    assert!(client.save_session().is_none(), "a server without a session");
+    scene.link.set_session_id(Some("secret".to_owned()));
+    assert_eq!(client.session_id().as_deref(), Some("secret"));
+    let saved = client.save_session().unwrap();
+    assert!(!format!("{saved:?}").contains("secret"), "it is like a password");
+    let text = serde_json::to_string(&saved).unwrap();
+    let read: SavedSession = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, saved);
+    let (client, mut scene) = Scene::ready(TransportKind::Requests, builder().resume(read));
+    assert_eq!(scene.link.session_id().as_deref(), Some("secret"));
+    assert_eq!(client.revision(), Some(Revision::V2025_11_25));
+    assert_eq!(client.server().instructions.as_deref(), Some("Be kind"));
+    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let request = scene.request("tools/call");
+    // A session that is not there any more is replaced.
+    scene.link.session_lost(Some(request.call), true);
+    call.waits();
+    scene.shake_hands("2025-11-25");
+    call.waits();
+    let request = scene.request("tools/call");
+    scene.answer(&request, said("done"));
+    call.done().unwrap();
+    let unknown = text.replace("2025-11-25", "1999-01-01");
+    assert!(serde_json::from_str::<SavedSession>(&unknown).is_err());
+}
+
+/// TL-8: `null` is a value, and another one than none.
+#[test]
+fn structured_results_may_be_anything() {
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let mut ask = |content: Option<Value>| {
+        let mut call = Task::new(client.call_tool_without_arguments("t").structured::<Value>());
+        let request = scene.request("tools/call");
+        let mut result = said("text");
+        if let Some(content) = content {
+            result["structuredContent"] = content;
+        }
+        scene.answer(&request, result);
+        call.done()
+    };
+    for content in [json!(null), json!([1]), json!("a"), json!({ "a": 1 })] {
+        assert_eq!(ask(Some(content.clone())).unwrap(), content);
+    }
+    assert!(matches!(ask(None), Err(Error::InvalidAnswer(_))));
+}
+
+/// TL-16, TL-17: a tool that failed says so in its result; reading it as a type makes it an error.
+#[test]
+fn tools_fail_in_their_results() {
+    for (client, mut scene) in scenes() {
+        let mut result = said("too hot");
+        result["isError"] = json!(true);
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        scene.answer(&request, result.clone());
+        assert_eq!(call.done().unwrap().is_error, Some(true));
+        let mut call = Task::new(client.call_tool_without_arguments("t").structured::<Value>());
+        let request = scene.request("tools/call");
+        scene.answer(&request, result);
+        let error = call.done().unwrap_err();
+        assert!(error.is_remote() && error.to_string().contains("too hot"), "{error}");
+    }
+}
+
+/// Errors tell what the server said from what happened here, and what there is to do.
+#[test]
+fn errors_say_who_and_what() {
+    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let request = scene.request("tools/call");
+    scene.link.status(request.call, 429, b"slow down");
+    let error = call.done().unwrap_err();
+    assert!(matches!(error, Error::Status(429)) && error.is_remote());
+    // A status whose body is an error says what the error says.
+    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let request = scene.request("tools/call");
+    let body = br#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"unknown tool"}}"#;
+    scene.link.status(request.call, 400, body);
+    assert!(call.done().unwrap_err().to_string().contains("unknown tool"));
+    let error = now(client.ping()).unwrap_err();
+    assert!(matches!(&error, Error::Misuse(Misuse::NotInRevision { .. })) && !error.is_remote(), "{error}");
+    let error = now(client.call_tool("t", &1)).unwrap_err();
+    assert!(matches!(error, Error::InvalidParams(_)) && !error.is_remote());
+    scene.silence();
+}
+
+/// DU-6: a server that cannot be reached says why.
+#[test]
+fn connecting_fails_with_a_reason() {
+    let (mut connecting, scene) = Scene::open(TransportKind::Requests, builder());
+    scene.end(Closed::Lost("connection refused".to_owned()));
+    assert!(connecting.done().unwrap_err().to_string().contains("connection refused"));
+    let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+    let probe = scene.request("server/discover");
+    scene.link.stream_ended(probe.call, Some("no such host".to_owned()));
+    assert!(connecting.done().unwrap_err().to_string().contains("no such host"));
+    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().mode(Mode::Legacy));
+    scene.request("initialize");
+    assert_eq!(scene.link.lost(&Closed::Exited { status: "exit status: 3".to_owned() }), mcp_client::Lost::ForGood);
+    assert!(connecting.done().unwrap_err().to_string().contains("exit status: 3"));
+}
