@@ -7,10 +7,13 @@
 //! | serve the client that started this process | `serve_stdio`, `serve_stdio_with` | `server` (default) |
 //! | serve every client of a socket on this machine | `serve_tcp`, `serve_unix` | `server` |
 //! | serve one client on any two streams of bytes | `serve_io` | `server` |
+//! | connect a client to a server that runs as a child process | `ChildTransport`, `Spawn`, `Restart`, `Ladder` | `client` |
+//! | connect a client to a server on any two streams of bytes | `StreamTransport` | `client` |
 //! | start a server as a child process, and end it with all that it started | `Spawn`, `ChildProcess` | `client` |
 //! | cut a stream of bytes into lines | [`LineReader`] | |
 //!
-//! What a message means is not known here: that is `mcp-kernel`'s. What is offered is `mcp-server`'s.
+//! What a message means is not known here: that is `mcp-kernel`'s. What is offered is `mcp-server`'s, and who asks for
+//! it is `mcp-client`'s.
 //!
 //! # Serving
 //!
@@ -32,6 +35,31 @@
 //!   work then have `ServeOptions::drain` to finish, and what they answer is still sent.
 //! - A line that is too long is refused and skipped, and the next one is read as ever. A client that does not read its
 //!   answers is not read from either, so it makes nothing grow.
+//!
+//! # Connecting
+//!
+//! ```no_run
+//! # #[cfg(feature = "client")]
+//! # async fn example() -> Result<(), mcp_client::Error> {
+//! use mcp_client::Client;
+//! use mcp_transport_stdio::{ChildTransport, Spawn};
+//!
+//! let server = Spawn::new("my-server").arg("--stdio").env("TOKEN", "secret");
+//! let client = Client::connect(ChildTransport::new(server)).await?;
+//! let result = client.call_tool_without_arguments("hello").await?;
+//! # drop(result);
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - The server may be modern or legacy. One that dies when it is asked which is started again, and not asked.
+//! - A server that dies is started again, within bounds (`Restart`). Calls that were open end with an error that says how
+//!   it died; calls that are made in the meantime wait for the next one.
+//! - Reading never waits for writing, nor the other way round, and what waits to be sent is bounded. A line that is no
+//!   message, or too long, is passed over.
+//! - Closing the client ends the process: its input is closed, and if that does not help, it gets SIGTERM and SIGKILL
+//!   (`Ladder`). On Unix that goes for all that it started.
 //!
 //! # Testing
 //!
@@ -66,12 +94,16 @@
 
 #[cfg(feature = "client")]
 mod child;
+#[cfg(feature = "client")]
+mod client;
 mod framing;
 #[cfg(feature = "server")]
 mod server;
 
 #[cfg(feature = "client")]
 pub use child::{ChildProcess, Exited, Ladder, Spawn, SpawnError, Stderr};
+#[cfg(feature = "client")]
+pub use client::{ChildTransport, Restart, StreamTransport};
 pub use framing::{DEFAULT_LINE_LIMIT, Line, LineReader};
 #[cfg(all(unix, feature = "server"))]
 pub use server::serve_unix;

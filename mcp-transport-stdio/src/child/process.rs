@@ -68,7 +68,7 @@ pub struct Exited {
 }
 
 impl ChildProcess {
-    pub(super) fn new(program: String, mut child: Child, stderr: Stderr) -> Self {
+    pub(super) fn new(program: String, mut child: Child, stderr: &Stderr) -> Self {
         Self {
             program,
             group: Group::of(&child),

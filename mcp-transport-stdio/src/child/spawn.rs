@@ -83,7 +83,7 @@ impl Spawn {
         self
     }
 
-    /// Starts the server.
+    /// Starts the server; another one each time.
     ///
     /// On Unix it leads a process group of its own. Hence Ctrl-C in a terminal does not reach it: to end it is up to
     /// whoever started it.
@@ -95,12 +95,12 @@ impl Spawn {
     /// # Panics
     ///
     /// Outside of a tokio runtime with I/O and time enabled.
-    pub fn start(mut self) -> Result<ChildProcess, SpawnError> {
+    pub fn start(&mut self) -> Result<ChildProcess, SpawnError> {
         let program = self.command.as_std().get_program().to_string_lossy().into_owned();
         Group::prepare(&mut self.command);
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(self.stderr.stdio()).kill_on_drop(true);
         match self.command.spawn() {
-            Ok(child) => Ok(ChildProcess::new(program, child, self.stderr)),
+            Ok(child) => Ok(ChildProcess::new(program, child, &self.stderr)),
             Err(source) => Err(SpawnError { program, source }),
         }
     }

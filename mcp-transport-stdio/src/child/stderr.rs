@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
@@ -11,7 +12,7 @@ use crate::{Line, LineReader};
 /// What becomes of what a server writes to its standard error.
 ///
 /// Whatever it says, it is no sign of a failure (IO-5).
-#[derive(Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Stderr {
     /// It appears where our own does.
@@ -20,8 +21,11 @@ pub enum Stderr {
     /// It is thrown away.
     Discard,
     /// It is given to a callback, line by line; see [`Stderr::lines`].
-    Lines(Box<dyn FnMut(&str) + Send>),
+    Lines(Callback),
 }
+
+/// What lines are given to, shared by all servers that are started from the same description.
+type Callback = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
 impl Stderr {
     /// How many bytes of a line are kept: 8 KiB.
@@ -33,7 +37,7 @@ impl Stderr {
     /// UTF-8 is replaced. The callback runs in a task of its own, which ends with the child; it must not block.
     #[must_use]
     pub fn lines(callback: impl FnMut(&str) + Send + 'static) -> Self {
-        Self::Lines(Box::new(callback))
+        Self::Lines(Arc::new(Mutex::new(callback)))
     }
 
     pub(super) fn stdio(&self) -> Stdio {
@@ -45,9 +49,9 @@ impl Stderr {
     }
 
     /// Starts to read, if there is somebody to read for.
-    pub(super) fn read(self, pipe: Option<ChildStderr>) -> Option<JoinHandle<()>> {
+    pub(super) fn read(&self, pipe: Option<ChildStderr>) -> Option<JoinHandle<()>> {
         let (Self::Lines(callback), Some(pipe)) = (self, pipe) else { return None };
-        Some(tokio::spawn(forward(pipe, callback)))
+        Some(tokio::spawn(forward(pipe, Arc::clone(callback))))
     }
 }
 
@@ -61,11 +65,12 @@ impl fmt::Debug for Stderr {
     }
 }
 
-async fn forward(pipe: ChildStderr, mut callback: Box<dyn FnMut(&str) + Send>) {
+async fn forward(pipe: ChildStderr, callback: Callback) {
     let mut lines = LineReader::with_capacity(pipe, Stderr::LINE_LIMIT, INITIAL_CAPACITY);
     // An error of a pipe is as good as its end.
     while let Ok(Some(line)) = lines.next().await {
         let (Line::Message(bytes) | Line::TooLong { prefix: bytes }) = line;
+        let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
         callback(&String::from_utf8_lossy(bytes));
     }
 }
