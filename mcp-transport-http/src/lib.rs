@@ -24,6 +24,8 @@
 //! | end without breaking anything off | [`HttpService::drain`], [`Drained`] |
 //! | serve clients that know nothing but 2024-11-05's `/sse` | [`HttpService::legacy_sse`], [`SseService`] |
 //! | check headers elsewhere, as a gateway does | [`rules`] |
+//! | be a client (feature `client`, with `client-tls` also of `https`) | `HttpTransport` |
+//! | know who asks, as a client | `Authorizer`, `Credential` |
 //!
 //! # What a request costs
 //!
@@ -42,9 +44,11 @@
 //!
 //! Everything that clients can make the server keep has a limit, and who hits one is told at once, with 429 or 503 and
 //! `Retry-After`, while what was taken on goes on.
-
+#![cfg_attr(feature = "client", doc = include_str!("client/guide.md"))]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "client")]
+mod client;
 pub mod rules;
 #[cfg(feature = "server")]
 mod server;
@@ -54,6 +58,8 @@ mod server;
 #[doc = include_str!("../../docs/stateless-or-stateful.md")]
 mod stateless_or_stateful {}
 
+#[cfg(feature = "client")]
+pub use client::{Authorizer, Authorizing, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl};
 #[cfg(feature = "server")]
 pub use mcp_session as session;
 #[cfg(feature = "server")]

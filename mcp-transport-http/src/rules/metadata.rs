@@ -8,7 +8,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderName};
 use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
 use mcp_types::meta::key;
-use mcp_types::{ErrorCode, ErrorObject};
+use mcp_types::{ErrorCode, ErrorObject, Method};
 
 use super::sentinel;
 
@@ -27,12 +27,7 @@ pub const PARAM_PREFIX: &str = "mcp-param-";
 /// The member of the parameters that [`NAME`] repeats (H-47, H-48).
 #[must_use]
 pub fn name_member(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
-    }
+    Method::from(method).name_member()
 }
 
 /// A header that does not fit the body.
@@ -124,7 +119,7 @@ pub fn check_names(headers: &HeaderMap, request: &Request<'_>) -> Result<(), Hea
         Some(_) => return Err(HeaderFault::new(shown(METHOD.as_str()), HeaderFaultKind::Differs)),
         None => return Err(HeaderFault::new(shown(METHOD.as_str()), HeaderFaultKind::Missing)),
     }
-    let named = name_member(method).and_then(|member| request.params.as_ref()?.get(member));
+    let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
     check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
 }
 

@@ -1,0 +1,103 @@
+//! Where credentials come from.
+
+use std::fmt;
+use std::pin::Pin;
+
+use http::HeaderValue;
+
+/// Knows what to show to a server that wants to know who asks.
+///
+/// It is asked before each request, so what it has should be at hand; what takes time, such as sending a person to a
+/// page, belongs into [`challenged`](Self::challenged).
+pub trait Authorizer: Send + Sync + 'static {
+    /// What to show with the next request; nothing, if there is nothing to show yet.
+    fn credential(&self) -> Authorizing<'_>;
+
+    /// The server did not let a request pass. Whatever this comes back with is shown in a second attempt; with nothing,
+    /// the status is the answer.
+    ///
+    /// Several requests may be refused at the same time: [`Challenge::refused`] tells whether the credential that is at
+    /// hand by now is another one already.
+    ///
+    /// The time of the call, or of the handshake, goes on meanwhile, and when it is over, what is returned here is dropped.
+    /// Where a person is asked, the client needs
+    /// [time for that](mcp_client::ClientBuilder::handshake_timeout), or the question a task of its own.
+    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> Authorizing<'a>;
+}
+
+/// What an [`Authorizer`] comes back with, when it has it.
+pub type Authorizing<'a> = Pin<Box<dyn Future<Output = Option<Credential>> + Send + 'a>>;
+
+/// The value of an `Authorization` header. It is never shown in logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential(HeaderValue);
+
+impl Credential {
+    /// A token: `Bearer TOKEN`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the token has characters that no header can have.
+    pub fn bearer(token: &str) -> Result<Self, InvalidCredential> {
+        Self::new(&format!("Bearer {token}"))
+    }
+
+    /// Any scheme, with all that follows it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are characters in it that no header can have.
+    pub fn new(value: &str) -> Result<Self, InvalidCredential> {
+        let mut value = HeaderValue::from_str(value).map_err(|_| InvalidCredential)?;
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    pub(super) fn value(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential(..)")
+    }
+}
+
+/// A credential has characters that no header can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidCredential;
+
+impl fmt::Display for InvalidCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the credential has characters that no header can have")
+    }
+}
+
+impl std::error::Error for InvalidCredential {}
+
+/// How a server refused a request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Challenge {
+    /// 401 or 403.
+    pub status: u16,
+    /// The values of all `WWW-Authenticate` headers.
+    pub authenticate: Vec<String>,
+    /// What was shown with the request.
+    pub refused: Option<Credential>,
+}
+
+/// The same credential for all requests.
+pub(super) struct Fixed(pub(super) Credential);
+
+impl Authorizer for Fixed {
+    fn credential(&self) -> Authorizing<'_> {
+        Box::pin(std::future::ready(Some(self.0.clone())))
+    }
+
+    fn challenged<'a>(&'a self, _: &'a Challenge) -> Authorizing<'a> {
+        Box::pin(std::future::ready(None))
+    }
+}

@@ -1,0 +1,88 @@
+//! What the headers of requests say.
+
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_client::Outgoing;
+use mcp_types::{Era, Method, Revision};
+
+use crate::rules::metadata::{METHOD, NAME, PARAM_PREFIX, VERSION};
+use crate::rules::{media, sentinel};
+
+/// The session of a request.
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Where a stream is to go on from.
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The session that requests are sent in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Session {
+    pub(super) id: Option<HeaderValue>,
+    /// How many were lost before.
+    pub(super) age: u64,
+}
+
+/// Whether a header says what nobody but the protocol can know.
+pub(super) fn is_ours(name: &HeaderName) -> bool {
+    [ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, LAST_EVENT, METHOD, NAME, SESSION, VERSION].contains(name)
+        || name.as_str().starts_with(PARAM_PREFIX)
+}
+
+/// The headers of a message (H-8, H-9, H-40..H-49, B-102, DU-44).
+pub(super) fn of_message(outgoing: &Outgoing, session: &Session) -> Result<HeaderMap, String> {
+    let mut head = HeaderMap::new();
+    head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    head.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+    match outgoing.revision {
+        Some(revision) if revision.era() == Era::Modern => {
+            head.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+            if let Some(method) = &outgoing.method {
+                head.insert(METHOD, value(method.as_str())?);
+            }
+            if let Some(name) = &outgoing.headers.name {
+                head.insert(NAME, value(&sentinel::encode(name))?);
+            }
+            for (name, said) in &outgoing.headers.params {
+                let name = HeaderName::try_from(format!("{PARAM_PREFIX}{name}"))
+                    .map_err(|_| format!("the tool wants a header that cannot be: `Mcp-Param-{name}`"))?;
+                head.insert(name, value(&sentinel::encode(said))?);
+            }
+        }
+        // The handshake belongs to no session, and to no revision yet.
+        _ if outgoing.method == Some(Method::INITIALIZE) => {}
+        revision => legacy(&mut head, revision, session),
+    }
+    Ok(head)
+}
+
+/// The headers of a request for a stream, from where it broke off if that is known (B-101).
+pub(super) fn of_stream(revision: Option<Revision>, session: &Session, last_event: Option<&HeaderValue>) -> HeaderMap {
+    let mut head = HeaderMap::new();
+    head.insert(ACCEPT, HeaderValue::from_static(media::EVENT_STREAM));
+    legacy(&mut head, revision, session);
+    if let Some(last_event) = last_event {
+        head.insert(LAST_EVENT, last_event.clone());
+    }
+    head
+}
+
+/// The headers of the request that ends a session.
+pub(super) fn of_end(revision: Option<Revision>, session: &Session) -> HeaderMap {
+    let mut head = HeaderMap::new();
+    legacy(&mut head, revision, session);
+    head
+}
+
+fn legacy(head: &mut HeaderMap, revision: Option<Revision>, session: &Session) {
+    if let Some(revision) = revision.filter(|revision| *revision >= Revision::V2025_06_18) {
+        head.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+    }
+    if let Some(id) = &session.id {
+        head.insert(SESSION, id.clone());
+    }
+}
+
+/// What an application says, as the value of a header.
+fn value(text: &str) -> Result<HeaderValue, String> {
+    HeaderValue::from_str(text).map_err(|_| format!("{text:?} has characters that no header can have"))
+}

@@ -1,0 +1,17 @@
+//! The client's side.
+
+mod authorizer;
+mod driver;
+mod event_parser;
+mod events;
+mod head;
+mod listening;
+mod news;
+mod post;
+mod resumption;
+mod saying;
+mod transport;
+mod wire;
+
+pub use authorizer::{Authorizer, Authorizing, Challenge, Credential, InvalidCredential};
+pub use transport::{HttpTransport, InvalidUrl};

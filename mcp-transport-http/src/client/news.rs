@@ -1,0 +1,50 @@
+//! What the requests of a transport hear, on its way to the client.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use mcp_client::CallId;
+use reqwest::Url;
+use tokio::sync::mpsc;
+
+use super::events::Events;
+
+/// Something that one of the requests heard.
+pub(super) enum Heard {
+    /// A message on the stream of a call.
+    Reply { call: CallId, message: Bytes },
+    /// A message that belongs to no call.
+    Message(Bytes),
+    /// The stream of what belongs to no call was away, and nobody knows what it would have brought.
+    Missed,
+    /// A status instead of an answer.
+    Status { call: CallId, status: u16, body: Bytes },
+    /// There will be nothing more for a call.
+    Ended { call: CallId, why: Option<String> },
+    /// The server began a session, or did without.
+    Session(Option<HeaderValue>),
+    /// The server does not know the session that a request of this age was sent in.
+    SessionLost { call: Option<CallId>, age: u64 },
+    /// The authorizer came up with something new.
+    CredentialsChanged,
+    /// The server is one of HTTP+SSE: messages go there, and come from here.
+    OldServer { endpoint: Url, events: Box<Events> },
+    /// The server is not there any more.
+    Unreachable(String),
+}
+
+/// Tells the driver what was heard. It is the same task that reads it, so telling costs no switch.
+#[derive(Clone)]
+pub(super) struct News(mpsc::Sender<Heard>);
+
+impl News {
+    /// The two ends; as much as `room` is on its way at a time.
+    pub(super) fn new(room: usize) -> (Self, mpsc::Receiver<Heard>) {
+        let (sender, receiver) = mpsc::channel(room);
+        (Self(sender), receiver)
+    }
+
+    pub(super) async fn tell(&self, heard: Heard) {
+        // Nobody listens only when everything ends.
+        let _ = self.0.send(heard).await;
+    }
+}

@@ -1,0 +1,327 @@
+//! One call: a request, and whatever its answer comes as.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
+use mcp_client::CallId;
+use mcp_types::jsonrpc::{Limits, Message};
+use mcp_types::{Era, Revision};
+use reqwest::{Response, Url};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::events::{Events, StreamFault};
+use super::head::{self, SESSION, Session};
+use super::listening::is_passing;
+use super::news::{Heard, News};
+use super::resumption::{Opened, Resumption};
+use super::wire::{Kind, Wire, kind_of, read_body, read_refusal};
+
+/// A call on its way.
+pub(super) struct Post {
+    pub(super) wire: Arc<Wire>,
+    pub(super) news: News,
+    pub(super) call: CallId,
+    pub(super) head: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) revision: Option<Revision>,
+    pub(super) session: Session,
+    pub(super) way: Way,
+}
+
+/// How a call is answered.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// In the response.
+    Response,
+    /// In the response, which may begin a session; or not at all, by servers of HTTP+SSE.
+    Handshake,
+    /// By the stream of HTTP+SSE; messages go to this address.
+    OldServer(Url),
+}
+
+/// Where the answer to a call is, if there is one.
+enum Answered {
+    /// It was told, and there will be nothing more.
+    Here,
+    /// It comes by the stream of HTTP+SSE.
+    ByStream,
+}
+
+/// How long a server of HTTP+SSE may take to say where messages go.
+const ENDPOINT_TIME: Duration = Duration::from_secs(10);
+
+/// How long a server may take to end a stream after the answer, so that the connection can be used again.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+impl Post {
+    /// Makes the call, and tells what comes of it.
+    pub(super) async fn run(self) {
+        let outcome = match &self.way {
+            Way::Response | Way::Handshake => self.exchange().await,
+            Way::OldServer(endpoint) => self.deliver(endpoint).await,
+        };
+        let why = match outcome {
+            Ok(Answered::ByStream) => return,
+            Ok(Answered::Here) => None,
+            Err(why) => Some(why),
+        };
+        self.news.tell(Heard::Ended { call: self.call, why }).await;
+    }
+
+    async fn exchange(&self) -> Result<Answered, String> {
+        let response = self.send(&self.wire.url).await?;
+        let status = response.status();
+        if status.is_success() {
+            self.receive(response).await?;
+            return Ok(Answered::Here);
+        }
+        let is_legacy = self.revision.is_some_and(|revision| revision.era() == Era::Legacy);
+        if status == StatusCode::NOT_FOUND && is_legacy && self.session.id.is_some() {
+            self.news.tell(Heard::SessionLost { call: Some(self.call), age: self.session.age }).await;
+            return Ok(Answered::Here);
+        }
+        let refusal = self.refusal(response).await?;
+        if let Way::Handshake = self.way
+            && self.wire.options.http_sse
+            && is_old(status, &refusal)
+        {
+            match self.find_old_server().await {
+                Ok(endpoint) => return self.deliver(&endpoint).await,
+                Err(why) => tracing::debug!(target: "mcp", why, "the server is not one of HTTP+SSE, either"),
+            }
+        }
+        self.refused(status, refusal).await;
+        Ok(Answered::Here)
+    }
+
+    async fn send(&self, to: &Url) -> Result<Response, String> {
+        self.wire.send(Verb::POST, to, &self.head, Some(&self.body), &self.news).await
+    }
+
+    /// What the server said with a status that is no success.
+    async fn refusal(&self, response: Response) -> Result<Bytes, String> {
+        if response.status().is_redirection() {
+            let to = response.headers().get(http::header::LOCATION);
+            let to = to.and_then(|to| self.wire.url.join(to.to_str().ok()?).ok());
+            let to = to.map_or_else(|| "nowhere".to_owned(), |to| to.origin().ascii_serialization());
+            return Err(format!("the server sends us on to {to} ({}), which is not followed", response.status()));
+        }
+        Ok(read_refusal(response).await)
+    }
+
+    async fn refused(&self, status: StatusCode, body: Bytes) {
+        self.news.tell(Heard::Status { call: self.call, status: status.as_u16(), body }).await;
+    }
+
+    /// Reads the answer, in whatever form it comes (H-15).
+    async fn receive(&self, response: Response) -> Result<(), String> {
+        let session = match self.way {
+            Way::Handshake => Session { id: self.begin_session(&response).await?, age: self.session.age },
+            Way::Response | Way::OldServer(_) => self.session.clone(),
+        };
+        if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Err(format!("the server took the call for something that needs no answer ({})", response.status()));
+        }
+        match kind_of(response.headers())? {
+            Kind::Json => {
+                let message = read_body(response, self.wire.options.max_body).await?;
+                self.news.tell(Heard::Reply { call: self.call, message }).await;
+                Ok(())
+            }
+            Kind::Events => self.follow(Box::new(Events::new(response, self.wire.options.max_event)), session).await,
+        }
+    }
+
+    /// Takes note of the session that the handshake begins (S4.50).
+    async fn begin_session(&self, response: &Response) -> Result<Option<HeaderValue>, String> {
+        let id = response.headers().get(SESSION).cloned();
+        if id.as_ref().is_some_and(|id| !is_visible(id.as_bytes())) {
+            return Err("the server named the session with characters that are not visible ASCII".to_owned());
+        }
+        self.news.tell(Heard::Session(id.clone())).await;
+        Ok(id)
+    }
+
+    /// Reads a stream until the answer came, and comes back to it where that is possible.
+    async fn follow(&self, mut events: Box<Events>, session: Session) -> Result<(), String> {
+        let own_id = serde_json::from_slice::<Envelope<'_>>(&self.body).ok().and_then(|envelope| envelope.id);
+        let mut stream = Resumption::new(Arc::clone(&self.wire), self.news.clone(), self.revision, session);
+        loop {
+            let broken = loop {
+                match events.next().await {
+                    Ok(Some(event)) if event.is_message() => {
+                        stream.fruitless = 0;
+                        let is_answer = answers(&event.data, own_id);
+                        self.news.tell(Heard::Reply { call: self.call, message: event.data.into() }).await;
+                        if is_answer {
+                            let _ = tokio::time::timeout(FAREWELL, async {
+                                while let Ok(Some(_)) = events.next().await {}
+                            })
+                            .await;
+                            return Ok(());
+                        }
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => break None,
+                    Err(StreamFault::Broken(why)) => break Some(why),
+                    Err(StreamFault::Unreadable(why)) => return Err(why),
+                }
+            };
+            // H-23: modern streams cannot be resumed.
+            let is_legacy = self.revision.is_none_or(|revision| revision.era() == Era::Legacy);
+            if is_legacy {
+                stream.note(&events)?;
+            }
+            if stream.place.is_none() {
+                return broken.map_or(Ok(()), Err);
+            }
+            drop(events);
+            events = self.resume(&mut stream, broken).await?;
+        }
+    }
+
+    /// Comes back to a stream that ended without the answer.
+    async fn resume(&self, stream: &mut Resumption, mut broken: Option<String>) -> Result<Box<Events>, String> {
+        loop {
+            if stream.is_exhausted() {
+                let why = broken.unwrap_or_else(|| "it ends without an answer each time".to_owned());
+                return Err(format!("the stream of the call could not be resumed: {why}"));
+            }
+            stream.wait().await;
+            match stream.open().await {
+                Ok(Opened::Events(events)) => return Ok(events),
+                Ok(Opened::Refused(status)) if is_passing(status) => broken = Some(status.to_string()),
+                Ok(Opened::Refused(status)) => {
+                    if status == StatusCode::NOT_FOUND && stream.session.id.is_some() {
+                        // The server has seen the call, so it must not be made again in the new session.
+                        self.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+                    }
+                    return Err(format!("the server does not go on with the stream of the call ({status})"));
+                }
+                Ok(Opened::Unusable(why)) => return Err(why),
+                Err(why) => broken = Some(why),
+            }
+        }
+    }
+
+    /// Sends the message to a server of HTTP+SSE, which answers by its stream (B-106).
+    async fn deliver(&self, endpoint: &Url) -> Result<Answered, String> {
+        let response = self.send(endpoint).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Answered::ByStream);
+        }
+        let refusal = self.refusal(response).await?;
+        self.refused(status, refusal).await;
+        Ok(Answered::Here)
+    }
+
+    /// Looks for a server of HTTP+SSE (DU-38): its stream begins with the address that messages go to.
+    async fn find_old_server(&self) -> Result<Url, String> {
+        let looking = async {
+            let url = &self.wire.url;
+            let head = head::of_stream(None, &Session::default(), None);
+            let response = self.wire.send(Verb::GET, url, &head, None, &self.news).await?;
+            if response.status() != StatusCode::OK || kind_of(response.headers())? != Kind::Events {
+                return Err(format!("no stream of events ({})", response.status()));
+            }
+            let mut events = Box::new(Events::new(response, self.wire.options.max_event));
+            loop {
+                match events.next().await {
+                    Ok(Some(event)) if event.name == b"endpoint" => {
+                        let address = String::from_utf8_lossy(&event.data);
+                        let endpoint = url.join(address.trim()).map_err(|fault| fault.to_string())?;
+                        if endpoint.origin() != url.origin() {
+                            return Err("it wants messages at another origin".to_owned());
+                        }
+                        return Ok((endpoint, events));
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Err("the stream ends without an address for messages".to_owned()),
+                    Err(StreamFault::Broken(why) | StreamFault::Unreadable(why)) => return Err(why),
+                }
+            }
+        };
+        let (endpoint, events) = tokio::time::timeout(ENDPOINT_TIME, looking)
+            .await
+            .map_err(|_| "the stream does not say where messages go".to_owned())??;
+        self.news.tell(Heard::OldServer { endpoint: endpoint.clone(), events }).await;
+        Ok(endpoint)
+    }
+}
+
+/// Whether a refusal of the handshake may be one of HTTP+SSE (DU-38): one that talks about the address, and not about
+/// the message.
+fn is_old(status: StatusCode, body: &[u8]) -> bool {
+    match status.as_u16() {
+        405 => true,
+        400 | 404 => {
+            let message = Message::parse(body, &Limits::default());
+            !matches!(message, Ok(Message::Response(response)) if response.outcome.is_err())
+        }
+        _ => false,
+    }
+}
+
+/// Whether an id of a session is made of visible ASCII characters, as it has to be.
+fn is_visible(id: &[u8]) -> bool {
+    !id.is_empty() && id.iter().all(u8::is_ascii_graphic)
+}
+
+/// The outside of a message.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    result: Option<IgnoredAny>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
+}
+
+/// Whether a message, or one of several, is the answer to the request with this id; errors without one are, too.
+fn answers(message: &[u8], request: Option<&RawValue>) -> bool {
+    let is_answer = |envelope: &Envelope<'_>| match envelope.id.map(RawValue::get).filter(|id| *id != "null") {
+        Some(id) => {
+            let is_response = envelope.result.is_some() || envelope.error.is_some();
+            is_response && request.is_some_and(|request| request.get() == id)
+        }
+        None => envelope.error.is_some(),
+    };
+    if message.trim_ascii_start().starts_with(b"[") {
+        let all: Vec<Envelope<'_>> = serde_json::from_slice(message).unwrap_or_default();
+        all.iter().any(is_answer)
+    } else {
+        serde_json::from_slice(message).is_ok_and(|envelope| is_answer(&envelope))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B-109: the end of a call is recognised, alone and among others, and nothing else is taken for it.
+    #[test]
+    fn answers_are_recognised() {
+        let own: Envelope<'_> = serde_json::from_str(r#"{"id":7}"#).unwrap();
+        for (message, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":7,"error":{}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, true),
+            (r#"{"jsonrpc":"2.0","error":{}}"#, true),
+            (r#"[{"method":"x"},{"id":7,"result":{}}]"#, true),
+            (r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, false),
+            (r#"{"jsonrpc":"2.0","result":{}}"#, false),
+            (r#"[{"id":8,"result":{}}]"#, false),
+            ("{", false),
+        ] {
+            assert_eq!(answers(message.as_bytes(), own.id), expected, "{message}");
+        }
+    }
+}

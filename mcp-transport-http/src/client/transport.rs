@@ -1,0 +1,248 @@
+//! How to reach a server.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_client::{Closed, Link, Transport, TransportKind};
+use reqwest::{ClientBuilder, Url};
+
+use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
+use super::driver::Driver;
+use super::head::is_ours;
+use super::wire::{Wire, describe, own_client};
+
+/// Reaches a server over HTTP: one of any revision, at one address.
+///
+/// What is sent and how answers come depends on what the server is, which the client finds out: modern servers know
+/// nothing but requests, legacy ones may have a session and a stream of their own, and the oldest ones (HTTP+SSE) are
+/// found by their stream.
+///
+/// ```no_run
+/// use mcp_client::Client;
+/// use mcp_transport_http::HttpTransport;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let transport = HttpTransport::new("http://127.0.0.1:8000/mcp")?;
+/// let client = Client::connect(transport).await?;
+/// for tool in client.tools().all().await? {
+///     println!("{}", tool.name);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+///
+/// A client that uses it panics outside of a tokio runtime with I/O and time enabled.
+#[must_use = "a transport does nothing before a client connects with it"]
+pub struct HttpTransport {
+    url: Url,
+    client: ClientSource,
+    headers: HeaderMap,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    pub(super) options: Options,
+}
+
+/// Who sends requests.
+enum ClientSource {
+    /// A client of our own, which the application may have set up further.
+    Own(Option<Setup>),
+    Given(reqwest::Client),
+}
+
+type Setup = Box<dyn FnOnce(ClientBuilder) -> ClientBuilder + Send>;
+
+/// What a transport was told, apart from what it needs for each request.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) owns_session: bool,
+    pub(super) standalone_stream: bool,
+    pub(super) http_sse: bool,
+    pub(super) max_reconnects: u32,
+    pub(super) reconnect_interval: Duration,
+    pub(super) connect_timeout: Duration,
+    pub(super) max_body: usize,
+    pub(super) max_event: usize,
+}
+
+/// How many bytes an answer, or one event of a stream, may have unless told.
+const MOST_BYTES: usize = 16 << 20;
+
+impl HttpTransport {
+    /// Reaches the server at an address, which is used as it is. A name and a password in it are shown to the server,
+    /// unless an [`authorizer`](Self::authorizer) has something else to show.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address is not one of HTTP.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
+        let url = Url::parse(url.as_ref()).map_err(|fault| InvalidUrl(fault.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(InvalidUrl(format!("`{}` is not http or https", url.scheme())));
+        }
+        Ok(Self {
+            url,
+            client: ClientSource::Own(None),
+            headers: HeaderMap::new(),
+            authorizer: None,
+            options: Options {
+                owns_session: true,
+                standalone_stream: true,
+                http_sse: true,
+                max_reconnects: 5,
+                reconnect_interval: Duration::from_secs(1),
+                connect_timeout: Duration::from_secs(30),
+                max_body: MOST_BYTES,
+                max_event: MOST_BYTES,
+            },
+        })
+    }
+
+    /// Sends requests with a client that is set up elsewhere, so that connections are shared.
+    ///
+    /// It should not have a timeout for whole requests, because streams are long, and should not follow redirects: what
+    /// comes from another origin in the end is refused, but was sent there. Default: a client of our own, which follows
+    /// 307 and 308 within the origin alone.
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        self.client = ClientSource::Given(client);
+        self
+    }
+
+    /// Sets up the client of our own further: proxies, certificates, a name of the application.
+    pub fn http_client_with(mut self, setup: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static) -> Self {
+        self.client = ClientSource::Own(Some(Box::new(setup)));
+        self
+    }
+
+    /// Adds a header to every request (S4.61). Headers of the protocol are its own: they are left out.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if !is_ours(&name) {
+            self.headers.append(name, value);
+        }
+        self
+    }
+
+    /// Shows a token with every request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the token has characters that no header can have.
+    pub fn bearer(self, token: &str) -> Result<Self, InvalidCredential> {
+        Ok(self.authorizer(Fixed(Credential::bearer(token)?)))
+    }
+
+    /// Asks for what to show to the server before each request, and again if the server refuses.
+    pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
+        self.authorizer = Some(Arc::new(authorizer));
+        self
+    }
+
+    /// Whether a legacy session ends with the client (S4.59). Default: yes. Without, it can be gone on with by
+    /// [`ClientBuilder::resume`](mcp_client::ClientBuilder::resume).
+    pub fn owns_session(mut self, owns: bool) -> Self {
+        self.options.owns_session = owns;
+        self
+    }
+
+    /// Whether to open the stream on which a legacy server tells what belongs to no call (S4.62): changes, and questions
+    /// that come by themselves. It costs one connection. Default: yes.
+    pub fn standalone_stream(mut self, open: bool) -> Self {
+        self.options.standalone_stream = open;
+        self
+    }
+
+    /// Whether to look for a server of 2024-11-05, with two addresses, where there is no other (DU-38). Default: yes.
+    pub fn http_sse(mut self, look: bool) -> Self {
+        self.options.http_sse = look;
+        self
+    }
+
+    /// How often in a row to try to come back to a stream of a legacy server (S4.56). Default: 5.
+    pub fn max_reconnects(mut self, most: u32) -> Self {
+        self.options.max_reconnects = most;
+        self
+    }
+
+    /// How long to wait before coming back to a stream, if the server does not say (S4.56): twice as long after each
+    /// attempt that failed, up to 30 s, and a little more by chance. Default: 1 s.
+    pub fn reconnect_interval(mut self, interval: Duration) -> Self {
+        self.options.reconnect_interval = interval;
+        self
+    }
+
+    /// How long it may take to connect; a client that is set up elsewhere has a limit of its own. Default: 30 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.options.connect_timeout = timeout;
+        self
+    }
+
+    /// How many bytes an answer may have. Default: 16 MiB.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.options.max_body = bytes;
+        self
+    }
+
+    /// How many bytes one event of a stream may have, and with it each line. Default: 16 MiB.
+    pub fn max_event(mut self, bytes: usize) -> Self {
+        self.options.max_event = bytes;
+        self
+    }
+}
+
+impl Transport for HttpTransport {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Requests
+    }
+
+    fn start(self, link: Link) {
+        let Self { url, client, mut headers, authorizer, options } = self;
+        let client = match client {
+            ClientSource::Given(client) => Ok(client),
+            ClientSource::Own(setup) => {
+                own_client(options.connect_timeout, setup.unwrap_or_else(|| Box::new(|own| own)))
+            }
+        };
+        // A name and a password in the address become a header, which is left out where there is one already.
+        let request = client.and_then(|client| match client.get(url).build() {
+            Ok(request) => Ok((client, request)),
+            Err(fault) => Err(describe(&fault)),
+        });
+        match request {
+            Ok((client, mut request)) => {
+                if let Some(password) = request.headers_mut().remove(AUTHORIZATION) {
+                    headers.entry(AUTHORIZATION).or_insert(password);
+                }
+                let url = request.url().clone();
+                drop(tokio::spawn(Driver::run(Wire { client, url, headers, authorizer, options }, link)));
+            }
+            Err(why) => link.closed(Closed::Lost(format!("there is no way to send requests: {why}"))),
+        }
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What else is in an address, or in headers, may be secret.
+        f.debug_struct("HttpTransport")
+            .field("origin", &self.url.origin().ascii_serialization())
+            .field("path", &self.url.path())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An address that no server can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidUrl(String);
+
+impl fmt::Display for InvalidUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the address of the server is invalid: {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidUrl {}

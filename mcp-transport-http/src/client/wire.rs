@@ -1,0 +1,191 @@
+//! Requests and responses, for whatever they are.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, Method as Verb, StatusCode};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Request, Response, Url};
+
+use super::authorizer::{Authorizer, Challenge, Credential};
+use super::news::{Heard, News};
+use super::transport::Options;
+use crate::rules::media;
+
+/// What all requests to one server share.
+pub(super) struct Wire {
+    pub(super) client: Client,
+    pub(super) url: Url,
+    /// What the application wants to be in every request.
+    pub(super) headers: HeaderMap,
+    pub(super) authorizer: Option<Arc<dyn Authorizer>>,
+    pub(super) options: Options,
+}
+
+/// How often a request is sent again with another credential.
+const CREDENTIALS: usize = 2;
+
+/// How many redirects are followed.
+const REDIRECTS: usize = 5;
+
+/// How much of the body of a refusal is read.
+const REFUSAL_BYTES: usize = 1 << 20;
+
+/// Makes the client that is used unless the application has one.
+pub(super) fn own_client(
+    connect_timeout: Duration,
+    setup: impl FnOnce(ClientBuilder) -> ClientBuilder,
+) -> Result<Client, String> {
+    let policy = Policy::custom(|attempt| {
+        // Any other status would make a GET of a POST.
+        let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let is_near = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+        if keeps_method && is_near && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
+    });
+    let builder = Client::builder().redirect(policy).connect_timeout(connect_timeout);
+    setup(builder).build().map_err(|fault| describe(&fault))
+}
+
+impl Wire {
+    /// Sends a request, and again with another credential where that is wanted.
+    pub(super) async fn send(
+        &self,
+        verb: Verb,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+        news: &News,
+    ) -> Result<Response, String> {
+        let mut credential = match &self.authorizer {
+            Some(authorizer) => authorizer.credential().await,
+            None => None,
+        };
+        let mut attempts = 0;
+        loop {
+            let response = self.send_once(verb.clone(), url, headers, body, credential.as_ref()).await?;
+            let status = response.status();
+            let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            let Some(authorizer) = self.authorizer.as_ref().filter(|_| is_challenge && attempts < CREDENTIALS) else {
+                return Ok(response);
+            };
+            let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+            let authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
+            let challenge = Challenge { status: status.as_u16(), authenticate, refused: credential };
+            match authorizer.challenged(&challenge).await {
+                Some(other) => credential = Some(other),
+                None => return Ok(response),
+            }
+            news.tell(Heard::CredentialsChanged).await;
+            attempts += 1;
+        }
+    }
+
+    async fn send_once(
+        &self,
+        verb: Verb,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+        credential: Option<&Credential>,
+    ) -> Result<Response, String> {
+        let mut request = Request::new(verb, url.clone());
+        let all = request.headers_mut();
+        all.clone_from(&self.headers);
+        for (name, value) in headers {
+            all.insert(name, value.clone());
+        }
+        if let Some(credential) = credential {
+            all.insert(AUTHORIZATION, credential.value());
+        }
+        *request.body_mut() = body.map(|body| body.clone().into());
+        let response = self.client.execute(request).await.map_err(|fault| describe(&fault))?;
+        if response.url().origin() != url.origin() {
+            return Err(format!(
+                "the server sent us on to another origin, {}, which is not trusted",
+                response.url().origin().ascii_serialization()
+            ));
+        }
+        Ok(response)
+    }
+}
+
+/// What kind of body a response says that it has.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Json,
+    Events,
+}
+
+/// What is in a response; what is wrong with it, if it says that it is something else.
+pub(super) fn kind_of(headers: &HeaderMap) -> Result<Kind, String> {
+    if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        return Err(format!("the answer of the server is encoded as {coding:?}, which was not asked for"));
+    }
+    let Some(said) = headers.get(CONTENT_TYPE) else {
+        return Err("the answer of the server does not say what it is: it has no content type".to_owned());
+    };
+    let kind = said.to_str().unwrap_or_default();
+    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
+    if kind.eq_ignore_ascii_case(media::JSON) {
+        Ok(Kind::Json)
+    } else if kind.eq_ignore_ascii_case(media::EVENT_STREAM) {
+        Ok(Kind::Events)
+    } else {
+        Err(format!("the answer of the server is {said:?}, and neither JSON nor a stream of events"))
+    }
+}
+
+/// Reads a body to its end.
+pub(super) async fn read_body(mut response: Response, limit: usize) -> Result<Bytes, String> {
+    let too_long = || format!("the answer of the server is longer than {limit} bytes");
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Err(too_long());
+    }
+    let Some(first) = next_chunk(&mut response).await? else { return Ok(Bytes::new()) };
+    // Most bodies come in one piece.
+    let Some(second) = next_chunk(&mut response).await? else {
+        return if first.len() <= limit { Ok(first) } else { Err(too_long()) };
+    };
+    let mut body = BytesMut::from(first);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
+        if body.len() + chunk.len() > limit {
+            return Err(too_long());
+        }
+        body.extend_from_slice(&chunk);
+        next = next_chunk(&mut response).await?;
+    }
+    Ok(body.freeze())
+}
+
+/// Reads what a refusal says; what is too long, or breaks off, is left out.
+pub(super) async fn read_refusal(response: Response) -> Bytes {
+    read_body(response, REFUSAL_BYTES).await.unwrap_or_default()
+}
+
+pub(super) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>, String> {
+    response.chunk().await.map_err(|fault| format!("the answer of the server breaks off: {}", describe(&fault)))
+}
+
+/// What went wrong, with what is behind it; addresses may hold secrets.
+pub(super) fn describe(fault: &reqwest::Error) -> String {
+    let what = match () {
+        () if fault.is_timeout() => "the server did not answer in time",
+        () if fault.is_connect() => "the server cannot be reached",
+        () => "the request failed",
+    };
+    let mut text = what.to_owned();
+    let mut behind = fault.source();
+    while let Some(cause) = behind {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        behind = cause.source();
+    }
+    text
+}

@@ -1,0 +1,244 @@
+//! Sessions of legacy servers.
+
+use std::time::Duration;
+
+use mcp_client::types::Revision;
+use mcp_client::{Closed, ConnectError, Error};
+
+use crate::kit::{Reply, Scripted, Seen, answer, builder, call, legacy, legacy_builder, said, within};
+
+/// A server that knows only some of its sessions.
+fn forgetful(known: &'static [&'static str]) -> impl FnMut(&Seen) -> Reply + Send {
+    legacy(move |seen| match (seen.verb.as_str(), seen.header("mcp-session-id")) {
+        ("POST", Some(id)) if known.contains(&id) => Reply::json(&answer(seen, &said(id))),
+        ("GET" | "DELETE", _) => Reply::status(405),
+        _ => Reply::new(
+            404,
+            &[("content-type", "application/json")],
+            r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"gone"}}"#,
+        ),
+    })
+}
+
+/// S4.6, S4.53, G17: a session that is gone is replaced once, and the call is made again in the new one.
+#[tokio::test]
+async fn a_lost_session_is_renewed() {
+    let server = Scripted::start(forgetful(&["s2"])).await;
+    let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
+    assert_eq!(client.session_id().as_deref(), Some("s1"));
+    assert_eq!(call(&client).await.unwrap(), "s2");
+    assert_eq!(client.session_id().as_deref(), Some("s2"));
+    let expected = ["initialize", "notifications/initialized", "tools/call"];
+    assert_eq!(server.methods(), [expected, expected].concat());
+}
+
+/// G17: calls that find out at the same time share one new session.
+#[tokio::test]
+async fn one_loss_is_one_renewal() {
+    let server = Scripted::start(forgetful(&["s2"])).await;
+    let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { call(&client).await })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(within(call).await.unwrap().unwrap(), "s2");
+    }
+    assert_eq!(server.seen_of("initialize").len(), 2);
+}
+
+/// S4.52, S4.54: a server that forgets every session is given up, and says why.
+#[tokio::test]
+async fn sessions_that_never_hold_are_given_up() {
+    let server = Scripted::start(forgetful(&[])).await;
+    let client = within(legacy_builder().connect(server.transport())).await.unwrap();
+    let error = call(&client).await.unwrap_err();
+    assert!(matches!(error, Error::Closed(_) | Error::Interrupted(_)), "{error:?}");
+    assert_eq!(within(client.closed()).await, Closed::Refused(ConnectError::SessionLost));
+    assert_eq!(server.seen_of("initialize").len(), 2);
+}
+
+/// Conformance 9.21: that there is no stream, however the server says it, is fine, and begins no new session.
+#[tokio::test]
+async fn no_stream_is_no_loss() {
+    for status in [404, 405, 501, 400] {
+        let server = Scripted::start(legacy(move |seen| match seen.verb.as_str() {
+            "GET" => Reply::status(status),
+            "DELETE" => Reply::status(405),
+            _ => Reply::json(&answer(seen, &said("fine"))),
+        }))
+        .await;
+        let client = within(legacy_builder().connect(server.transport())).await.unwrap();
+        server.until(|seen| seen.iter().any(|seen| seen.verb == "GET")).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(call(&client).await.unwrap(), "fine");
+        assert_eq!((server.seen_of("GET").len(), server.seen_of("initialize").len()), (1, 1), "{status}");
+    }
+}
+
+/// A stream that was there and is 404 later tells that the session is gone; a server that does so again and again is not
+/// followed without end.
+#[tokio::test]
+async fn a_stream_can_tell_of_the_loss() {
+    let mut known = 0;
+    let server = Scripted::start(legacy(move |seen| match (seen.verb.as_str(), seen.header("mcp-session-id")) {
+        ("GET", _) => {
+            known += 1;
+            if known == 1 { Reply::events("") } else { Reply::status(404) }
+        }
+        ("DELETE", _) => Reply::status(405),
+        (_, id) => Reply::json(&answer(seen, &said(id.unwrap_or("none")))),
+    }))
+    .await;
+    let client = within(legacy_builder().connect(server.transport())).await.unwrap();
+    server.until(|seen| seen.iter().filter(|seen| seen.method() == "initialize").count() == 2).await;
+    assert_eq!(call(&client).await.unwrap(), "s2");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!((server.seen_of("GET").len(), server.seen_of("initialize").len()), (3, 2));
+}
+
+/// B-2: nothing is asked in a session before the server knows that it is open.
+#[tokio::test]
+async fn a_session_opens_before_it_is_used() {
+    let server = Scripted::start(|seen| match seen.method() {
+        "initialize" => {
+            let body = crate::kit::shake_hands(seen).to_string();
+            Reply::new(200, &[("content-type", "application/json"), ("mcp-session-id", "s")], &body)
+        }
+        // It is not accepted before the client loses its patience with the calls.
+        "notifications/initialized" => Reply::hang(),
+        _ => Reply::json(&answer(seen, &said("too early"))),
+    })
+    .await;
+    let client = within(legacy_builder().connect(server.transport())).await.unwrap();
+    let call = client.call_tool("t", &serde_json::json!({})).idle_timeout(Duration::from_millis(50));
+    assert!(matches!(within(call).await, Err(Error::TimedOut)));
+    assert_eq!(server.methods(), ["initialize", "notifications/initialized"]);
+}
+
+/// S4.59: a session ends with its client, unless it belongs to somebody else; a server that hangs is not waited for.
+#[tokio::test]
+async fn owned_sessions_end() {
+    for (owns, deletes) in [(true, 1), (false, 0)] {
+        let server = Scripted::start(legacy(|_| Reply::status(405))).await;
+        let transport = server.transport().owns_session(owns).standalone_stream(false);
+        let client = within(legacy_builder().connect(transport)).await.unwrap();
+        server.until(|seen| seen.iter().any(|seen| seen.method() == "notifications/initialized")).await;
+        assert_eq!(within(client.close()).await, Closed::ByClient);
+        assert_eq!(server.seen_of("DELETE").len(), deletes);
+    }
+    let server = Scripted::start(legacy(|_| Reply::hang())).await;
+    let client = within(legacy_builder().connect(server.transport())).await.unwrap();
+    assert_eq!(within(client.close()).await, Closed::ByClient);
+}
+
+/// S4.51: who has a session can read its name; who has none, because the server or its era has none, reads nothing.
+#[tokio::test]
+async fn the_session_can_be_read() {
+    let named = Scripted::start(legacy(|_| Reply::status(405))).await;
+    let nameless = Scripted::start(|seen| match seen.method() {
+        "initialize" => Reply::json(&crate::kit::shake_hands(seen)),
+        _ => Reply::status(405),
+    })
+    .await;
+    let modern = Scripted::start(crate::kit::modern(|_| Reply::status(405))).await;
+    for (server, name) in [(named, Some("s1")), (nameless, None), (modern, None)] {
+        let client = server.client().await;
+        assert_eq!(client.session_id().as_deref(), name);
+        assert_eq!(client.save_session().map(|session| session.id).as_deref(), name);
+    }
+}
+
+/// S4.62, S3.F13: the server's own stream is opened unless told, the newest revision is tried first, what was found out need not be
+/// found out again, and a revision that is the only one is also the least.
+#[tokio::test]
+async fn the_stream_is_a_choice() {
+    for (opens, gets) in [(None, 1), (Some(true), 1), (Some(false), 0)] {
+        let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
+            "POST" => Reply::json(&answer(seen, &said("x"))),
+            _ => Reply::status(405),
+        }))
+        .await;
+        let transport =
+            opens.into_iter().fold(server.transport(), |transport, opens| transport.standalone_stream(opens));
+        let client = server.connect(transport).await.unwrap();
+        call(&client).await.unwrap();
+        server.until(|seen| seen.iter().filter(|seen| seen.verb == "GET").count() >= gets).await;
+        within(client.close()).await;
+        assert_eq!(server.seen_of("GET").len(), gets, "{opens:?}");
+        assert_eq!(server.seen()[0].method(), "server/discover");
+        assert_eq!(server.seen()[0].header("mcp-protocol-version"), Some("2026-07-28"));
+
+        let verdict = client.verdict().unwrap();
+        let again = within(builder().verdict(verdict).connect(server.transport())).await.unwrap();
+        within(again.close()).await;
+        assert_eq!(server.seen_of("server/discover").len(), 1);
+        let pinned = builder().revisions([Revision::V2026_07_28]).connect(server.transport());
+        assert!(matches!(within(pinned).await.unwrap_err(), Error::Closed(Closed::Refused(_))));
+    }
+}
+
+/// What was said before the end is heard before the end, in order; a server that does not listen is not waited for.
+#[tokio::test]
+async fn the_last_words_are_said() {
+    let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
+        "POST" => Reply::status(202),
+        _ => Reply::status(405),
+    }))
+    .await;
+    let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
+    for number in 0..3 {
+        within(client.notify(format!("notifications/{number}"), &serde_json::json!({}))).await.unwrap();
+    }
+    within(client.close()).await;
+    let said = ["initialize", "notifications/initialized", "notifications/0", "notifications/1", "notifications/2"];
+    assert_eq!(server.methods(), [&said[..], &["DELETE"]].concat());
+
+    let server = Scripted::start(legacy(|_| Reply::hang())).await;
+    let client = within(legacy_builder().connect(server.transport().owns_session(false))).await.unwrap();
+    within(client.notify("notifications/x", &serde_json::json!({}))).await.unwrap();
+    assert_eq!(within(client.close()).await, Closed::ByClient);
+}
+
+/// S4.57, S4.58, S4.60: a saved session goes on without a handshake, and its stream is listened to at once.
+#[tokio::test]
+async fn a_saved_session_goes_on() {
+    let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
+        "POST" => Reply::json(&answer(seen, &said(seen.header("mcp-session-id").unwrap()))),
+        _ => Reply::status(405),
+    }))
+    .await;
+    let transport = server.transport().owns_session(false).standalone_stream(false);
+    let client = within(legacy_builder().connect(transport)).await.unwrap();
+    let session = client.save_session().unwrap();
+    // Whoever knows its name can go on with it.
+    assert!(!format!("{session:?}").contains("s1"));
+    within(client.close()).await;
+    let client = within(legacy_builder().resume(session).connect(server.transport())).await.unwrap();
+    server.until(|seen| seen.iter().any(|seen| seen.verb == "GET")).await;
+    assert_eq!(call(&client).await.unwrap(), "s1");
+    assert_eq!(server.seen_of("initialize").len(), 1);
+    let resumed = server.seen_of("GET").pop().unwrap();
+    assert_eq!(
+        (resumed.header("mcp-session-id"), resumed.header("mcp-protocol-version")),
+        (Some("s1"), Some("2025-11-25"))
+    );
+}
+
+/// A legacy server without sessions gets none, and a 404 of its is a status.
+#[tokio::test]
+async fn without_a_session_404_is_a_status() {
+    let server = Scripted::start(|seen: &Seen| match seen.method() {
+        "initialize" => Reply::json(&crate::kit::shake_hands(seen)),
+        "notifications/initialized" => Reply::status(202),
+        _ => Reply::status(404),
+    })
+    .await;
+    let client = within(legacy_builder().connect(server.transport())).await.unwrap();
+    assert_eq!(client.session_id(), None);
+    assert!(matches!(call(&client).await, Err(Error::Status(404))));
+    within(client.close()).await;
+    assert!(server.seen_of("DELETE").is_empty());
+}
