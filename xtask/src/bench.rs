@@ -64,19 +64,32 @@ pub(crate) fn http() -> Outcome {
     compare("http")
 }
 
+/// Compares clients.
+pub(crate) fn client() -> Outcome {
+    build(&["stdio-ours", "http-ours", "client-ours", "client-rmcp", "client-memory"])?;
+    run("client")?;
+    Ok(HOW_TO_READ.to_owned())
+}
+
 /// Builds the servers over a transport, and runs the program that compares them.
 fn compare(transport: &str) -> Outcome {
-    for package in servers(transport)? {
-        // One by one, so that none is built with features that another one asks for.
-        let mut command = cargo();
-        command.args(["build", "--release", "--package", &package, "--manifest-path"]).arg(manifest());
-        let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
-        if !status.success() {
-            return Err(failure(&package, &status.to_string()));
-        }
-    }
+    let servers = servers(transport)?;
+    build(&servers.iter().map(String::as_str).collect::<Vec<_>>())?;
     run(transport)?;
     Ok(HOW_TO_READ.to_owned())
+}
+
+/// Builds packages of `peers`, one by one, so that none is built with features that another one asks for.
+fn build(packages: &[&str]) -> Result<(), String> {
+    for package in packages {
+        let mut command = cargo();
+        command.args(["build", "--release", "--package", package, "--manifest-path"]).arg(manifest());
+        let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+        if !status.success() {
+            return Err(failure(package, &status.to_string()));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the packages below `peers/servers` whose transport this is. Each is named after its folder, with `stdio-`

@@ -27,7 +27,9 @@ usage: cargo xtask <command>
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
   bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
   bench http             compare servers over HTTP: requests, streams, sessions, listeners, memory, instructions, size
-  conformance server     run the official conformance suite against the fixture of mcp-tests, at all revisions
+  bench client           compare clients in memory, over standard streams and HTTP: calls, allocations, size, dependencies
+  conformance server     run the official conformance suite against the server of mcp-tests, at all revisions
+  conformance client     run it against the client of mcp-tests, each scenario by itself
     [--spec REVISION]      at one revision
     [--scenario NAME]      one scenario";
 
@@ -46,7 +48,9 @@ fn main() -> ExitCode {
         ["bench", "mrtr"] => bench::mrtr(),
         ["bench", "stdio"] => bench::stdio(),
         ["bench", "http"] => bench::http(),
+        ["bench", "client"] => bench::client(),
         ["conformance", "server", options @ ..] => conformance::server(options),
+        ["conformance", "client", options @ ..] => conformance::client(options),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

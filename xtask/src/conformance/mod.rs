@@ -1,5 +1,6 @@
-//! Runs the official conformance suite against the fixture of `mcp-tests`.
+//! Runs the official conformance suite against the server and the client of `mcp-tests`.
 
+mod client;
 mod install;
 mod process;
 mod server;
@@ -15,6 +16,8 @@ use process::Running;
 use server::Server;
 use tally::Scenario;
 
+pub(crate) use client::run as client;
+
 /// What the suite is asked to run at a revision.
 struct Run {
     revision: &'static str,
@@ -29,6 +32,23 @@ enum Selection {
     Requirements,
     /// Everything that applies to a revision that has no such set.
     All,
+}
+
+impl Selection {
+    /// What tells the suite to list it.
+    fn arguments(self, revision: &str) -> [&str; 2] {
+        match self {
+            Self::Requirements => ["--requirements", revision],
+            Self::All => ["--spec-version", revision],
+        }
+    }
+}
+
+/// Who is tried.
+#[derive(Clone, Copy)]
+enum Role {
+    Server,
+    Client,
 }
 
 const RUNS: [Run; 4] = [
@@ -62,13 +82,14 @@ const NOT_DUE: [&str; 13] = [
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
 const RUN_LIMIT: Duration = Duration::from_secs(600);
+const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 
 /// Runs the server scenarios of one revision or of all, or one of them, as `options` say.
 pub(crate) fn server(options: &[&str]) -> Outcome {
-    let Options { spec, scenario } = Options::parse(options)?;
+    let Options { spec, scenario } = Options::parse(options, &RUNS.map(|run| run.revision))?;
     let folder = target().join("conformance");
     let suite = Suite::install(&folder)?;
-    let program = server::build(&target())?;
+    let program = build(&target(), server::PROGRAM)?;
     let mut reports = Vec::new();
     let mut failed = false;
     for run in RUNS.iter().filter(|run| spec.is_none_or(|spec| spec == run.revision)) {
@@ -98,7 +119,7 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(options: &[&'a str]) -> Result<Self, String> {
+    fn parse(options: &[&'a str], revisions: &[&str]) -> Result<Self, String> {
         let mut parsed = Self::default();
         let mut rest = options;
         while let [name, value, others @ ..] = rest {
@@ -112,7 +133,6 @@ impl<'a> Options<'a> {
         if let Some(option) = rest.first() {
             return Err(format!("`{option}` is no option, or lacks its value\n\n{}", crate::USAGE));
         }
-        let revisions = RUNS.map(|run| run.revision);
         match parsed.spec {
             Some(spec) if !revisions.contains(&spec) => Err(format!("--spec is one of {}", revisions.join(", "))),
             _ => Ok(parsed),
@@ -124,13 +144,10 @@ impl Run {
     /// Has the suite say which scenarios belong to this run.
     fn list(&self, suite: &Suite, results: &Path) -> Result<Vec<String>, String> {
         let mut command = suite.command();
-        command.args(["list", "--server"]).args(match self.selection {
-            Selection::Requirements => ["--requirements", self.revision],
-            Selection::All => ["--spec-version", self.revision],
-        });
+        command.args(["list", "--server"]).args(self.selection.arguments(self.revision));
         let list = results.join("scenarios.txt");
         process::run(command.stdout(process::log(&list)?), "the conformance suite", LIST_LIMIT)?;
-        let listed = listed(&process::read(&list)?);
+        let listed = listed(&process::read(&list)?, Role::Server);
         if listed.len() == self.scenarios {
             Ok(listed)
         } else {
@@ -200,8 +217,12 @@ fn is_due(scenario: &str) -> bool {
     !NOT_DUE.contains(&scenario)
 }
 
-/// Reads the server scenarios out of what `list` prints: its own section, and marked entries of what is not scored.
-fn listed(printed: &str) -> Vec<String> {
+/// Reads the scenarios of a role out of what `list` prints: its own section, and marked entries of what is not scored.
+fn listed(printed: &str, role: Role) -> Vec<String> {
+    let (title, mark) = match role {
+        Role::Server => ("Server scenarios", " [server]"),
+        Role::Client => ("Client scenarios", " [client]"),
+    };
     let mut names = Vec::new();
     let mut section = "";
     for line in printed.lines() {
@@ -210,13 +231,22 @@ fn listed(printed: &str) -> Vec<String> {
             None => {}
             Some(entry) => {
                 let name = entry.split(' ').next().unwrap_or(entry);
-                if section.starts_with("Server scenarios") || entry.ends_with(" [server]") {
+                if section.starts_with(title) || entry.ends_with(mark) {
                     names.push(name.to_owned());
                 }
             }
         }
     }
     names
+}
+
+/// Builds a program as the tests do, whose dependencies are compiled already. Its speed does not matter here.
+fn build(target: &Path, program: &str) -> Result<PathBuf, String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--package", "mcp-tests", "--features", "fixture", "--bin", program, "--locked"]);
+    command.arg("--target-dir").arg(target).current_dir(workspace::root());
+    process::run(&mut command, &format!("the build of {program}"), BUILD_LIMIT)?;
+    Ok(target.join("debug").join(program))
 }
 
 /// Where Cargo puts what it builds.
@@ -240,11 +270,12 @@ mod tests {
 
     #[test]
     fn options_are_understood() {
-        let Options { spec, scenario } = Options::parse(&["--scenario", "ping", "--spec", "2025-11-25"]).unwrap();
+        let Options { spec, scenario } =
+            Options::parse(&["--scenario", "ping", "--spec", "2025-11-25"], &["2025-11-25"]).unwrap();
         assert_eq!((spec, scenario), (Some("2025-11-25"), Some("ping")));
-        assert!(Options::parse(&[]).is_ok());
+        assert!(Options::parse(&[], &[]).is_ok());
         for wrong in [&["--spec"][..], &["--spec", "2024-11-05"], &["--suite", "all"], &["ping"]] {
-            assert!(Options::parse(wrong).is_err(), "{wrong:?}");
+            assert!(Options::parse(wrong, &["2025-11-25"]).is_err(), "{wrong:?}");
         }
     }
 
@@ -253,12 +284,13 @@ mod tests {
         let printed = "Required for 2026-07-28 (frozen):\n\nServer scenarios (test against a server):\n  - tools-list\n\n\
                        Client scenarios (test against a client):\n  - tools_call\n\nRun and reported, but never scored:\n  \
                        extension (2):\n    - auth/dpop [client]\n    - tasks-lifecycle [server]\n";
-        assert_eq!(listed(printed), ["tools-list", "tasks-lifecycle"]);
+        assert_eq!(listed(printed, Role::Server), ["tools-list", "tasks-lifecycle"]);
+        assert_eq!(listed(printed, Role::Client), ["tools_call", "auth/dpop"]);
     }
 
     #[test]
     fn the_scenarios_of_a_revision_are_found() {
         let printed = "Server scenarios (test against a server):\n  - ping [2025-06-18,2025-11-25]\n";
-        assert_eq!(listed(printed), ["ping"]);
+        assert_eq!(listed(printed, Role::Server), ["ping"]);
     }
 }

@@ -1,25 +1,14 @@
 //! The fixture of `mcp-tests`, as a server that listens.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use super::process::{self, Running};
-use crate::workspace;
 
-const PROGRAM: &str = "conformance-server";
+pub(crate) const PROGRAM: &str = "conformance-server";
 
-const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 const START_LIMIT: Duration = Duration::from_secs(60);
-
-/// Builds the fixture as the tests do, whose dependencies are compiled already. Its speed does not matter here.
-pub(crate) fn build(target: &Path) -> Result<PathBuf, String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--package", "mcp-tests", "--features", "fixture", "--bin", PROGRAM, "--locked"]);
-    command.arg("--target-dir").arg(target).current_dir(workspace::root());
-    process::run(&mut command, "the build of the fixture", BUILD_LIMIT)?;
-    Ok(target.join("debug").join(PROGRAM))
-}
 
 /// The fixture, while it listens.
 pub(crate) struct Server {

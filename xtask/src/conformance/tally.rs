@@ -20,8 +20,9 @@ pub(crate) struct Tally {
     successes: usize,
     failures: usize,
     warnings: usize,
-    /// Skipped checks, and mere information.
-    others: usize,
+    skipped: usize,
+    /// Mere information.
+    infos: usize,
     /// What is wrong, in sentences.
     faults: Vec<String>,
 }
@@ -52,7 +53,8 @@ impl Tally {
                     tally.successes += 1;
                     proved |= check.id != WIRE_SCHEMA;
                 }
-                "SKIPPED" | "INFO" => tally.others += 1,
+                "SKIPPED" => tally.skipped += 1,
+                "INFO" => tally.infos += 1,
                 "WARNING" => {
                     tally.warnings += 1;
                     tally.faults.push(check.fault());
@@ -73,6 +75,18 @@ impl Tally {
     /// A scenario that has no checks to count.
     pub(crate) fn fault(fault: String) -> Self {
         Self { faults: vec![fault], ..Self::default() }
+    }
+
+    /// Finds fault with checks that were skipped, beyond those that nobody can do anything about.
+    pub(crate) fn allow_skipped(&mut self, allowed: usize) {
+        if self.skipped > allowed {
+            self.blame(format!("{} checks were skipped, and only {allowed} may be", self.skipped));
+        }
+    }
+
+    /// Finds fault with something that the suite did not check.
+    pub(crate) fn blame(&mut self, fault: String) {
+        self.faults.push(fault);
     }
 
     /// Whether something succeeded, and nothing failed or gave a warning.
@@ -116,7 +130,8 @@ impl Scenario {
     }
 }
 
-/// Finds `server-<name>-<time>`. Names begin with one another, but a time always has the same length.
+/// Finds `server-<name>-<time>`, or `<name>-<time>` of a client. Names begin with one another, but a time always has the
+/// same length.
 fn folder(results: &Path, name: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(results).ok()?;
     let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -125,16 +140,16 @@ fn folder(results: &Path, name: &str) -> Option<PathBuf> {
 
 fn belongs_to(folder: &str, name: &str) -> bool {
     const TIME: &str = "2026-07-28T12-34-56-789Z";
-    let rest = folder.strip_prefix("server-").and_then(|rest| rest.strip_prefix(name));
+    let rest = folder.strip_prefix("server-").unwrap_or(folder).strip_prefix(name);
     rest.and_then(|rest| rest.strip_prefix('-')).is_some_and(|time| time.len() == TIME.len() && time.ends_with('Z'))
 }
 
 /// All scenarios as a table, then what is wrong with those that fail.
 pub(crate) fn report(scenarios: &[Scenario]) -> String {
     let width = scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or_default();
-    let mut text = format!("  {:width$} | success | failure | warning | skipped, info\n", "scenario");
+    let mut text = format!("  {:width$} | success | failure | warning | skipped | info\n", "scenario");
     for Scenario { name, tally, due, .. } in scenarios {
-        let Tally { successes, failures, warnings, others, .. } = tally;
+        let Tally { successes, failures, warnings, skipped, infos, .. } = tally;
         let verdict = match (due, tally.passed()) {
             (false, _) => "-",
             (true, true) => " ",
@@ -143,7 +158,7 @@ pub(crate) fn report(scenarios: &[Scenario]) -> String {
         let remark = if *due { "" } else { "  not due yet" };
         let _ = writeln!(
             text,
-            "{verdict} {name:width$} | {successes:>7} | {failures:>7} | {warnings:>7} | {others:>7}{remark}"
+            "{verdict} {name:width$} | {successes:>7} | {failures:>7} | {warnings:>7} | {skipped:>7} | {infos:>4}{remark}"
         );
     }
     for scenario in scenarios.iter().filter(|scenario| scenario.fails()) {
@@ -175,7 +190,7 @@ mod tests {
     fn a_scenario_passes_if_something_succeeds_and_nothing_else_is_said() {
         let tally = tally(&["SUCCESS", "SKIPPED", "INFO", "SUCCESS"]);
         assert!(tally.passed());
-        assert_eq!(tally, Tally { successes: 2, others: 2, ..Tally::default() });
+        assert_eq!(tally, Tally { successes: 2, skipped: 1, infos: 1, ..Tally::default() });
     }
 
     #[test]
@@ -187,6 +202,15 @@ mod tests {
         }
         assert_eq!((tally(&["WARNING"]).warnings, tally(&["WARNING"]).failures), (1, 0));
         assert_eq!((tally(&["PERHAPS"]).warnings, tally(&["PERHAPS"]).failures), (0, 1));
+    }
+
+    #[test]
+    fn what_is_skipped_without_need_does_not_pass() {
+        let mut tally = tally(&["SUCCESS", "SKIPPED"]);
+        tally.allow_skipped(1);
+        assert!(tally.passed());
+        tally.allow_skipped(0);
+        assert!(!tally.passed());
     }
 
     #[test]
@@ -221,6 +245,7 @@ mod tests {
         assert!(!belongs_to(folder, "json-schema"));
         assert!(!belongs_to(folder, "json-schema-2020-12-2026"));
         assert!(!belongs_to("suite.log", "suite"));
+        assert!(belongs_to("tools_call-2026-07-28T12-34-56-789Z", "tools_call"));
     }
 
     #[test]
@@ -228,6 +253,6 @@ mod tests {
         let scenario =
             Scenario { name: "tasks-lifecycle".to_owned(), tally: tally(&["FAILURE"]), due: false, folder: None };
         assert!(!scenario.fails());
-        assert!(report(&[scenario]).ends_with("|       0 |       1 |       0 |       0  not due yet\n"));
+        assert!(report(&[scenario]).ends_with("|       0 |       1 |       0 |       0 |    0  not due yet\n"));
     }
 }
