@@ -1,4 +1,4 @@
-//! What a server brings along: the size of its executable, and the crates that it is made of.
+//! What a program brings along: the size of its executable, and the crates that it is made of.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -18,7 +18,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Footprint {
     /// The size of the executable in bytes, as it was built.
     pub size: Option<u64>,
-    /// The number of crates that it takes to build the server, besides the server itself.
+    /// The size of the executable without its symbols, unless `strip` is not installed.
+    pub stripped: Option<u64>,
+    /// The number of crates that it takes to build the program, besides the program itself.
     pub crates: Option<usize>,
     /// The same without those that run in the compiler only.
     pub linked: Option<usize>,
@@ -30,10 +32,19 @@ impl Footprint {
     pub fn of(executable: &Path, package: &str) -> Self {
         Self {
             size: executable.metadata().ok().map(|metadata| metadata.len()),
+            stripped: stripped(executable),
             crates: crates(package, "normal"),
             linked: crates(package, "normal,no-proc-macro"),
         }
     }
+}
+
+fn stripped(path: &Path) -> Option<u64> {
+    let copy = path.with_extension("stripped");
+    let status = Command::new("strip").arg("-o").arg(&copy).arg(path).status().ok()?;
+    let size = copy.metadata().ok().map(|metadata| metadata.len());
+    let _ = std::fs::remove_file(&copy);
+    size.filter(|_| status.success())
 }
 
 /// Counts the crates that a package depends on, unless Cargo knows no such package or is too slow.

@@ -1,9 +1,11 @@
 //! What the benches have in common: how to measure, how to count, how to report.
 
+pub mod aims;
 pub mod allocations;
 pub mod footprint;
 pub mod measure;
 pub mod operations;
+pub mod processors;
 pub mod report;
 pub mod statistics;
 pub mod table;

@@ -3,8 +3,6 @@
 //! A server is run twice, and asked for more the second time. The difference is what that took; what it takes to start
 //! and to warm up is the same in both runs.
 
-use std::process::{Command, Stdio};
-
 use crate::client::Client;
 use crate::process::Process;
 use crate::request::Kind;
@@ -49,10 +47,6 @@ fn per_call(
 fn number_after(summary: &str, word: &str) -> Option<u64> {
     let (_, rest) = summary.lines().find_map(|line| line.split_once(word))?;
     rest.split_whitespace().next()?.replace(',', "").parse().ok()
-}
-
-pub(crate) fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 #[cfg(test)]

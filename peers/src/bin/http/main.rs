@@ -16,13 +16,14 @@ mod sweep;
 
 use std::process::ExitCode;
 
-use peers::versions;
+use peers::aims::Aims;
+use peers::{processors, versions};
 
 use crate::client::Client;
 use crate::connection::Delay;
 use crate::listeners::{CHANGES, Listeners};
 use crate::process::{Mode, Process, TOOLS, now};
-use crate::report::{Aims, Delays, Load};
+use crate::report::{Delays, Load};
 use crate::request::Kind;
 use crate::rounds::{ROUNDS, Tally};
 use crate::servers::{SERVERS, Server};
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), String> {
     let packages = ["rmcp", "hyper", "serde_json"].map(versions::named).join(", ");
     println!("{packages}; {TOOLS} tools; {ROUNDS} rounds each, in turns");
-    println!("{}\n", if process::pin_driver() { "servers on processor 0, the driver on 1" } else { "NOT PINNED" });
+    println!("{}\n", if processors::pin_driver() { "servers on processor 0, the driver on 1" } else { "NOT PINNED" });
     let (built, missing): (Vec<_>, Vec<_>) = SERVERS.iter().partition(|server| server.path().is_some());
     for server in &built {
         println!("{}: {}", server.name, server.about);
@@ -188,7 +189,7 @@ fn changes(servers: &[&Server]) -> Result<Changes, String> {
 }
 
 fn counted(servers: &[&Server], aims: &mut Aims) -> Result<String, String> {
-    if !counts::is_installed("valgrind") {
+    if !processors::is_installed("valgrind") {
         return Ok("Instructions and allocations are not counted: valgrind is not installed\n".to_owned());
     }
     let start = now();

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use peers::processors::{self, SERVER};
 use peers::watchdog::{self, Shared, Watchdog};
 
 use crate::servers::Server;
@@ -42,10 +43,7 @@ impl Process {
     pub(crate) fn start_with(server: &Server, mode: Mode, tools: usize, before: &[&str]) -> Result<Self, String> {
         let name = server.name;
         let path = server.path().ok_or_else(|| format!("{name} was not built"))?;
-        let mut line: Vec<String> = Vec::new();
-        if can_pin() {
-            line.extend(["taskset", "-c", SERVER_PROCESSOR].map(str::to_owned));
-        }
+        let mut line: Vec<String> = processors::pinned(SERVER).map(str::to_owned).collect();
         line.extend(before.iter().map(|word| (*word).to_owned()));
         line.push(path.to_string_lossy().into_owned());
         line.extend(["--tools".to_owned(), tools.to_string()]);
@@ -113,24 +111,7 @@ impl Drop for Process {
     }
 }
 
-/// Keeps this driver off the processor of the servers; returns whether that was possible.
-pub(crate) fn pin_driver() -> bool {
-    let id = std::process::id().to_string();
-    let mut command = Command::new("taskset");
-    command.args(["-p", "-c", DRIVER_PROCESSOR, &id]).stdout(Stdio::null()).stderr(Stdio::null());
-    can_pin() && command.status().is_ok_and(|status| status.success())
-}
-
-fn can_pin() -> bool {
-    // What this driver is pinned to does not count.
-    let has_two = std::fs::exists("/sys/devices/system/cpu/cpu1").unwrap_or(false);
-    has_two && crate::counts::is_installed("taskset")
-}
-
 #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
-
-const SERVER_PROCESSOR: &str = "0";
-const DRIVER_PROCESSOR: &str = "1";

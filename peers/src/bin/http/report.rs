@@ -1,9 +1,8 @@
 //! The tables.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
+use peers::aims::Aims;
 use peers::footprint::Footprint;
 use peers::statistics::{fastest, median, percentile};
 use peers::table::{Table, known, micros};
@@ -21,44 +20,6 @@ use crate::{sessions, sweep};
 pub(crate) struct Load {
     pub(crate) kind: Kind,
     pub(crate) connections: usize,
-}
-
-/// What is promised of ours, and what came out.
-#[derive(Debug, Default)]
-pub(crate) struct Aims(Vec<Aim>);
-
-#[derive(Debug)]
-struct Aim {
-    what: String,
-    least: Option<f64>,
-    most: Option<f64>,
-    value: Option<f64>,
-}
-
-impl Aims {
-    fn at_least(&mut self, what: impl Into<String>, limit: f64, value: Option<f64>) {
-        self.0.push(Aim { what: what.into(), least: Some(limit), most: None, value });
-    }
-
-    fn at_most(&mut self, what: impl Into<String>, limit: f64, value: Option<f64>) {
-        self.0.push(Aim { what: what.into(), least: None, most: Some(limit), value });
-    }
-
-    pub(crate) fn table(&self) -> Table {
-        let mut table = Table::new("What is promised of ours", &["", "aim", "in this run", ""]);
-        for Aim { what, least, most, value } in &self.0 {
-            let aim = match (least, most) {
-                (Some(least), _) => format!("at least {least}"),
-                (None, Some(most)) => format!("at most {most}"),
-                (None, None) => known::<f64>(None),
-            };
-            let is_met =
-                value.map(|value| least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most));
-            let verdict = is_met.map(|is_met| if is_met { "met" } else { "MISSED" });
-            table.add(vec![what.clone(), aim, known(value.map(|value| format!("{value:.2}"))), known(verdict)]);
-        }
-        table
-    }
 }
 
 pub(crate) fn load(load: Load, servers: &[&Server], tallies: &[Option<Tally>], aims: &mut Aims) -> Table {
@@ -290,21 +251,12 @@ pub(crate) fn footprints(servers: &[&Server]) -> Table {
         table.add(vec![
             server.name.to_owned(),
             kib(footprint.size),
-            kib(stripped(&path)),
+            kib(footprint.stripped),
             known(footprint.crates),
             known(footprint.linked),
         ]);
     }
     table
-}
-
-/// Returns the size of an executable without its symbols, unless `strip` is not installed.
-fn stripped(path: &Path) -> Option<u64> {
-    let copy = path.with_extension("stripped");
-    let status = Command::new("strip").arg("-o").arg(&copy).arg(path).status().ok()?;
-    let size = copy.metadata().ok().map(|metadata| metadata.len());
-    let _ = std::fs::remove_file(&copy);
-    size.filter(|_| status.success())
 }
 
 fn unsupported(name: &str, columns: usize) -> Vec<String> {
