@@ -16,7 +16,7 @@ const AXUM: &str = include_str!("../../src/bin/axum_server.rs");
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a server; returns it with what it prints up to a line that begins in a way.
-async fn start(program: &str, arguments: &[&str], last: &str) -> (Child, String) {
+pub(crate) async fn start(program: &str, arguments: &[&str], last: &str) -> (Child, String) {
     let mut command = Command::new(program);
     let mut child = command
         .args(arguments)

@@ -2,6 +2,7 @@
 
 mod asking;
 mod client;
+mod clients;
 mod demo;
 mod http;
 mod minimal;

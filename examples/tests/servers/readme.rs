@@ -9,6 +9,8 @@ const README: &str = include_str!("../../../README.md");
 
 const MINIMAL: &str = include_str!("../../src/bin/minimal.rs");
 
+const MINIMAL_CLIENT: &str = include_str!("../../src/bin/minimal_client.rs");
+
 /// The first block of a language.
 fn block(language: &str) -> &'static str {
     let (_, rest) = README.split_once(&format!("```{language}\n")).expect("a block");
@@ -18,6 +20,29 @@ fn block(language: &str) -> &'static str {
 #[test]
 fn the_smallest_server_is_shown_as_it_is() {
     assert_eq!(block("rust"), MINIMAL);
+}
+
+#[test]
+fn the_smallest_client_is_shown_as_it_is() {
+    // What is for our own lints is not for newcomers.
+    let shown: String =
+        MINIMAL_CLIENT.split_inclusive('\n').filter(|line| !line.starts_with("#[expect(clippy::")).collect();
+    assert!(README.contains(&format!("```rust\n{shown}```")));
+}
+
+/// It looks for the server where a release build puts it; here, that is a folder with a link to the one that was built.
+#[tokio::test]
+async fn the_smallest_client_calls_the_smallest_server() {
+    let folder = std::env::temp_dir().join(format!("mcp-examples-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("target/release")).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_minimal"), folder.join("target/release/minimal")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_minimal_client"));
+    let output = command.current_dir(&folder).kill_on_drop(true).output();
+    let output = tokio::time::timeout(std::time::Duration::from_secs(30), output).await.unwrap().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said, "count_words: Counts the words of a text\n6\n");
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! The examples of clients, with the demo as their server.
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::http;
+
+const DEMO: &str = env!("CARGO_BIN_EXE_demo");
+const CONNECT: &str = env!("CARGO_BIN_EXE_connect");
+const ASK_ME: &str = env!("CARGO_BIN_EXE_ask_me");
+
+async fn run(program: &str, arguments: &[&str], input: &str) -> (bool, String, String) {
+    let mut command = Command::new(program);
+    command.args(arguments).kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    // A program that fails early does not read it.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes()).await;
+    let ended = timeout(Duration::from_secs(30), child.wait_with_output()).await;
+    let Output { status, stdout, stderr } = ended.expect("it ends").expect("it can be waited for");
+    (status.success(), String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[tokio::test]
+async fn connect_lists_and_calls() {
+    let (is_well, said, _) = run(CONNECT, &[DEMO, "--stdio"], "").await;
+    assert!(is_well && said.contains("revision 2026-07-28") && said.contains("tool      convert"), "{said}");
+    let arguments = r#"{"value":26.2,"from":"mile","to":"kilometre"}"#;
+    let (is_well, said, _) = run(CONNECT, &["--call", "convert", arguments, DEMO, "--stdio"], "").await;
+    assert!(is_well && said.contains("42.16"), "{said}");
+}
+
+#[tokio::test]
+async fn connect_says_what_is_wrong() {
+    for (arguments, complaint) in [
+        (&[][..], "usage: connect"),
+        (&["--call", "convert"], "usage: connect"),
+        (&["/no/such/program"], "could not be started"),
+        (&["http://127.0.0.1:9/mcp"], "the connection is lost: "),
+        (&["--call", "no_such_tool", "{}", DEMO, "--stdio"], "no_such_tool"),
+    ] {
+        let (is_well, _, complained) = run(CONNECT, arguments, "").await;
+        assert!(!is_well && complained.contains(complaint), "{arguments:?}: {complained}");
+    }
+}
+
+/// What the user types decides: nothing is deleted without a yes.
+#[tokio::test]
+async fn ask_me_asks() {
+    let (server, printed) = http::start(DEMO, &["--address", "127.0.0.1:0"], "Ctrl-C").await;
+    let url = printed.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches('.');
+    let note = r#"{"title":"Shopping","text":"Milk"}"#;
+    assert!(run(CONNECT, &["--call", "add_note", note, url], "").await.0);
+    for (typed, outcome) in [("n\ny\n", "kept"), ("", "kept"), ("y\ny\n", "deleted")] {
+        let (is_well, said, complained) = run(ASK_ME, &["--call", "delete_note", r#"{"id":1}"#, url], typed).await;
+        assert!(is_well && said.contains(outcome), "{typed:?}: {said}\n{complained}");
+    }
+    drop(server);
+}
