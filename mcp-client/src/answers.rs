@@ -7,7 +7,8 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
     ElicitRequestParams, ElicitRequestUrlParams, ElicitResult, ElicitationCapability, ErrorCode, ErrorObject,
-    InputRequest, InvalidAnswer, ListRootsResult, Method, RawObject, RootsCapability, SamplingCapability,
+    InputRequest, InvalidAnswer, ListRootsResult, Method, RawObject, Restrict, Revision, RootsCapability,
+    SamplingCapability, restrict_to,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,27 +89,33 @@ impl Answers {
         }
     }
 
-    /// Answers a request of a legacy server.
-    pub(crate) async fn answer(&self, method: &Method, params: &PayloadBuf) -> Result<RawObject, ErrorObject> {
+    /// Answers a request of a legacy server, in its revision.
+    pub(crate) async fn answer(
+        &self,
+        method: &Method,
+        params: &PayloadBuf,
+        revision: Revision,
+    ) -> Result<RawObject, ErrorObject> {
         match method.as_str() {
-            "elicitation/create" => self.elicit(read(params)?).await,
-            "sampling/createMessage" => self.sample(read(params)?).await,
-            "roots/list" => self.list_roots().await,
+            "elicitation/create" => self.elicit(read(params)?, revision).await,
+            "sampling/createMessage" => self.sample(read(params)?, revision).await,
+            "roots/list" => self.list_roots(revision).await,
             _ => Err(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"))),
         }
     }
 
     /// Answers a question of a modern server.
     pub(crate) async fn answer_input(&self, question: InputRequest) -> Result<RawObject, ErrorObject> {
+        let revision = Revision::LATEST;
         match question {
-            InputRequest::Elicit(request) => self.elicit(request.params).await,
-            InputRequest::CreateMessage(request) => self.sample(request.params).await,
-            InputRequest::ListRoots(_) => self.list_roots().await,
+            InputRequest::Elicit(request) => self.elicit(request.params, revision).await,
+            InputRequest::CreateMessage(request) => self.sample(request.params, revision).await,
+            InputRequest::ListRoots(_) => self.list_roots(revision).await,
             InputRequest::Unknown(_) | _ => Err(ErrorObject::invalid_params("this kind of question is not known")),
         }
     }
 
-    async fn elicit(&self, question: ElicitRequestParams) -> Result<RawObject, ErrorObject> {
+    async fn elicit(&self, question: ElicitRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
         match (question, &self.form, &self.url) {
             (ElicitRequestParams::Form(form), Some(answer), _) => {
                 let schema = form.requested_schema.clone();
@@ -124,32 +131,32 @@ impl Answers {
                 } else {
                     result.content = None;
                 }
-                written(&result)
+                written(result, revision)
             }
             (ElicitRequestParams::Url(url), _, Some(answer)) => {
                 let mut result = answer(url).await?;
                 result.content = None;
-                written(&result)
+                written(result, revision)
             }
             _ => Err(ErrorObject::invalid_params("this client did not declare this mode of elicitation")),
         }
     }
 
-    async fn sample(&self, request: CreateMessageRequestParams) -> Result<RawObject, ErrorObject> {
+    async fn sample(&self, request: CreateMessageRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
         let Some(answer) = &self.sampling else {
             return Err(ErrorObject::invalid_params("this client did not declare sampling"));
         };
         if !self.with_tools && (request.tools.is_some() || request.tool_choice.is_some()) {
             return Err(ErrorObject::invalid_params("this client did not declare sampling with tools"));
         }
-        written(&answer(request).await?)
+        written(answer(request).await?, revision)
     }
 
-    async fn list_roots(&self) -> Result<RawObject, ErrorObject> {
+    async fn list_roots(&self, revision: Revision) -> Result<RawObject, ErrorObject> {
         let Some(answer) = &self.roots else {
             return Err(ErrorObject::invalid_params("this client did not declare roots"));
         };
-        written(&answer(()).await?)
+        written(answer(()).await?, revision)
     }
 }
 
@@ -157,6 +164,46 @@ fn read<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
     params.decode().map_err(|fault| fault.to_error_object())
 }
 
-fn written(answer: &impl Serialize) -> Result<RawObject, ErrorObject> {
-    RawObject::new(answer).map_err(|fault| ErrorObject::internal_error(fault.to_string()))
+/// Writes an answer as far as the server's revision can express it (DU-44).
+fn written(mut answer: impl Serialize + Restrict, revision: Revision) -> Result<RawObject, ErrorObject> {
+    let restriction = restrict_to(&mut answer, revision);
+    if !restriction.may_be_sent() {
+        let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+        let what = what.join(", ");
+        return Err(ErrorObject::internal_error(format!("{revision} cannot express the answer: {what}")));
+    }
+    RawObject::new(&answer).map_err(|fault| ErrorObject::internal_error(fault.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use mcp_types::jsonrpc::Limits;
+    use mcp_types::{OneOrMany, Role, SamplingContent, TextContent};
+
+    use super::*;
+
+    fn sampled(content: OneOrMany<SamplingContent>, revision: Revision) -> Result<String, String> {
+        let sampling = answer(move |_: CreateMessageRequestParams| {
+            let result = CreateMessageResult::new(Role::ASSISTANT, content.clone(), "model");
+            async move { result }
+        });
+        let answers = Answers { sampling, ..Answers::default() };
+        let params = PayloadBuf::parse(r#"{"messages":[],"maxTokens":1}"#, &Limits::default()).unwrap();
+        let method = Method::SAMPLING_CREATE_MESSAGE;
+        let answered = answers.answer(&method, &params, revision).now_or_never().unwrap();
+        answered.map(|answer| answer.as_str().to_owned()).map_err(|error| error.message.into_owned())
+    }
+
+    /// DU-44: an older server gets what its revision can express, or hears that there is no answer for it.
+    #[test]
+    fn answers_fit_the_revision() {
+        let text = || SamplingContent::from(TextContent::new("a"));
+        let one = || OneOrMany::from(text());
+        let many = || OneOrMany::from(vec![text(), text()]);
+        assert!(sampled(one(), Revision::V2024_11_05).is_ok());
+        assert!(sampled(many(), Revision::V2025_11_25).is_ok());
+        let refused = sampled(many(), Revision::V2025_06_18).unwrap_err();
+        assert!(refused.starts_with("2025-06-18 cannot express the answer: "), "{refused}");
+    }
 }

@@ -268,7 +268,11 @@ impl Link {
                 let answers = Arc::clone(&settings.answers);
                 let (handle, registration) = AbortHandle::new_pair();
                 self.asked.insert(responder.id().clone(), handle);
-                let answering = async move { (responder, answers.answer(&method, &params).await) };
+                let revision = self.shared.with(|core, _| match core.phase {
+                    Phase::Ready(revision) => revision,
+                    Phase::Connecting | Phase::Closing | Phase::Over(_) => Revision::LATEST_LEGACY,
+                });
+                let answering = async move { (responder, answers.answer(&method, &params, revision).await) };
                 self.answering.push(Abortable::new(Box::pin(answering), registration));
             }
         }
