@@ -196,7 +196,8 @@ impl ClientBuilder {
     }
 
     /// What was found out about the server before ([`Client::verdict`]), so that it need not be asked again. Where it
-    /// turns out wrong, the server is asked after all.
+    /// turns out wrong, the server is asked after all. A server that has become modern may still shake hands, though, so
+    /// a legacy verdict is better not kept for longer than a day (DU-41).
     pub fn verdict(mut self, verdict: Verdict) -> Self {
         self.verdict = Some(verdict);
         self
