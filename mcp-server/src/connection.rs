@@ -279,6 +279,12 @@ impl Connection {
         self.shared.lock().kernel.is_closed()
     }
 
+    /// The revision that the handshake settled on, if there was one.
+    #[must_use]
+    pub fn negotiated(&self) -> Option<Revision> {
+        self.shared.lock().kernel.negotiated()
+    }
+
     /// The connection as handlers see it.
     #[must_use]
     pub fn handle(&self) -> ConnectionHandle {

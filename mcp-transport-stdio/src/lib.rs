@@ -36,6 +36,21 @@
 //! - A line that is too long is refused and skipped, and the next one is read as ever. A client that does not read its
 //!   answers is not read from either, so it makes nothing grow.
 //!
+//! # Sockets
+//!
+//! Whoever can connect to a socket is served, and web pages can have a browser connect to this machine. So on sockets, and
+//! on whatever streams `serve_io` is given, the first line that is not a JSON object ends the connection:
+//!
+//! | what comes | standard streams | sockets and `serve_io` |
+//! |---|---|---|
+//! | a message | served | served |
+//! | a JSON object that is not a message | error, goes on | error, goes on |
+//! | an array, where the handshake settled on 2025-03-26 | served as a batch | served as a batch |
+//! | any other line, or the beginning of one | error, goes on | error, connection ends |
+//!
+//! Standard input that is a network socket, as under inetd, counts as a socket. A byte order mark at the start of a stream
+//! is skipped everywhere.
+//!
 //! # Connecting
 //!
 //! ```no_run

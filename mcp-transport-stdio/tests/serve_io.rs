@@ -120,3 +120,14 @@ async fn the_last_room_is_taken_while_a_line_is_read() {
         read = timeout(LIMIT, read) => read.expect("it does not hang"),
     }
 }
+
+/// Some programs write a byte order mark first.
+#[tokio::test]
+async fn int_8_a_byte_order_mark_is_no_part_of_the_first_message() {
+    let server = builder().build().expect("a server");
+    let input = "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    let mut output = Vec::new();
+    let options = ServeOptions::default();
+    serve_io(&server, input.as_bytes(), &mut output, &options, std::future::pending()).await.expect("it ends well");
+    assert_eq!(String::from_utf8_lossy(&output), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+}

@@ -29,8 +29,8 @@ pub enum Line<'a> {
 
 /// Cuts a stream of bytes into lines.
 ///
-/// A line ends with `\n` or `\r\n`, and the last one also with the stream. Blank lines are skipped. What comes out does
-/// not depend on how the bytes were cut up on their way.
+/// A line ends with `\n` or `\r\n`, and the last one also with the stream. Blank lines are skipped, and so is a UTF-8 byte
+/// order mark at the start of the stream. What comes out does not depend on how the bytes were cut up on their way.
 ///
 /// The buffer grows with the line that is being read, up to the limit, and is given back before the reader waits for
 /// more. So a connection that once saw a large message does not cost more than others for the rest of its life.
@@ -47,6 +47,8 @@ pub struct LineReader<R> {
     searched: usize,
     /// Whether what comes next belongs to a line that was reported as too long.
     skipping: bool,
+    /// Whether it is known if the stream begins with a byte order mark.
+    has_begun: bool,
     /// Whether the source has ended.
     ended: bool,
 }
@@ -73,7 +75,18 @@ impl<R> LineReader<R> {
     pub fn with_capacity(source: R, limit: usize, capacity: usize) -> Self {
         let initial = capacity.max(1);
         let buffer = vec![0; initial];
-        Self { source, limit, initial, buffer, start: 0, end: 0, searched: 0, skipping: false, ended: false }
+        Self {
+            source,
+            limit,
+            initial,
+            buffer,
+            start: 0,
+            end: 0,
+            searched: 0,
+            skipping: false,
+            has_begun: false,
+            ended: false,
+        }
     }
 
     /// Whether [`next`](Self::next) has a line to give without reading.
@@ -85,8 +98,17 @@ impl<R> LineReader<R> {
         !matches!(self.find(), Found::Incomplete { .. })
     }
 
+    /// The line that has not ended yet, as far as it is there.
+    #[cfg(feature = "server")]
+    pub(crate) fn partial(&self) -> &[u8] {
+        if self.has_begun { &self.buffer[self.start..self.end] } else { &[] }
+    }
+
     /// Looks for the first line that is not blank.
     fn find(&self) -> Found {
+        if !self.has_begun {
+            return Found::Incomplete { start: self.start };
+        }
         let (mut start, mut from) = (self.start, self.searched.max(self.start));
         loop {
             let newline = memchr(b'\n', &self.buffer[from..self.end]).map(|at| from + at);
@@ -180,7 +202,19 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.start = self.end + newline + 1;
             self.end += read.len();
         }
+        if !self.has_begun {
+            self.skip_byte_order_mark();
+        }
         Ok(())
+    }
+
+    /// Some programs on Windows write a byte order mark before the first message.
+    fn skip_byte_order_mark(&mut self) {
+        let begin = &self.buffer[self.start..self.end];
+        self.has_begun = self.ended || begin.len() >= BYTE_ORDER_MARK.len() || !BYTE_ORDER_MARK.starts_with(begin);
+        if begin.starts_with(BYTE_ORDER_MARK) {
+            self.start += BYTE_ORDER_MARK.len();
+        }
     }
 }
 
@@ -191,6 +225,8 @@ fn without_return(line: &[u8]) -> &[u8] {
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How long a line may be unless said otherwise: 16 MiB.
 pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;

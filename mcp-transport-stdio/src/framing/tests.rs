@@ -149,6 +149,33 @@ fn it_does_not_matter_where_the_bytes_are_cut() {
     }
 }
 
+/// The mark is no part of the first line, and is one only at the start.
+#[test]
+fn int_8_a_byte_order_mark_is_skipped_once() {
+    const MARK: &str = "\u{feff}";
+    for (text, lines) in [
+        (format!("{MARK}12345\nnext\n"), vec![message("12345"), message("next")]),
+        (format!("{MARK}\r\n{MARK}x\n"), vec![message("\u{feff}x")]),
+        (format!("{MARK}{MARK}x"), vec![message("\u{feff}x")]),
+        (MARK.to_owned(), vec![]),
+        (format!("{MARK}123456\nx"), vec![too_long("12345"), message("x")]),
+    ] {
+        for capacity in [1, 2, 3, 4, 100] {
+            for chunk in 1..8 {
+                let reader = LineReader::with_capacity(Script::chunks(text.as_bytes().chunks(chunk)), 5, capacity);
+                assert_eq!(all(reader), lines, "{text:?} {capacity} {chunk}");
+            }
+        }
+    }
+    // What only looks like one at first is kept.
+    for text in [&b"\xef"[..], b"\xef\xbb", b"\xef\xbbx", b"\xefx\xbb\xbf"] {
+        for chunk in 1..4 {
+            let reader = LineReader::with_capacity(Script::chunks(text.chunks(chunk)), 5, 1);
+            assert_eq!(all(reader), [Kept::Message(text.to_vec())], "{chunk}");
+        }
+    }
+}
+
 #[test]
 fn a_line_at_the_limit_passes_whatever_ends_it() {
     for end in ["\n", "\r\n", "\r", ""] {

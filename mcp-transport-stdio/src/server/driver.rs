@@ -6,6 +6,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use mcp_server::types::jsonrpc::{Fault, Incoming, InvalidMessage, parse};
+use mcp_server::types::{ErrorCode, Revision};
 use mcp_server::{Caller, Connection, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Sleep, sleep, sleep_until};
@@ -23,6 +25,8 @@ pub enum Ended {
     OutputClosed,
     /// The server was told to stop.
     Stopped,
+    /// The client sent a line that is not a JSON object, on a stream where that ends the connection.
+    InvalidInput,
 }
 
 /// Serves one client on a pair of byte streams, until its input ends or `stop` is ready.
@@ -30,6 +34,9 @@ pub enum Ended {
 /// Then handlers that are at work may finish, within [`ServeOptions::drain`]; what they answer is still sent. If `stop`
 /// becomes ready only after the input has ended, they are given up at once. A writer that blocks holds up reading: what
 /// waits to be sent is bounded, and so is the memory of the connection.
+///
+/// The first line that is not a JSON object ends the connection, with an error that says so. The streams may belong to a
+/// socket, where web pages can have a browser connect and send lines of their choice after those of HTTP.
 ///
 /// # Errors
 ///
@@ -55,7 +62,16 @@ where
         is_told = true;
         Poll::Ready(())
     };
-    serve_until(server, reader, writer, options, poll_stop).await
+    serve_until(server, reader, writer, options, InvalidLines::EndConnection, poll_stop).await
+}
+
+/// What becomes of lines that are not JSON objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InvalidLines {
+    /// Each is answered with an error, and reading goes on: the client started this process, and may be careless.
+    Refuse,
+    /// The first one ends the connection: who knows who connected, and whether it speaks this protocol at all.
+    EndConnection,
 }
 
 /// Does the same; `poll_stop` may be ready several times, and each time there is less patience.
@@ -68,6 +84,7 @@ pub(super) async fn serve_until<R, W>(
     reader: R,
     writer: W,
     options: &ServeOptions,
+    invalid_lines: InvalidLines,
     mut poll_stop: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> io::Result<Ended>
 where
@@ -84,6 +101,7 @@ where
         timer: None,
         stage: Stage::Serving,
         line_limit: options.line_limit,
+        invalid_lines,
     };
     let mut patience: Option<Pin<Box<Sleep>>> = None;
     let ended = poll_fn(|cx| {
@@ -124,6 +142,7 @@ struct Driver<R, W> {
     timer: Option<(Instant, Pin<Box<Sleep>>)>,
     stage: Stage,
     line_limit: usize,
+    invalid_lines: InvalidLines,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,15 +192,38 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     /// Feeds what there is to read; returns whether there was anything.
     fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<bool> {
         let caller = Caller::default();
+        let limits = self.connection.server().config().limits.message;
+        let is_strict = self.invalid_lines == InvalidLines::EndConnection;
         let mut has_read = false;
         while self.stage == Stage::Serving && self.out.len() < OUT_LIMIT && self.connection.wants_input() {
-            let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else { break };
+            let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else {
+                // What cannot become a message is not waited for.
+                if is_strict && self.reader.partial().first().is_some_and(|first| !may_begin_message(*first)) {
+                    self.connection.feed(now, self.reader.partial(), &caller);
+                    self.finish(Ended::InvalidInput);
+                }
+                break;
+            };
             has_read = true;
             match line {
                 Ok(Some(Line::Message(bytes))) => {
-                    self.connection.feed(now, bytes, &caller);
+                    let incoming = parse(bytes, &limits);
+                    let ends = is_strict && !is_object(&incoming, &self.connection);
+                    match incoming {
+                        Ok(incoming) => self.connection.feed_parsed(now, incoming, &caller),
+                        Err(_) => self.connection.feed(now, bytes, &caller),
+                    };
+                    if ends {
+                        self.finish(Ended::InvalidInput);
+                    }
                 }
-                Ok(Some(Line::TooLong { .. })) => self.connection.handle_oversized(self.line_limit),
+                Ok(Some(Line::TooLong { prefix })) => {
+                    let ends = is_strict && prefix.trim_ascii_start().first() != Some(&b'{');
+                    self.connection.handle_oversized(self.line_limit);
+                    if ends {
+                        self.finish(Ended::InvalidInput);
+                    }
+                }
                 Ok(None) => self.drain(Ended::InputClosed),
                 Err(error) if is_closed(&error) => self.drain(Ended::InputClosed),
                 Err(error) => return Err(error),
@@ -272,6 +314,25 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
             Stage::Serving if self.connection.is_closed() => self.stage = Stage::Closing(Ended::OutputClosed),
             Stage::Draining(ended) if !self.connection.is_busy() => self.finish(ended),
             Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
+        }
+    }
+}
+
+/// Whether a line that begins like this can be a message. Blank lines may come before it.
+fn may_begin_message(first: u8) -> bool {
+    matches!(first, b'{' | b'[') || first.is_ascii_whitespace()
+}
+
+/// Whether a line is a JSON object, be it a message or not, or an array where the revision has batches.
+fn is_object(incoming: &Result<Incoming<'_>, InvalidMessage>, connection: &Connection) -> bool {
+    let has_batches = || connection.negotiated() == Some(Revision::V2025_03_26);
+    match incoming {
+        Ok(Incoming::Single(_)) => true,
+        Ok(Incoming::Batch(_)) => has_batches(),
+        Err(invalid) => {
+            let is_array = matches!(invalid.fault(), Fault::EmptyBatch | Fault::BatchTooLarge { .. });
+            let is_scalar = matches!(invalid.fault(), Fault::NotAnObject { .. });
+            if is_array { has_batches() } else { !is_scalar && invalid.code() != ErrorCode::PARSE_ERROR }
         }
     }
 }

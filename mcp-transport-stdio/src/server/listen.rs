@@ -23,6 +23,9 @@ use super::options::ServeOptions;
 /// becomes ready are served to their end, as [`serve_io`] does. If the process has no room for one more, such as for its
 /// file descriptor, clients wait until it has.
 ///
+/// The first line of a client that is not a JSON object ends its connection, as with [`serve_io`]: a web page can have a
+/// browser send HTTP requests to this machine, whose bodies would otherwise be read as messages.
+///
 /// # Errors
 ///
 /// Fails if the socket is not bound to a loopback address, or if it cannot be used.
@@ -52,7 +55,7 @@ pub async fn serve_tcp(
 
 /// Serves every client that connects to a Unix socket, until `stop` is ready. Whoever may open the socket is served.
 ///
-/// Its end and a lack of room are as with [`serve_tcp`].
+/// Its end, a lack of room and lines that are not JSON objects are as with [`serve_tcp`].
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use mcp_server::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::driver::{Ended, serve_until};
+use super::driver::{Ended, InvalidLines, serve_until};
 use super::options::ServeOptions;
 use super::threaded::{ThreadedReader, ThreadedWriter};
 
@@ -56,7 +56,17 @@ pub async fn serve_stdio(server: Server) -> io::Result<()> {
 /// Fails if standard input or output cannot be used.
 pub async fn serve_stdio_with(server: Server, options: &ServeOptions) -> io::Result<Ended> {
     let poll_stop = stop_signals()?;
-    serve_until(&server, input()?, output()?, options, poll_stop).await
+    serve_until(&server, input()?, output()?, options, invalid_lines(), poll_stop).await
+}
+
+/// Whoever started this process may be careless. But a process that was started for a connection to a network socket, as
+/// by inetd, does not know who is at the other end.
+fn invalid_lines() -> InvalidLines {
+    #[cfg(unix)]
+    if unix::is_network_socket() {
+        return InvalidLines::EndConnection;
+    }
+    InvalidLines::Refuse
 }
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -119,6 +129,12 @@ mod unix {
             return Some(Box::new(pipe::Sender::from_owned_fd(fd).ok()?));
         }
         kind.is_socket().then(|| stream(fd)).flatten().map(|stream| Box::new(stream) as Writer)
+    }
+
+    /// Whether standard input is a socket other than a Unix socket, which is how some clients make pipes.
+    pub(super) fn is_network_socket() -> bool {
+        let Some((fd, metadata)) = opened(io::stdin().as_fd()) else { return false };
+        metadata.file_type().is_socket() && StdStream::from(fd).local_addr().is_err()
     }
 
     /// A stream that is ours alone, so that we may say that it does not block.

@@ -87,6 +87,18 @@ async fn garbage() {
     assert_eq!(text(result), "hello");
 }
 
+/// A server that writes a byte order mark first is understood at once, and not taken for a silent one.
+#[tokio::test(start_paused = true)]
+async fn int_8_a_byte_order_mark_before_the_first_answer() {
+    let (transport, mut peer) = peer(1000);
+    let serve = async {
+        peer.write("\u{feff}".as_bytes()).await;
+        peer.discovered().await;
+    };
+    let (client, ()) = within(async { tokio::join!(builder().connect(transport), serve) }).await;
+    assert_eq!(client.expect("a connection").revision().map(|revision| revision.era()), Some(Era::Modern));
+}
+
 /// An answer that is not one ends its call, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_ends_its_call() {
