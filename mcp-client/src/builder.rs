@@ -288,6 +288,7 @@ impl ClientBuilder {
         };
         let settings = Settings {
             kind,
+            credentials: transport.credentials(),
             clock: self.clock,
             answers: Arc::new(self.answers),
             roots: self.roots,
@@ -308,7 +309,7 @@ impl ClientBuilder {
                     facts.capabilities = session.capabilities;
                     facts.info = session.info;
                     facts.instructions = session.instructions;
-                    core.session_id = Some(session.id);
+                    (core.session_id, core.session_owner) = (Some(session.id), session.owner);
                     core.kernel.resume(session.revision, facts);
                 }
                 None => core.kernel.start(now, verdict),

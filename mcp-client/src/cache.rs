@@ -1,7 +1,7 @@
 //! Answers that a server allows to be used again.
 //!
-//! Each client has its own, so nothing gets from one to another; what is private is forgotten when the credentials
-//! change (C-12).
+//! Each client has its own, so nothing gets from one to another; what is private belongs to the credentials that it was
+//! given for, and is forgotten when they change (C-12).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use mcp_kernel::Change;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
+
+use crate::credentials::CredentialFingerprint;
 
 /// How many bytes all answers may have together.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
@@ -23,6 +25,8 @@ pub(crate) struct Cache {
     bytes: usize,
     /// What changed how often: an answer to what was asked before a change may be older than it.
     changes: BTreeMap<Kind, u64>,
+    /// The credentials that all private answers were given for, where the transport tells.
+    owner: Option<CredentialFingerprint>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +62,7 @@ pub(crate) struct Asked {
 
 impl Cache {
     pub(crate) fn new(most: usize) -> Self {
-        Self { entries: BTreeMap::new(), most, bytes: 0, changes: BTreeMap::new() }
+        Self { entries: BTreeMap::new(), most, bytes: 0, changes: BTreeMap::new(), owner: None }
     }
 
     /// What a request is kept under; nothing, if its answer must not be kept.
@@ -79,6 +83,11 @@ impl Cache {
         }
         let changes = self.changes.get(&kind).copied().unwrap_or_default();
         Some(Asked { key: Key { kind, params: text.to_owned() }, changes })
+    }
+
+    /// Whether an answer is kept that is for its owner alone.
+    pub(crate) fn has_private(&self, asked: &Asked) -> bool {
+        self.entries.get(&asked.key).is_some_and(|entry| entry.is_private)
     }
 
     pub(crate) fn get(&mut self, asked: &Asked, now: Instant) -> Option<PayloadBuf> {
@@ -133,8 +142,17 @@ impl Cache {
         }
     }
 
-    /// Forgets what was meant for other credentials than those of today (C-12).
-    pub(crate) fn forget_private(&mut self) {
+    /// Takes note of the credentials that requests are sent with; if there were others before, what was meant for those is
+    /// forgotten (C-12). Returns whether there were.
+    pub(crate) fn set_owner(&mut self, owner: CredentialFingerprint) -> bool {
+        let is_other = self.owner.replace(owner).is_some_and(|before| before != owner);
+        if is_other {
+            self.forget_private();
+        }
+        is_other
+    }
+
+    fn forget_private(&mut self) {
         for kind in [Kind::Discover, Kind::Tools, Kind::Prompts, Kind::Resources, Kind::Templates, Kind::Read] {
             *self.changes.entry(kind).or_default() += 1;
         }

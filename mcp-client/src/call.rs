@@ -116,24 +116,38 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 
     async fn run(mut self) -> Result<R, Error> {
         let params = std::mem::replace(&mut self.params, Err(Error::Cancelled))?;
-        // C-5: where a call comes from does not matter to its answer; metadata of the caller's own may.
-        let asked = match self.meta {
-            Some(_) => None,
-            None => self.client.shared.with(|core, _| core.cache.asked(&self.method, &params)),
-        };
-        if let (Some(asked), false) = (&asked, self.is_fresh)
-            && let Some(kept) = self.client.shared.with(|core, now| core.cache.get(asked, now))
-        {
-            return self.read(&kept);
-        }
-        let params = self.with_meta(params)?;
         let handle = self.cancel.take();
-        let mut call = pin!(self.make(params, asked));
+        let mut call = pin!(self.obtain(params));
         poll_fn(|cx| match handle.as_ref().map(|handle| handle.poll(cx.waker())) {
             Some(Poll::Ready(())) => Poll::Ready(Err(Error::Cancelled)),
             Some(Poll::Pending) | None => call.as_mut().poll(cx),
         })
         .await
+    }
+
+    /// Takes the result from the cache, or makes the call.
+    async fn obtain(&mut self, params: RawObject) -> Result<R, Error> {
+        let shared = Arc::clone(&self.client.shared);
+        // C-5: where a call comes from does not matter to its answer; metadata of the caller's own may.
+        let is_kept = self.meta.is_none();
+        let asked = || shared.look(|core| core.cache.asked(&self.method, &params).filter(|_| is_kept));
+        let mut found = asked();
+        if !self.is_fresh
+            && let Some(credentials) = &shared.settings.credentials
+            && found.as_ref().is_some_and(|found| shared.look(|core| core.cache.has_private(found)))
+        {
+            // C-12: no request is about to be sent that would show whose credentials are at hand.
+            let fingerprint = credentials.fingerprint().await;
+            shared.with(|core, _| core.set_credentials(fingerprint));
+            found = asked();
+        }
+        if let (Some(found), false) = (&found, self.is_fresh)
+            && let Some(kept) = shared.with(|core, now| core.cache.get(found, now))
+        {
+            return self.read(&kept);
+        }
+        let params = self.with_meta(params)?;
+        self.make(params, found).await
     }
 
     /// Adds metadata of the caller's, and where the call comes from.

@@ -260,6 +260,7 @@ impl Client {
             capabilities: server.capabilities,
             info: server.info,
             instructions: server.instructions,
+            owner: self.shared.look(|core| core.session_owner),
         })
     }
 

@@ -54,6 +54,11 @@ impl Tools {
         });
     }
 
+    /// Forgets all tools, because they were listed for other credentials.
+    pub(crate) fn clear(&mut self) {
+        self.params.clear();
+    }
+
     /// What the headers of a call have to say.
     pub(crate) fn headers(&self, method: &Method, params: &RawObject) -> Headers {
         let Some(member) = method.name_member() else { return Headers::default() };

@@ -68,7 +68,7 @@
 //!
 //! Modern servers say for how long lists and resources stay fresh. Until then they come out of the client's memory,
 //! unless the server tells of a change, or the call says [`fresh`](Call::fresh). Each client has its own, what is private
-//! is forgotten when credentials change, and nothing that depended on an answer of the user is kept.
+//! is served for the credentials that it was given for and no others, and nothing that depended on an answer of the user is kept.
 //!
 //! # Runtimes
 //!
@@ -84,6 +84,7 @@ mod call;
 mod changes;
 mod client;
 mod closed;
+mod credentials;
 mod error;
 mod exchange;
 mod headers;
@@ -109,6 +110,7 @@ pub use builder::ClientBuilder;
 pub use call::{Call, CancelHandle};
 pub use client::Client;
 pub use closed::Closed;
+pub use credentials::{CredentialFingerprint, CredentialSource};
 pub use error::Error;
 pub use headers::Headers;
 pub use link::{Link, Lost, Order, Outgoing};

@@ -15,6 +15,7 @@ use mcp_kernel::client::Responder;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use crate::closed::Closed;
+use crate::credentials::CredentialFingerprint;
 use crate::headers::Headers;
 use crate::shared::{Inbound, Phase, Shared};
 
@@ -201,9 +202,16 @@ impl Link {
         self.shared.look(|core| core.session_id.clone())
     }
 
-    /// The server began a session.
-    pub fn set_session_id(&self, id: Option<String>) {
-        self.shared.with(|core, _| core.session_id = id);
+    /// The credentials that the session of [`session_id`](Self::session_id) was begun with, if that is known. With others
+    /// it must not be used.
+    #[must_use]
+    pub fn session_owner(&self) -> Option<CredentialFingerprint> {
+        self.shared.look(|core| core.session_owner)
+    }
+
+    /// The server began a session, or did without, in answer to a request with these credentials.
+    pub fn set_session(&self, id: Option<String>, owner: Option<CredentialFingerprint>) {
+        self.shared.with(|core, _| (core.session_id, core.session_owner) = (id, owner));
     }
 
     /// A legacy server may have told of changes that did not arrive: everything that is listened to is reported as changed.
@@ -211,9 +219,9 @@ impl Link {
         self.shared.with(|core, _| core.missed_changes());
     }
 
-    /// The credentials are others than before: what was kept for the old ones is forgotten.
-    pub fn credentials_changed(&self) {
-        self.shared.with(|core, _| core.cache.forget_private());
+    /// Requests are sent with these credentials from now on: what was kept for others is forgotten.
+    pub fn set_credentials(&self, fingerprint: CredentialFingerprint) {
+        self.shared.with(|core, _| core.set_credentials(fingerprint));
     }
 
     /// The server is gone: every call ends.

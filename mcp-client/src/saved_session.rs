@@ -5,6 +5,8 @@ use std::fmt;
 use mcp_types::{Implementation, ProtocolVersion, Revision, ServerCapabilities};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::credentials::CredentialFingerprint;
+
 /// What is needed to go on with a legacy session over HTTP without a handshake: after a restart of the client, after the
 /// network was away, or in another part of an application (S4.57, S4.58).
 ///
@@ -23,6 +25,10 @@ pub struct SavedSession {
     pub info: Option<Implementation>,
     /// How it is best used.
     pub instructions: Option<String>,
+    /// The credentials that it was begun with, as far as they are known. With others it is not resumed: the session counts
+    /// as lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<CredentialFingerprint>,
 }
 
 impl fmt::Debug for SavedSession {

@@ -10,11 +10,14 @@ use mcp_types::meta::TraceContext;
 use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 
 use crate::answers::Answers;
+use crate::credentials::CredentialSource;
 use crate::transport::TransportKind;
 
 /// What never changes after a client was built.
 pub(crate) struct Settings {
     pub(crate) kind: TransportKind,
+    /// Where the credentials of requests come from, if they may change.
+    pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
     pub(crate) clock: Arc<dyn Fn() -> Instant + Send + Sync>,
     pub(crate) answers: Arc<Answers>,
     pub(crate) roots: Option<Arc<Mutex<Vec<Root>>>>,

@@ -15,6 +15,7 @@ use mcp_types::{
 use crate::cache::Cache;
 use crate::changes::LegacyListeners;
 use crate::closed::Closed;
+use crate::credentials::CredentialFingerprint;
 use crate::headers::{Headers, Tools};
 use crate::link::{Order, Outgoing};
 use crate::settings::Settings;
@@ -41,6 +42,8 @@ pub(crate) struct Core {
     /// Why the latest connection broke.
     pub(crate) lost: Option<String>,
     pub(crate) session_id: Option<String>,
+    /// The credentials that the session was begun with.
+    pub(crate) session_owner: Option<CredentialFingerprint>,
     pub(crate) slots: BTreeMap<CallId, Slot>,
     pub(crate) timers: Timers,
     pub(crate) cache: Cache,
@@ -110,6 +113,7 @@ impl Shared {
             died_of_probe: false,
             lost: None,
             session_id: None,
+            session_owner: None,
             slots: BTreeMap::new(),
             timers: Timers::default(),
             cache,
@@ -257,6 +261,13 @@ impl Core {
         // says the most.
         if self.epoch == 0 && !self.died_of_probe {
             self.over(why.clone());
+        }
+    }
+
+    /// Forgets what was kept for other credentials than these.
+    pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
+        if self.cache.set_owner(fingerprint) {
+            self.tools.clear();
         }
     }
 

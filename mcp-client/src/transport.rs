@@ -1,6 +1,8 @@
 //! What carries messages.
 
-use crate::Link;
+use std::sync::Arc;
+
+use crate::{CredentialSource, Link};
 
 /// Carries the messages of one client to one server.
 ///
@@ -9,6 +11,12 @@ use crate::Link;
 pub trait Transport: Send + 'static {
     /// What the client has to know about the way that messages take.
     fn kind(&self) -> TransportKind;
+
+    /// Returns where the credentials of requests come from, if they may change while the client lives. Whenever they do,
+    /// the transport calls [`Link::set_credentials`], too. Defaults to `None`.
+    fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
+        None
+    }
 
     /// Starts to work for a client. It does not wait for anything: what goes wrong is told to the link.
     fn start(self, link: Link);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::types::{RequestMeta, meta::TraceContext};
-use mcp_client::{Client, TransportKind};
+use mcp_client::{Client, CredentialFingerprint, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Request, Scene, Task, builder, heard, hearing, now, said, tools_filter};
@@ -113,12 +113,16 @@ fn what_is_asked_again_by_hand_is_not_kept() {
 fn private_answers_are_for_their_credentials() {
     for kind in KINDS {
         let (client, mut scene) = Scene::modern(kind, builder());
+        let user = |number| CredentialFingerprint::new([0; 16], [number; 32]);
+        scene.link.set_credentials(user(1));
         read(&client, &mut scene, "test://a", contents("1", 60_000, "private"));
         read(&client, &mut scene, "test://b", contents("1", 60_000, "public"));
         read(&client, &mut scene, "test://c", contents("1", 60_000, "whatever"));
+        scene.link.set_credentials(user(1));
+        now(client.read_resource("test://a")).unwrap();
         let mut late = Task::new(client.read_resource("test://d"));
         let request = scene.request("resources/read");
-        scene.link.credentials_changed();
+        scene.link.set_credentials(user(2));
         scene.answer(&request, contents("1", 60_000, "private"));
         late.done().unwrap();
         read(&client, &mut scene, "test://a", contents("2", 0, "private"));

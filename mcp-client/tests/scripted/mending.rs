@@ -364,7 +364,7 @@ fn questions_come_through_while_a_verdict_is_checked() {
 #[test]
 fn a_lost_session_is_renewed_once() {
     let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
-    scene.link.set_session_id(Some("one".to_owned()));
+    scene.link.set_session(Some("one".to_owned()), None);
     let mut call = Task::new(client.call_tool_without_arguments("t"));
     let request = scene.request("tools/call");
     scene.link.session_lost(Some(request.call), true);

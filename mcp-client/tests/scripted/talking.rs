@@ -314,7 +314,7 @@ fn calls_say_where_they_come_from() {
 fn sessions_are_resumed() {
     let (client, scene) = Scene::legacy(TransportKind::Requests, builder());
     assert!(client.save_session().is_none(), "a server without a session");
-    scene.link.set_session_id(Some("secret".to_owned()));
+    scene.link.set_session(Some("secret".to_owned()), None);
     assert_eq!(client.session_id().as_deref(), Some("secret"));
     let saved = client.save_session().unwrap();
     assert!(!format!("{saved:?}").contains("secret"), "it is like a password");

@@ -2,13 +2,18 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use http::HeaderValue;
 
 /// Knows what to show to a server that wants to know who asks.
 ///
-/// It is asked before each request, so what it has should be at hand; what takes time, such as sending a person to a
-/// page, belongs into [`challenged`](Self::challenged).
+/// It is asked before each request, and before a private result is served from the client's cache, so what it has should
+/// be at hand; what takes time, such as sending a person to a page, belongs into [`challenged`](Self::challenged).
+///
+/// What belongs to one user is never used for another. When the credential changes, private results are forgotten,
+/// subscriptions are opened again, and the session with a legacy server counts as lost. A new token of the same user
+/// changes nothing if both name that user ([`Credential::subject`]).
 pub trait Authorizer: Send + Sync + 'static {
     /// What to show with the next request; nothing, if there is nothing to show yet.
     fn credential(&self) -> Authorizing<'_>;
@@ -30,7 +35,10 @@ pub type Authorizing<'a> = Pin<Box<dyn Future<Output = Option<Credential>> + Sen
 
 /// The value of an `Authorization` header. It is never shown in logs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credential(HeaderValue);
+pub struct Credential {
+    value: HeaderValue,
+    subject: Option<Arc<str>>,
+}
 
 impl Credential {
     /// A token: `Bearer TOKEN`.
@@ -50,11 +58,25 @@ impl Credential {
     pub fn new(value: &str) -> Result<Self, InvalidCredential> {
         let mut value = HeaderValue::from_str(value).map_err(|_| InvalidCredential)?;
         value.set_sensitive(true);
-        Ok(Self(value))
+        Ok(Self { value, subject: None })
     }
 
-    pub(super) fn value(&self) -> HeaderValue {
-        self.0.clone()
+    /// Names the user that the credential stands for, by a name that is the application's own and not sent.
+    ///
+    /// Credentials with the same subject share the client's cache and the session with a legacy server, so that both
+    /// outlive a token that is refreshed. Without a subject, each different credential counts as another user's.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<Arc<str>>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    pub(super) fn value(&self) -> &HeaderValue {
+        &self.value
+    }
+
+    pub(super) fn named_subject(&self) -> Option<&str> {
+        self.subject.as_deref()
     }
 }
 

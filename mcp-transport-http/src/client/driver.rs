@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
-use mcp_client::{CallId, Closed, Link, Order, Outgoing};
+use mcp_client::{CallId, Closed, CredentialFingerprint, Link, Order, Outgoing};
 use mcp_types::{Era, Method, Revision};
 use reqwest::Url;
 use tokio::sync::mpsc;
@@ -36,6 +36,10 @@ pub(super) struct Driver {
     heard: mpsc::Receiver<Heard>,
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
     calls: BTreeMap<CallId, AbortHandle>,
+    /// The subscriptions among them, and whose credentials they were opened with.
+    subscriptions: BTreeMap<CallId, CredentialFingerprint>,
+    /// Whose credentials the latest request was sent with.
+    sender: Option<CredentialFingerprint>,
     listening: Option<AbortHandle>,
     /// The messages that need no answer, and their size.
     sayings: VecDeque<Saying>,
@@ -87,6 +91,7 @@ impl Driver {
             let why = "the session to go on with is named with characters that no header can have";
             return link.closed(Closed::Lost(why.to_owned()));
         };
+        let owner = link.session_owner();
         let (news, heard) = News::new(MOST_NEWS);
         let driver = Self {
             link,
@@ -95,13 +100,15 @@ impl Driver {
             heard,
             requests: FuturesUnordered::new(),
             calls: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            sender: None,
             listening: None,
             sayings: VecDeque::new(),
             sayings_bytes: 0,
             saying: None,
             held: VecDeque::new(),
             is_opening: false,
-            session: Session { id, age: 0 },
+            session: Session { id, age: 0, owner },
             revision: None,
             wants_stream: false,
             old_endpoint: None,
@@ -152,7 +159,7 @@ impl Driver {
         drop(self.requests);
         if self.wire.options.owns_session && self.session.id.is_some() && self.old_endpoint.is_none() {
             let head = head::of_end(self.revision, &self.session);
-            let ending = self.wire.send(Verb::DELETE, &self.wire.url, &head, None, &self.news);
+            let ending = self.wire.send(Verb::DELETE, &self.wire.url, &head, None, &self.session, &self.news);
             // Servers need not know how (405), and may have forgotten the session already.
             let _ = tokio::time::timeout(DELETE_TIME, ending).await;
         }
@@ -174,9 +181,7 @@ impl Driver {
         match order {
             Order::Send(outgoing) => self.send(outgoing),
             Order::Abort { call } => {
-                if let Some(handle) = self.calls.remove(&call) {
-                    handle.abort();
-                }
+                self.abort(call);
                 self.held.retain(|held| held.call != Some(call));
             }
             Order::Ready { revision } => {
@@ -274,6 +279,7 @@ impl Driver {
             revision: outgoing.revision,
             session: self.session.clone(),
             way,
+            subscribes: outgoing.method == Some(Method::SUBSCRIPTIONS_LISTEN),
         };
         let handle = self.start(async move {
             post.run().await;
@@ -288,9 +294,19 @@ impl Driver {
         handle
     }
 
+    fn abort(&mut self, call: CallId) {
+        self.subscriptions.remove(&call);
+        if let Some(handle) = self.calls.remove(&call) {
+            handle.abort();
+        }
+    }
+
     fn ended(&mut self, ended: Result<Ended, Aborted>) {
         match ended {
-            Ok(Ended::Call(call)) => drop(self.calls.remove(&call)),
+            Ok(Ended::Call(call)) => {
+                self.calls.remove(&call);
+                self.subscriptions.remove(&call);
+            }
             Ok(Ended::Saying) => {
                 if self.saying.take() == Some(true) {
                     self.is_opening = false;
@@ -309,10 +325,17 @@ impl Driver {
             Heard::Missed => self.link.missed_changes(),
             Heard::Status { call, status, body } => self.link.status(call, status, &body),
             Heard::Ended { call, why } => self.link.stream_ended(call, why),
-            Heard::CredentialsChanged => self.link.credentials_changed(),
-            Heard::Session(id) => {
-                self.link.set_session_id(id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned));
-                self.session.id = id;
+            Heard::Credentials(by) => self.identified(by),
+            Heard::Subscribed { call, by } => {
+                if self.calls.contains_key(&call) {
+                    self.subscriptions.insert(call, by);
+                    self.end_foreign_subscriptions();
+                }
+            }
+            Heard::Session { id, owner } => {
+                let name = id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned);
+                self.link.set_session(name, Some(owner));
+                (self.session.id, self.session.owner) = (id, Some(owner));
             }
             Heard::SessionLost { call, age } => {
                 let is_latest = age == self.session.age;
@@ -325,10 +348,10 @@ impl Driver {
                 }
                 self.link.session_lost(call, is_latest);
             }
-            Heard::OldServer { endpoint, mut events } => {
-                self.old_endpoint = Some(endpoint);
+            Heard::OldServer { endpoint, mut events, owner } => {
+                (self.old_endpoint, self.session.owner) = (Some(endpoint), Some(owner));
                 let news = self.news.clone();
-                self.start(async move {
+                let listening = self.start(async move {
                     let why = match forward(&mut events, &news).await {
                         Ok(_) => "the server ended its stream".to_owned(),
                         Err(StreamFault::Broken(why) | StreamFault::Unreadable(why)) => why,
@@ -336,15 +359,34 @@ impl Driver {
                     news.tell(Heard::Unreachable(why)).await;
                     Ended::Stream
                 });
+                self.listening = Some(listening);
             }
             Heard::Unreachable(why) => return Some(Closed::Lost(why)),
         }
         None
     }
 
+    /// Requests are sent with these credentials from now on: subscriptions of others end, and are opened again.
+    fn identified(&mut self, by: CredentialFingerprint) {
+        self.link.set_credentials(by);
+        self.sender = Some(by);
+        self.end_foreign_subscriptions();
+    }
+
+    fn end_foreign_subscriptions(&mut self) {
+        let is_foreign = |by: &CredentialFingerprint| self.sender.is_some_and(|sender| sender != *by);
+        let foreign: Vec<_> =
+            self.subscriptions.iter().filter(|(_, by)| is_foreign(by)).map(|(call, _)| *call).collect();
+        for call in foreign {
+            self.abort(call);
+            self.link.stream_ended(call, Some("the credentials changed".to_owned()));
+        }
+    }
+
     /// There is no session any more: nothing is left to be said or heard in it.
     fn forget_session(&mut self) {
-        self.session = Session { id: None, age: self.session.age + 1 };
+        self.session = Session { id: None, age: self.session.age + 1, owner: None };
+        self.old_endpoint = None;
         self.sayings.clear();
         self.sayings_bytes = 0;
         self.is_opening = self.saying == Some(true);

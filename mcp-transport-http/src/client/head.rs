@@ -2,7 +2,7 @@
 
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::Outgoing;
+use mcp_client::{CredentialFingerprint, Outgoing};
 use mcp_types::{Era, Method, Revision};
 
 use crate::rules::metadata::{METHOD, NAME, PARAM_PREFIX, VERSION};
@@ -20,6 +20,8 @@ pub(super) struct Session {
     pub(super) id: Option<HeaderValue>,
     /// How many were lost before.
     pub(super) age: u64,
+    /// The credentials that it was begun with: it is not used with others.
+    pub(super) owner: Option<CredentialFingerprint>,
 }
 
 /// Whether a header says what nobody but the protocol can know.

@@ -31,6 +31,9 @@ pub(super) async fn listen(mut stream: Resumption) {
             Ok(Opened::Refused(StatusCode::NOT_FOUND)) if was_open && stream.session.id.is_some() => {
                 return stream.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
             }
+            Ok(Opened::NotTheOwner) => {
+                return stream.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+            }
             Ok(Opened::Refused(status)) if is_passing(status) => {
                 if stream.is_exhausted() {
                     return given_up(status.as_str());

@@ -5,6 +5,7 @@ mod driver;
 mod event_parser;
 mod events;
 mod head;
+mod identity;
 mod listening;
 mod news;
 mod post;

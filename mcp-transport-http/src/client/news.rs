@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderValue;
-use mcp_client::CallId;
+use mcp_client::{CallId, CredentialFingerprint};
 use reqwest::Url;
 use tokio::sync::mpsc;
 
@@ -20,14 +20,16 @@ pub(super) enum Heard {
     Status { call: CallId, status: u16, body: Bytes },
     /// There will be nothing more for a call.
     Ended { call: CallId, why: Option<String> },
-    /// The server began a session, or did without.
-    Session(Option<HeaderValue>),
+    /// The server began a session, or did without, for these credentials.
+    Session { id: Option<HeaderValue>, owner: CredentialFingerprint },
     /// The server does not know the session that a request of this age was sent in.
     SessionLost { call: Option<CallId>, age: u64 },
-    /// The authorizer came up with something new.
-    CredentialsChanged,
+    /// Requests are sent with other credentials than before.
+    Credentials(CredentialFingerprint),
+    /// A subscription was opened with these credentials.
+    Subscribed { call: CallId, by: CredentialFingerprint },
     /// The server is one of HTTP+SSE: messages go there, and come from here.
-    OldServer { endpoint: Url, events: Box<Events> },
+    OldServer { endpoint: Url, events: Box<Events>, owner: CredentialFingerprint },
     /// The server is not there any more.
     Unreachable(String),
 }

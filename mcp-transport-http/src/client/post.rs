@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
-use mcp_client::CallId;
+use http::{HeaderMap, Method as Verb, StatusCode};
+use mcp_client::{CallId, CredentialFingerprint};
 use mcp_types::jsonrpc::{Limits, Message};
 use mcp_types::{Era, Revision};
 use reqwest::{Response, Url};
@@ -18,7 +18,7 @@ use super::head::{self, SESSION, Session};
 use super::listening::is_passing;
 use super::news::{Heard, News};
 use super::resumption::{Opened, Resumption};
-use super::wire::{Kind, Wire, kind_of, read_body, read_refusal};
+use super::wire::{Kind, SendFault, Sent, Wire, kind_of, read_body, read_refusal};
 
 /// A call on its way.
 pub(super) struct Post {
@@ -30,6 +30,8 @@ pub(super) struct Post {
     pub(super) revision: Option<Revision>,
     pub(super) session: Session,
     pub(super) way: Way,
+    /// Whether it opens a subscription.
+    pub(super) subscribes: bool,
 }
 
 /// How a call is answered.
@@ -62,7 +64,7 @@ impl Post {
     pub(super) async fn run(self) {
         let outcome = match &self.way {
             Way::Response | Way::Handshake => self.exchange().await,
-            Way::OldServer(endpoint) => self.deliver(endpoint).await,
+            Way::OldServer(endpoint) => self.deliver(endpoint, &self.session).await,
         };
         let why = match outcome {
             Ok(Answered::ByStream) => return,
@@ -73,10 +75,15 @@ impl Post {
     }
 
     async fn exchange(&self) -> Result<Answered, String> {
-        let response = self.send(&self.wire.url).await?;
+        let Some(Sent { response, by }) = self.send(&self.wire.url, &self.session).await? else {
+            return Ok(Answered::Here);
+        };
         let status = response.status();
         if status.is_success() {
-            self.receive(response).await?;
+            if self.subscribes {
+                self.news.tell(Heard::Subscribed { call: self.call, by }).await;
+            }
+            self.receive(response, by).await?;
             return Ok(Answered::Here);
         }
         let is_legacy = self.revision.is_some_and(|revision| revision.era() == Era::Legacy);
@@ -90,7 +97,10 @@ impl Post {
             && is_old(status, &refusal)
         {
             match self.find_old_server().await {
-                Ok(endpoint) => return self.deliver(&endpoint).await,
+                Ok((endpoint, owner)) => {
+                    let session = Session { owner: Some(owner), ..self.session.clone() };
+                    return self.deliver(&endpoint, &session).await;
+                }
                 Err(why) => tracing::debug!(target: "mcp", why, "the server is not one of HTTP+SSE, either"),
             }
         }
@@ -98,8 +108,16 @@ impl Post {
         Ok(Answered::Here)
     }
 
-    async fn send(&self, to: &Url) -> Result<Response, String> {
-        self.wire.send(Verb::POST, to, &self.head, Some(&self.body), &self.news).await
+    /// Sends the message; nothing comes back if the session is not for the credentials at hand, which is told.
+    async fn send(&self, to: &Url, session: &Session) -> Result<Option<Sent>, String> {
+        match self.wire.send(Verb::POST, to, &self.head, Some(&self.body), session, &self.news).await {
+            Ok(sent) => Ok(Some(sent)),
+            Err(SendFault::Failed(why)) => Err(why),
+            Err(SendFault::NotTheOwner) => {
+                self.news.tell(Heard::SessionLost { call: Some(self.call), age: session.age }).await;
+                Ok(None)
+            }
+        }
     }
 
     /// What the server said with a status that is no success.
@@ -118,9 +136,9 @@ impl Post {
     }
 
     /// Reads the answer, in whatever form it comes (H-15).
-    async fn receive(&self, response: Response) -> Result<(), String> {
+    async fn receive(&self, response: Response, by: CredentialFingerprint) -> Result<(), String> {
         let session = match self.way {
-            Way::Handshake => Session { id: self.begin_session(&response).await?, age: self.session.age },
+            Way::Handshake => self.begin_session(&response, by).await?,
             Way::Response | Way::OldServer(_) => self.session.clone(),
         };
         if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -137,13 +155,13 @@ impl Post {
     }
 
     /// Takes note of the session that the handshake begins (S4.50).
-    async fn begin_session(&self, response: &Response) -> Result<Option<HeaderValue>, String> {
+    async fn begin_session(&self, response: &Response, owner: CredentialFingerprint) -> Result<Session, String> {
         let id = response.headers().get(SESSION).cloned();
         if id.as_ref().is_some_and(|id| !is_visible(id.as_bytes())) {
             return Err("the server named the session with characters that are not visible ASCII".to_owned());
         }
-        self.news.tell(Heard::Session(id.clone())).await;
-        Ok(id)
+        self.news.tell(Heard::Session { id: id.clone(), owner }).await;
+        Ok(Session { id, age: self.session.age, owner: Some(owner) })
     }
 
     /// Reads a stream until the answer came, and comes back to it where that is possible.
@@ -202,6 +220,10 @@ impl Post {
                     }
                     return Err(format!("the server does not go on with the stream of the call ({status})"));
                 }
+                Ok(Opened::NotTheOwner) => {
+                    self.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+                    return Err(SendFault::NotTheOwner.into_text());
+                }
                 Ok(Opened::Unusable(why)) => return Err(why),
                 Err(why) => broken = Some(why),
             }
@@ -209,8 +231,8 @@ impl Post {
     }
 
     /// Sends the message to a server of HTTP+SSE, which answers by its stream (B-106).
-    async fn deliver(&self, endpoint: &Url) -> Result<Answered, String> {
-        let response = self.send(endpoint).await?;
+    async fn deliver(&self, endpoint: &Url, session: &Session) -> Result<Answered, String> {
+        let Some(Sent { response, .. }) = self.send(endpoint, session).await? else { return Ok(Answered::Here) };
         let status = response.status();
         if status.is_success() {
             return Ok(Answered::ByStream);
@@ -221,11 +243,12 @@ impl Post {
     }
 
     /// Looks for a server of HTTP+SSE (DU-38): its stream begins with the address that messages go to.
-    async fn find_old_server(&self) -> Result<Url, String> {
+    async fn find_old_server(&self) -> Result<(Url, CredentialFingerprint), String> {
         let looking = async {
             let url = &self.wire.url;
             let head = head::of_stream(None, &Session::default(), None);
-            let response = self.wire.send(Verb::GET, url, &head, None, &self.news).await?;
+            let sent = self.wire.send(Verb::GET, url, &head, None, &Session::default(), &self.news).await;
+            let Sent { response, by } = sent.map_err(SendFault::into_text)?;
             if response.status() != StatusCode::OK || kind_of(response.headers())? != Kind::Events {
                 return Err(format!("no stream of events ({})", response.status()));
             }
@@ -238,7 +261,7 @@ impl Post {
                         if endpoint.origin() != url.origin() {
                             return Err("it wants messages at another origin".to_owned());
                         }
-                        return Ok((endpoint, events));
+                        return Ok((endpoint, events, by));
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => return Err("the stream ends without an address for messages".to_owned()),
@@ -246,11 +269,11 @@ impl Post {
                 }
             }
         };
-        let (endpoint, events) = tokio::time::timeout(ENDPOINT_TIME, looking)
+        let (endpoint, events, owner) = tokio::time::timeout(ENDPOINT_TIME, looking)
             .await
             .map_err(|_| "the stream does not say where messages go".to_owned())??;
-        self.news.tell(Heard::OldServer { endpoint: endpoint.clone(), events }).await;
-        Ok(endpoint)
+        self.news.tell(Heard::OldServer { endpoint: endpoint.clone(), events, owner }).await;
+        Ok((endpoint, owner))
     }
 }
 

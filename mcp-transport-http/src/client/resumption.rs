@@ -11,7 +11,7 @@ use super::events::Events;
 use super::head::{self, Session};
 use super::news::News;
 use super::transport::Options;
-use super::wire::{Kind, Wire, kind_of};
+use super::wire::{Kind, SendFault, Wire, kind_of};
 
 /// Opens streams, and knows where they broke off.
 pub(super) struct Resumption {
@@ -33,6 +33,8 @@ pub(super) enum Opened {
     Refused(StatusCode),
     /// The server answered with something else.
     Unusable(String),
+    /// The session was begun with other credentials than those at hand.
+    NotTheOwner,
 }
 
 /// The longest that we wait by ourselves; a stream that lasted longer was worth it, whatever it brought.
@@ -77,7 +79,12 @@ impl Resumption {
     /// Opens the stream, or goes on with it.
     pub(super) async fn open(&self) -> Result<Opened, String> {
         let head = head::of_stream(self.revision, &self.session, self.place.as_ref());
-        let response = self.wire.send(Verb::GET, &self.wire.url, &head, None, &self.news).await?;
+        let sent = self.wire.send(Verb::GET, &self.wire.url, &head, None, &self.session, &self.news).await;
+        let response = match sent {
+            Ok(sent) => sent.response,
+            Err(SendFault::NotTheOwner) => return Ok(Opened::NotTheOwner),
+            Err(SendFault::Failed(why)) => return Err(why),
+        };
         if response.status() != StatusCode::OK {
             return Ok(Opened::Refused(response.status()));
         }
@@ -115,6 +122,7 @@ mod tests {
     use http::HeaderMap;
     use reqwest::Url;
 
+    use super::super::identity::Fingerprints;
     use super::*;
     use crate::client::HttpTransport;
 
@@ -139,7 +147,7 @@ mod tests {
         let (news, _heard) = News::new(1);
         let url = Url::parse("http://localhost").unwrap();
         let (client, options) = (reqwest::Client::new(), HttpTransport::new("http://localhost").unwrap().options);
-        let wire = Wire { client, url, headers: HeaderMap::new(), authorizer: None, options };
+        let wire = Wire::new(client, url, HeaderMap::new(), None, options, Fingerprints::new());
         let mut stream = Resumption::new(Arc::new(wire), news, None, Session::default());
         for (lasted, fruitless) in [(Duration::ZERO, 3), (LONGEST, 0)] {
             stream.fruitless = 3;

@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use super::head::Session;
 use super::news::{Heard, News};
-use super::wire::{Wire, read_body};
+use super::wire::{SendFault, Wire, read_body};
 
 /// A message on its way.
 pub(super) struct Saying {
@@ -33,8 +33,9 @@ const POLITE_TIME: Duration = Duration::from_millis(200);
 impl Saying {
     /// Sends the message; that it is refused is worth a note, and nothing more.
     pub(super) async fn run(self, wire: Arc<Wire>, news: News) {
-        let sending = wire.send(Verb::POST, &self.to, &self.head, Some(&self.body), &news);
-        let why = match tokio::time::timeout(PATIENCE, sending).await {
+        let sending = wire.send(Verb::POST, &self.to, &self.head, Some(&self.body), &self.session, &news);
+        let sent = tokio::time::timeout(PATIENCE, sending).await;
+        let why = match sent.map(|sent| sent.map(|sent| sent.response)) {
             Ok(Ok(response)) if response.status().is_success() => {
                 if !matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
                     let _ = tokio::time::timeout(POLITE_TIME, read_body(response, POLITE_BYTES)).await;
@@ -45,7 +46,10 @@ impl Saying {
                 return news.tell(Heard::SessionLost { call: None, age: self.session.age }).await;
             }
             Ok(Ok(response)) => response.status().to_string(),
-            Ok(Err(why)) => why,
+            Ok(Err(SendFault::NotTheOwner)) => {
+                return news.tell(Heard::SessionLost { call: None, age: self.session.age }).await;
+            }
+            Ok(Err(SendFault::Failed(why))) => why,
             Err(_) => "the server did not accept it in time".to_owned(),
         };
         tracing::debug!(target: "mcp", why, "a message was not accepted");

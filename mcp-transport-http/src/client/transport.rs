@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::{Closed, Link, Transport, TransportKind};
+use mcp_client::{Closed, CredentialSource, Link, Transport, TransportKind};
 use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
 use super::driver::Driver;
 use super::head::is_ours;
+use super::identity::{Fingerprints, Source};
 use super::wire::{Wire, describe, own_client};
 
 /// Reaches a server over HTTP: one of any revision, at one address.
@@ -44,6 +45,7 @@ pub struct HttpTransport {
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     pub(super) options: Options,
+    fingerprints: Fingerprints,
 }
 
 /// Who sends requests.
@@ -98,6 +100,7 @@ impl HttpTransport {
                 max_body: MOST_BYTES,
                 max_event: MOST_BYTES,
             },
+            fingerprints: Fingerprints::new(),
         })
     }
 
@@ -197,8 +200,13 @@ impl Transport for HttpTransport {
         TransportKind::Requests
     }
 
+    fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
+        let authorizer = Arc::clone(self.authorizer.as_ref()?);
+        Some(Arc::new(Source { authorizer, fingerprints: self.fingerprints }))
+    }
+
     fn start(self, link: Link) {
-        let Self { url, client, mut headers, authorizer, options } = self;
+        let Self { url, client, mut headers, authorizer, options, fingerprints } = self;
         let client = match client {
             ClientSource::Given(client) => Ok(client),
             ClientSource::Own(setup) => {
@@ -216,7 +224,8 @@ impl Transport for HttpTransport {
                     headers.entry(AUTHORIZATION).or_insert(password);
                 }
                 let url = request.url().clone();
-                drop(tokio::spawn(Driver::run(Wire { client, url, headers, authorizer, options }, link)));
+                let wire = Wire::new(client, url, headers, authorizer, options, fingerprints);
+                drop(tokio::spawn(Driver::run(wire, link)));
             }
             Err(why) => link.closed(Closed::Lost(format!("there is no way to send requests: {why}"))),
         }

@@ -1,16 +1,19 @@
 //! Requests and responses, for whatever they are.
 
 use std::error::Error as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method as Verb, StatusCode};
+use mcp_client::CredentialFingerprint;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::authorizer::{Authorizer, Challenge, Credential};
+use super::head::Session;
+use super::identity::{Fingerprints, Shown};
 use super::news::{Heard, News};
 use super::transport::Options;
 use crate::rules::media;
@@ -23,6 +26,32 @@ pub(super) struct Wire {
     pub(super) headers: HeaderMap,
     pub(super) authorizer: Option<Arc<dyn Authorizer>>,
     pub(super) options: Options,
+    fingerprints: Fingerprints,
+    /// Whose credentials the latest request was sent with.
+    sender: Mutex<Option<CredentialFingerprint>>,
+}
+
+/// A response, and whose credentials its request was sent with.
+pub(super) struct Sent {
+    pub(super) response: Response,
+    pub(super) by: CredentialFingerprint,
+}
+
+/// Why there is no response.
+pub(super) enum SendFault {
+    /// The request, or its answer, did not get through.
+    Failed(String),
+    /// The session was begun with other credentials than those at hand; nothing was sent in it with these.
+    NotTheOwner,
+}
+
+impl SendFault {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::Failed(why) => why,
+            Self::NotTheOwner => "the credentials are others than those that the session was begun with".to_owned(),
+        }
+    }
 }
 
 /// How often a request is sent again with another credential.
@@ -50,37 +79,77 @@ pub(super) fn own_client(
 }
 
 impl Wire {
-    /// Sends a request, and again with another credential where that is wanted.
+    pub(super) fn new(
+        client: Client,
+        url: Url,
+        headers: HeaderMap,
+        authorizer: Option<Arc<dyn Authorizer>>,
+        options: Options,
+        fingerprints: Fingerprints,
+    ) -> Self {
+        Self { client, url, headers, authorizer, options, fingerprints, sender: Mutex::new(None) }
+    }
+
+    /// Sends a request in a session, and again with another credential where that is wanted.
     pub(super) async fn send(
         &self,
         verb: Verb,
         url: &Url,
         headers: &HeaderMap,
         body: Option<&Bytes>,
+        session: &Session,
         news: &News,
-    ) -> Result<Response, String> {
+    ) -> Result<Sent, SendFault> {
         let mut credential = match &self.authorizer {
             Some(authorizer) => authorizer.credential().await,
             None => None,
         };
         let mut attempts = 0;
         loop {
-            let response = self.send_once(verb.clone(), url, headers, body, credential.as_ref()).await?;
+            let by = self.identify(credential.as_ref(), session, news).await?;
+            let sent = self.send_once(verb.clone(), url, headers, body, credential.as_ref()).await;
+            let response = sent.map_err(SendFault::Failed)?;
             let status = response.status();
             let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let Some(authorizer) = self.authorizer.as_ref().filter(|_| is_challenge && attempts < CREDENTIALS) else {
-                return Ok(response);
+                return Ok(Sent { response, by });
             };
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
             let authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
             let challenge = Challenge { status: status.as_u16(), authenticate, refused: credential };
             match authorizer.challenged(&challenge).await {
                 Some(other) => credential = Some(other),
-                None => return Ok(response),
+                None => return Ok(Sent { response, by }),
             }
-            news.tell(Heard::CredentialsChanged).await;
             attempts += 1;
         }
+    }
+
+    /// Finds out whose credentials a request is about to be sent with, and whether it may be.
+    async fn identify(
+        &self,
+        credential: Option<&Credential>,
+        session: &Session,
+        news: &News,
+    ) -> Result<CredentialFingerprint, SendFault> {
+        // Beside an authorizer a header that never changes tells nobody apart.
+        let header = self.headers.get(AUTHORIZATION).filter(|_| self.authorizer.is_none());
+        let shown = match (credential, header) {
+            (Some(credential), _) => Shown::Credential(credential),
+            (None, Some(header)) => Shown::Header(header),
+            (None, None) => Shown::Nothing,
+        };
+        let known = self.authorizer.is_none().then(|| *self.lock_sender()).flatten();
+        let by = known.unwrap_or_else(|| self.fingerprints.of(shown));
+        if self.lock_sender().replace(by) != Some(by) {
+            news.tell(Heard::Credentials(by)).await;
+        }
+        let is_owner = session.owner.is_none_or(|owner| owner == by || owner == Fingerprints::like(&owner).of(shown));
+        if is_owner { Ok(by) } else { Err(SendFault::NotTheOwner) }
+    }
+
+    fn lock_sender(&self) -> std::sync::MutexGuard<'_, Option<CredentialFingerprint>> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send_once(
@@ -98,7 +167,7 @@ impl Wire {
             all.insert(name, value.clone());
         }
         if let Some(credential) = credential {
-            all.insert(AUTHORIZATION, credential.value());
+            all.insert(AUTHORIZATION, credential.value().clone());
         }
         *request.body_mut() = body.map(|body| body.clone().into());
         let response = self.client.execute(request).await.map_err(|fault| describe(&fault))?;

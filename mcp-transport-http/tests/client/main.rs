@@ -10,3 +10,4 @@ mod old;
 mod own;
 mod sessions;
 mod streams;
+mod switching;

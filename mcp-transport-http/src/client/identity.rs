@@ -1,0 +1,70 @@
+//! Telling credentials apart without keeping them.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use mcp_client::{CredentialFingerprint, CredentialSource};
+use sha2::{Digest as _, Sha256};
+
+use super::authorizer::{Authorizer, Credential};
+
+/// Makes fingerprints that can be compared with each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fingerprints {
+    salt: [u8; 16],
+}
+
+/// What a request shows of whoever sends it.
+#[derive(Clone, Copy)]
+pub(super) enum Shown<'a> {
+    /// What an authorizer came up with.
+    Credential(&'a Credential),
+    /// A header that the application adds to all requests, without an authorizer.
+    Header(&'a HeaderValue),
+    Nothing,
+}
+
+impl Fingerprints {
+    pub(super) fn new() -> Self {
+        let random = RandomState::new();
+        let mut salt = [0; 16];
+        salt[..8].copy_from_slice(&random.hash_one(0).to_ne_bytes());
+        salt[8..].copy_from_slice(&random.hash_one(1).to_ne_bytes());
+        Self { salt }
+    }
+
+    /// Makes fingerprints to be compared with this one.
+    pub(super) fn like(other: &CredentialFingerprint) -> Self {
+        Self { salt: other.salt() }
+    }
+
+    pub(super) fn of(&self, shown: Shown<'_>) -> CredentialFingerprint {
+        let (kind, text) = match shown {
+            Shown::Credential(credential) => match credential.named_subject() {
+                Some(subject) => (b's', subject.as_bytes()),
+                None => (b'c', credential.value().as_bytes()),
+            },
+            Shown::Header(value) => (b'c', value.as_bytes()),
+            Shown::Nothing => (b'n', &b""[..]),
+        };
+        let digest = Sha256::new().chain_update(self.salt).chain_update([kind]).chain_update(text).finalize();
+        CredentialFingerprint::new(self.salt, digest.into())
+    }
+}
+
+/// An authorizer, of which only fingerprints are wanted.
+pub(super) struct Source {
+    pub(super) authorizer: Arc<dyn Authorizer>,
+    pub(super) fingerprints: Fingerprints,
+}
+
+impl CredentialSource for Source {
+    fn fingerprint(&self) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + '_>> {
+        Box::pin(async move {
+            let credential = self.authorizer.credential().await;
+            self.fingerprints.of(credential.as_ref().map_or(Shown::Nothing, Shown::Credential))
+        })
+    }
+}
