@@ -141,8 +141,7 @@ fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T)
     if out.get(start) == Some(&b'{') {
         Ok(())
     } else {
-        let reason = format_args!("`{name}` must be an object");
-        Err(serde::ser::Error::custom(reason))
+        Err(serde::ser::Error::custom(format_args!("`{name}` must be an object")))
     }
 }
 
