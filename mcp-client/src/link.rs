@@ -12,6 +12,7 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use mcp_kernel::CallId;
 use mcp_kernel::client::Responder;
+use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use crate::closed::Closed;
@@ -76,8 +77,8 @@ pub struct Outgoing {
     pub revision: Option<Revision>,
     /// What its headers say, where there are headers.
     pub headers: Headers,
-    /// The message: a single line of JSON.
-    pub message: Vec<u8>,
+    /// The message.
+    pub message: EncodedMessage,
 }
 
 impl Link {

@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use mcp_types::ErrorCode;
+use mcp_types::jsonrpc::EncodedMessage;
 
 use crate::RequestKey;
 use crate::limits::Limits;
@@ -33,7 +34,7 @@ impl Route {
     }
 }
 
-/// One message on its way out: a single line of JSON.
+/// One message on its way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a message that is not sent is lost"]
 #[non_exhaustive]
@@ -41,7 +42,7 @@ pub struct Transmit {
     /// Where it belongs.
     pub route: Route,
     /// The message.
-    pub message: Vec<u8>,
+    pub message: EncodedMessage,
     /// What is wrong, if it is an error: for transports that say so beside the message.
     pub failure: Option<Failure>,
 }
@@ -291,11 +292,13 @@ mod tests {
     use super::*;
 
     fn message(route: Route, text: &str) -> Transmit {
-        Transmit { route, message: text.into(), failure: None }
+        Transmit { route, message: EncodedMessage::from_bytes(text.into()), failure: None }
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
-        std::iter::from_fn(|| outbox.pop()).map(|transmit| String::from_utf8(transmit.message).unwrap()).collect()
+        std::iter::from_fn(|| outbox.pop())
+            .map(|transmit| String::from_utf8(transmit.message.into_bytes()).unwrap())
+            .collect()
     }
 
     #[test]

@@ -249,7 +249,7 @@
 //! connection.feed(now, call, &Caller::default());
 //! // This handler does not wait for anything. For one that does, poll within a runtime.
 //! assert!(connection.poll(&mut Context::from_waker(Waker::noop()), now).is_ready());
-//! let answer = connection.poll_transmit().expect("an answer").message;
+//! let answer = connection.poll_transmit().expect("an answer").message.into_bytes();
 //! let result = r#""result":{"resultType":"complete","content":[{"type":"text","text":"Hello!"}]}"#;
 //! assert_eq!(String::from_utf8(answer)?, format!(r#"{{"jsonrpc":"2.0","id":1,{result}}}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -5,7 +5,8 @@
 //! read as a type only once it is known which ([`Payload::decode`]). What breaks a rule comes
 //! back as an [`InvalidMessage`], which knows the rule, the place and the proper answer.
 //!
-//! The `write_*` functions append one message as a single line.
+//! An [`EncodedMessage`] is a message on its way out: always a single line, whatever raw JSON it is made of. The `write_*`
+//! functions append one to a buffer.
 //!
 //! ```
 //! use mcp_types::jsonrpc::{Limits, Message};
@@ -27,6 +28,7 @@
 //! ```
 
 mod decode;
+mod encoded;
 mod envelope;
 mod fault;
 mod incoming;
@@ -38,6 +40,7 @@ mod message;
 mod payload;
 mod write;
 
+pub use encoded::EncodedMessage;
 pub use fault::Fault;
 pub use incoming::{Incoming, parse};
 pub use invalid_message::InvalidMessage;
@@ -45,4 +48,4 @@ pub use invalid_payload::InvalidPayload;
 pub use limits::Limits;
 pub use message::{Message, Notification, Request, Response};
 pub use payload::{Payload, PayloadBuf};
-pub use write::{NO_PARAMS, UnknownId, write_batch, write_error, write_notification, write_request, write_result};
+pub use write::{NO_PARAMS, UnknownId, write_error, write_notification, write_request, write_result};

@@ -264,7 +264,7 @@ impl Scene {
             params: message["params"].clone(),
             headers: outgoing.headers,
             revision: outgoing.revision,
-            text: String::from_utf8(outgoing.message).unwrap(),
+            text: String::from_utf8(outgoing.message.into_bytes()).unwrap(),
         }
     }
 

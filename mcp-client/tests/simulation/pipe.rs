@@ -32,7 +32,7 @@ impl Pipe {
         let waker = noop_waker();
         loop {
             match self.link.poll_next(&mut Context::from_waker(&waker)) {
-                Poll::Ready(Some(Order::Send(outgoing))) => self.to_server.push_back(outgoing.message),
+                Poll::Ready(Some(Order::Send(outgoing))) => self.to_server.push_back(outgoing.message.into_bytes()),
                 Poll::Ready(Some(Order::WakeAt(at))) => self.wake_at = Some(at),
                 Poll::Ready(Some(Order::Abort { .. } | Order::Ready { .. })) => {}
                 Poll::Ready(None) => {
@@ -54,7 +54,7 @@ impl Pipe {
         let waker = noop_waker();
         let _ = connection.poll(&mut Context::from_waker(&waker), now);
         while let Some(transmit) = connection.poll_transmit() {
-            self.to_client.push_back(transmit.message);
+            self.to_client.push_back(transmit.message.into_bytes());
         }
     }
 

@@ -111,7 +111,7 @@ impl Requests {
         if let Some(session) = &mut self.session {
             let _ = session.poll(cx, now);
             while let Some(transmit) = session.poll_transmit() {
-                self.heard.push(transmit.message);
+                self.heard.push(transmit.message.into_bytes());
             }
         }
     }

@@ -1,12 +1,11 @@
 //! One server, as long as it is there.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
-use mcp_types::jsonrpc::{UnknownId, write_error, write_notification, write_request, write_result};
+use mcp_types::jsonrpc::{EncodedMessage, UnknownId};
 use mcp_types::{
     CancelledNotificationParams, Era, ErrorObject, LoggingLevel, Method, ProgressToken, ProtocolVersion, RawObject,
     RequestId, RequestMeta, RequestParams, Revision, SubscriptionFilter, SubscriptionsListenRequestParams, restrict_to,
@@ -51,8 +50,8 @@ pub struct Connection {
     pub(super) is_renewed: bool,
     /// From which severity on modern requests ask for log messages.
     pub(super) log_level: Option<LoggingLevel>,
-    /// What modern requests say about themselves: the inside of an object, made when it is needed.
-    pub(super) envelope: Option<String>,
+    /// What modern requests say about themselves, made when it is needed.
+    pub(super) envelope: Option<RawObject>,
     /// The subscriptions that are open, and whether the server acknowledged them.
     pub(super) listening: BTreeMap<CallId, bool>,
     /// The requests of the server that are open.
@@ -150,10 +149,10 @@ impl Connection {
             return Ok(self.send_request(now, method, params, revision, options));
         }
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
-        let envelope = if revision.era() == Era::Modern { self.envelope(revision).len() } else { 0 };
-        let mut message = Vec::with_capacity(text.len() + envelope + FRAME);
-        if write_request::<RawObject>(&mut message, &id, method, None).is_ok() {
-            self.append_params(&mut message, text, revision, options.idle.is_some().then_some(&id));
+        let token = options.idle.is_some().then(|| ProgressToken::from(&id));
+        let envelope = if revision.era() == Era::Modern { Some(self.envelope(revision)) } else { None };
+        // Ids and tokens are numbers here, which can always be written.
+        if let Ok(message) = EncodedMessage::request_with_meta(&id, method, params, token.as_ref(), envelope) {
             self.send_call(call, method, Some(revision), message);
         }
         Ok(call)
@@ -206,15 +205,15 @@ impl Connection {
             return false;
         }
         self.requests.remove(&id);
-        let mut message = Vec::new();
         let written = match outcome {
-            Ok(result) => write_result(&mut message, &id, result),
-            Err(error) => write_error(&mut message, Some(&id), &error, UnknownId::Omit),
+            Ok(result) => EncodedMessage::result(&id, result),
+            Err(error) => EncodedMessage::error(Some(&id), &error, UnknownId::Omit),
         };
-        if written.is_ok() {
+        let is_written = written.is_ok();
+        if let Ok(message) = written {
             self.send_answer(message);
         }
-        written.is_ok()
+        is_written
     }
 
     /// Ends the connection from this side: every call ends.
@@ -259,7 +258,7 @@ impl Connection {
             && self.events.is_empty()
     }
 
-    pub(super) fn send_answer(&mut self, message: Vec<u8>) {
+    pub(super) fn send_answer(&mut self, message: EncodedMessage) {
         self.send(Transmit::Send { call: None, method: None, revision: self.revision().ok(), message });
     }
 
@@ -307,38 +306,17 @@ impl Connection {
         }
     }
 
-    /// Adds parameters to a request that has none, with the metadata that they lack. Most requests are like that.
-    fn append_params(&mut self, message: &mut Vec<u8>, params: &str, revision: Revision, token: Option<&RequestId>) {
-        message.pop();
-        message.extend_from_slice(br#","params":{"#);
-        let members = params.trim_start().strip_prefix('{').unwrap_or(params).trim_start();
-        let envelope = if revision.era() == Era::Modern { self.envelope(revision) } else { "" };
-        if token.is_some() || !envelope.is_empty() {
-            message.extend_from_slice(br#""_meta":{"#);
-            if let Some(token) = token.and_then(RequestId::as_i64) {
-                let comma = if envelope.is_empty() { "" } else { "," };
-                // Writing to memory does not fail.
-                let _ = write!(message, r#""progressToken":{token}{comma}"#);
-            }
-            message.extend_from_slice(envelope.as_bytes());
-            message.extend_from_slice(if members.starts_with('}') { b"}" } else { b"}," });
-        }
-        message.extend_from_slice(members.as_bytes());
-        message.push(b'}');
-    }
-
-    fn envelope(&mut self, revision: Revision) -> &str {
+    /// What every modern request says about itself, written once.
+    fn envelope(&mut self, revision: Revision) -> &RawObject {
         if self.envelope.is_none() {
             let mut meta = RequestMeta::default();
             self.fill_envelope(&mut meta, revision);
-            let object = RawObject::new(&meta).unwrap_or_else(|_| RawObject::empty());
-            let inside = object.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-            self.envelope = inside.map(str::to_owned);
+            self.envelope = RawObject::new(&meta).ok();
         }
-        self.envelope.as_deref().unwrap_or_default()
+        self.envelope.get_or_insert_default()
     }
 
-    fn send_call(&mut self, call: CallId, method: &Method, revision: Option<Revision>, message: Vec<u8>) {
+    fn send_call(&mut self, call: CallId, method: &Method, revision: Option<Revision>, message: EncodedMessage) {
         self.send(Transmit::Send { call: Some(call), method: Some(method.clone()), revision, message });
     }
 
@@ -364,9 +342,8 @@ impl Connection {
             self.fill_envelope(meta, revision);
         }
         params.meta.take_if(|meta| *meta == RequestMeta::default());
-        let mut message = Vec::new();
         // Parameters were an object when they were read, and still are.
-        if write_request(&mut message, &id, method, Some(&params)).is_ok() {
+        if let Ok(message) = EncodedMessage::request(&id, method, Some(&params)) {
             let revision = (*method != Method::INITIALIZE).then_some(revision);
             self.send_call(call, method, revision, message);
         }
@@ -391,8 +368,7 @@ impl Connection {
         method: &Method,
         params: &impl Serialize,
     ) -> Result<(), serde_json::Error> {
-        let mut message = Vec::new();
-        write_notification(&mut message, method, Some(params))?;
+        let message = EncodedMessage::notification(method, Some(params))?;
         self.send(Transmit::Send { call: None, method: Some(method.clone()), revision: self.revision().ok(), message });
         Ok(())
     }
@@ -414,9 +390,6 @@ impl Connection {
         true
     }
 }
-
-/// The room for what is around the parameters and the metadata of a request: member names, the method, numbers.
-const FRAME: usize = 160;
 
 /// What the connection says by itself.
 const OWN: [Method; 3] = [Method::INITIALIZE, Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];

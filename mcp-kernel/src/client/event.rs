@@ -1,6 +1,6 @@
 //! What a client's connection has to say to the application, and to the transport.
 
-use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
 use mcp_types::{
     Implementation, LoggingMessageNotificationParams, Method, ProgressNotificationParams, RequestId, ResultType,
     Revision, ServerCapabilities, SubscriptionFilter,
@@ -24,8 +24,8 @@ pub enum Transmit {
         method: Option<Method>,
         /// The revision that it is written in; nothing, where that is still to be agreed on.
         revision: Option<Revision>,
-        /// The message: a single line of JSON.
-        message: Vec<u8>,
+        /// The message.
+        message: EncodedMessage,
     },
     /// Close the stream of a call, which gives it up.
     Abort {

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{
-    Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, UnknownId, parse,
-    write_error, write_result,
+    EncodedMessage, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, UnknownId,
+    parse,
 };
 use mcp_types::meta::key;
 use mcp_types::{
@@ -332,8 +332,7 @@ impl Connection {
         }
         if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
             // B-4: the one thing that a server may ask before the handshake is complete.
-            let mut message = Vec::new();
-            if write_result(&mut message, &id, &EmptyResult::default()).is_ok() {
+            if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
                 self.send_answer(message);
             }
             return;
@@ -361,15 +360,14 @@ impl Connection {
             let params = params.map(Payload::into_owned).unwrap_or_default();
             return self.events.push_back(Event::Request { method, params, responder });
         };
-        let mut message = Vec::new();
         let written = match &answer {
-            Ok(()) => write_result(&mut message, &id, &EmptyResult::default()),
+            Ok(()) => EncodedMessage::result(&id, &EmptyResult::default()),
             Err(what) => {
                 let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
-                write_error(&mut message, Some(&id), &error, UnknownId::of(revision))
+                EncodedMessage::error(Some(&id), &error, UnknownId::of(revision))
             }
         };
-        if written.is_ok() {
+        if let Ok(message) = written {
             self.send_answer(message);
         }
         if let Err(what) = answer {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use mcp_types::gate::{self, Direction, MethodFacts};
-use mcp_types::jsonrpc::{PayloadBuf, write_notification, write_request, write_result};
+use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
 use mcp_types::{
     CancelledNotificationParams, ClientCapability, EmptyResult, Era, ErrorObject, LoggingLevel,
     LoggingMessageNotificationParams, Method, NotificationParams, Number, ProgressNotificationParams, ProgressToken,
@@ -83,7 +83,7 @@ impl Connection {
         key: RequestKey,
         entry: &Entry,
         mut result: R,
-    ) -> Result<Vec<u8>, Option<ErrorObject>> {
+    ) -> Result<EncodedMessage, Option<ErrorObject>> {
         self.complete(&mut result, entry.scope.facts, entry.scope.revision);
         // Asked before the revision takes the member away.
         let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
@@ -110,12 +110,16 @@ impl Connection {
     }
 
     /// Writes a result that is complete. The metadata that most answers share is not written anew for each.
-    pub(super) fn write(&self, id: &RequestId, result: &mut impl ResultBody, revision: Revision) -> Option<Vec<u8>> {
+    pub(super) fn write(
+        &self,
+        id: &RequestId,
+        result: &mut impl ResultBody,
+        revision: Revision,
+    ) -> Option<EncodedMessage> {
         let has_no_meta = revision.era() == Era::Modern && result.meta_mut().is_some_and(|meta| meta.is_none());
-        let mut message = Vec::with_capacity(USUAL_ANSWER);
-        write_result(&mut message, id, result).ok()?;
+        let mut message = EncodedMessage::result(id, result).ok()?;
         if let Some(meta) = self.config.info_meta().filter(|_| has_no_meta) {
-            add_meta(&mut message, meta);
+            message.add_meta(meta);
         }
         Some(message)
     }
@@ -286,11 +290,11 @@ impl Connection {
             return;
         }
         if offered && self.lifecycle.is_ready() && self.has_back_channel {
-            self.send(Route::Standalone, announcement.unasked().to_vec(), Weight::Change);
+            self.send(Route::Standalone, announcement.unasked().clone(), Weight::Change);
         }
         let listeners: Vec<RequestKey> = self.listeners.iter().flat_map(|listeners| listeners.of(change)).collect();
         for key in listeners {
-            let message = self.in_flight.get_mut(key).and_then(|entry| announcement.for_listener(&entry.scope.id));
+            let message = self.in_flight.get_mut(key).map(|entry| announcement.for_listener(&entry.scope.id));
             if let Some(message) = message {
                 self.send(Route::Listen(key), message, Weight::Change);
             }
@@ -303,10 +307,10 @@ impl Connection {
             self.note_dropped(route, 1);
             return Delivery::LeftOut;
         }
-        let mut message = Vec::new();
-        if self.closed || write_notification(&mut message, method, Some(params)).is_err() {
+        if self.closed {
             return Delivery::LeftOut;
         }
+        let Ok(message) = EncodedMessage::notification(method, Some(params)) else { return Delivery::LeftOut };
         self.send(route, message, weight);
         Delivery::Queued
     }
@@ -355,11 +359,10 @@ impl Connection {
         if let Some(open) = self.calls.get_mut(call) {
             (open.token, open.related) = (token, related);
         }
-        let mut message = Vec::new();
-        if write_request(&mut message, &id, &method, Some(&params)).is_err() {
+        let Ok(message) = EncodedMessage::request(&id, &method, Some(&params)) else {
             let _ = self.calls.end(call, &mut self.deadlines);
             return Err(Misuse::NotAnObject);
-        }
+        };
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
         self.send(route, message, Weight::Needed);
         Ok(call)
@@ -474,18 +477,6 @@ impl Connection {
     }
 }
 
-/// Adds metadata, which it must not have yet, to the result or the parameters at the end of a message.
-pub(super) fn add_meta(message: &mut Vec<u8>, meta: &[u8]) {
-    if !message.ends_with(b"}}") {
-        return;
-    }
-    message.truncate(message.len() - 2);
-    let separator: &[u8] = if message.trim_ascii_end().ends_with(b"{") { b"" } else { b"," };
-    for part in [separator, br#""_meta":"#, meta, b"}}"] {
-        message.extend_from_slice(part);
-    }
-}
-
 /// What other commands say, by the rules that belong to it.
 const OWN: [Method; 4] = [
     Method::NOTIFICATIONS_PROGRESS,
@@ -493,9 +484,6 @@ const OWN: [Method; 4] = [
     Method::NOTIFICATIONS_CANCELLED,
     Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED,
 ];
-
-/// How many bytes are set aside for an answer, so that most of them grow no further.
-const USUAL_ANSWER: usize = 512;
 
 /// Refuses questions that the client cannot be asked, and says what it would have to declare (R-5, X-14).
 fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 pub struct ServerConfig {
     info: Implementation,
     /// The metadata of most answers, written once.
-    info_meta: Vec<u8>,
+    info_meta: RawObject,
     /// What the server offers; a method behind a capability that is not here does not exist (E-13).
     pub capabilities: ServerCapabilities,
     /// How the server is best used, for the model to read.
@@ -59,12 +59,8 @@ impl ServerConfig {
     /// Describes a server that offers `capabilities` in all revisions.
     #[must_use]
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
-        let mut info_meta = Vec::new();
-        let meta = ResultMeta::default().server_info(info.clone());
-        if serde_json::to_writer(&mut info_meta, &meta).is_err() {
-            // Plain data can always be written.
-            info_meta = b"{}".to_vec();
-        }
+        // Plain data can always be written.
+        let info_meta = RawObject::new(&ResultMeta::default().server_info(info.clone())).unwrap_or_default();
         Self {
             info,
             info_meta,
@@ -88,7 +84,7 @@ impl ServerConfig {
     }
 
     /// The metadata that a modern answer has if its handler gives it none.
-    pub(crate) fn info_meta(&self) -> Option<&[u8]> {
+    pub(crate) fn info_meta(&self) -> Option<&RawObject> {
         self.send_server_info.then_some(&self.info_meta)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use mcp_types::jsonrpc::{UnknownId, write_batch, write_error};
+use mcp_types::jsonrpc::{EncodedMessage, UnknownId};
 use mcp_types::{ErrorObject, LoggingLevel, RequestId, Revision};
 
 use super::config::ServerConfig;
@@ -61,7 +61,7 @@ use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 /// let Some(Event::Request { responder, .. }) = connection.poll_event() else { panic!("a request") };
 /// connection.respond(responder, Ok(CallToolResult::text("hello")));
 /// let answer = connection.poll_transmit().expect("an answer");
-/// assert!(String::from_utf8(answer.message)?.contains(r#""resultType":"complete""#));
+/// assert!(String::from_utf8(answer.message.into_bytes())?.contains(r#""resultType":"complete""#));
 /// # Ok::<(), std::string::FromUtf8Error>(())
 /// ```
 pub struct Connection {
@@ -91,7 +91,7 @@ pub struct Connection {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) expected: usize,
-    pub(super) answers: Vec<Vec<u8>>,
+    pub(super) answers: Vec<EncodedMessage>,
 }
 
 impl Connection {
@@ -198,7 +198,7 @@ impl Connection {
     }
 
     /// Queues a message, and notes what was dropped for it.
-    pub(super) fn send(&mut self, route: Route, message: Vec<u8>, weight: Weight) {
+    pub(super) fn send(&mut self, route: Route, message: EncodedMessage, weight: Weight) {
         self.transmit(Transmit { route, message, failure: None }, weight);
     }
 
@@ -229,11 +229,17 @@ impl Connection {
     }
 
     /// Queues the answer to a request, or puts it with the other answers of its batch.
-    pub(super) fn answer(&mut self, key: RequestKey, batch: Option<RequestKey>, message: Vec<u8>) {
+    pub(super) fn answer(&mut self, key: RequestKey, batch: Option<RequestKey>, message: EncodedMessage) {
         self.answer_with(key, batch, message, None);
     }
 
-    fn answer_with(&mut self, key: RequestKey, batch: Option<RequestKey>, message: Vec<u8>, failure: Option<Failure>) {
+    fn answer_with(
+        &mut self,
+        key: RequestKey,
+        batch: Option<RequestKey>,
+        message: EncodedMessage,
+        failure: Option<Failure>,
+    ) {
         let Some(batch_key) = batch else {
             return self.transmit(Transmit { route: Route::Reply(key), message, failure }, Weight::Needed);
         };
@@ -256,9 +262,7 @@ impl Connection {
             return;
         }
         let batch = self.batches.remove(&key).unwrap_or_default();
-        let mut message = Vec::new();
-        write_batch(&mut message, batch.answers.iter().map(Vec::as_slice));
-        if !message.is_empty() {
+        if let Some(message) = EncodedMessage::batch(&batch.answers) {
             self.send(Route::Reply(key), message, Weight::Needed);
         }
     }
@@ -285,9 +289,8 @@ impl Connection {
         error: &ErrorObject,
         failure: Failure,
     ) {
-        let mut message = Vec::new();
         // Errors are plain data, which can always be written.
-        if write_error(&mut message, id, error, UnknownId::of(revision)).is_ok() {
+        if let Ok(message) = EncodedMessage::error(id, error, UnknownId::of(revision)) {
             self.answer_with(key, batch, message, Some(failure));
         }
     }

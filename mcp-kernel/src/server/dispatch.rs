@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_types::jsonrpc::{PayloadBuf, Request, write_notification, write_result};
+use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf, Request};
 use mcp_types::{
     DiscoverResult, EmptyResult, Era, ErrorObject, Method, NotificationMeta, ResultBody, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
@@ -128,8 +128,7 @@ impl Connection {
         if let Some(revision) = result.protocol_version.revision() {
             let _ = self.restrict(&mut result, revision);
         }
-        let mut message = Vec::new();
-        if write_result(&mut message, &request.id, &result).is_ok() {
+        if let Ok(message) = EncodedMessage::result(&request.id, &result) {
             self.answer(key, None, message);
         }
         Ok(())
@@ -165,9 +164,8 @@ impl Connection {
         self.listeners.get_or_insert_default().insert(scope.key, &filter);
         let mut params = SubscriptionsAcknowledgedNotificationParams::new(filter.clone());
         params.meta = Some(NotificationMeta::default().subscription_id(scope.id.clone()));
-        let mut message = Vec::new();
         let method = Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED;
-        if write_notification(&mut message, &method, Some(&params)).is_ok() {
+        if let Ok(message) = EncodedMessage::notification(&method, Some(&params)) {
             self.send(Route::Listen(scope.key), message, Weight::Needed);
         }
         self.emit(Event::Listening { scope: Arc::clone(scope), filter });

@@ -2,6 +2,7 @@
 
 mod cancellation;
 mod notifications;
+mod raw_text;
 mod renewal;
 
 use std::sync::Arc;

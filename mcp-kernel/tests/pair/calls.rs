@@ -169,7 +169,7 @@ fn unknown_kinds_of_result_are_refused() {
     for (kind, is_valid) in [(r#","resultType":"complete""#, true), ("", true), (r#","resultType":"weird""#, false)] {
         let call = pair.call(&Method::TOOLS_CALL, r#"{"name":"x"}"#);
         let Some(client::Transmit::Send { message, .. }) = pair.client.poll_transmit() else { panic!("a request") };
-        let text = String::from_utf8(message).expect("text");
+        let text = String::from_utf8(message.into_bytes()).expect("text");
         let id = text.split(r#""id":"#).nth(1).and_then(|rest| rest.split(',').next()).expect("an id");
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]{kind}}}}}"#);
         pair.client.handle_bytes(pair.now, answer.as_bytes());

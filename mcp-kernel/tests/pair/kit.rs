@@ -74,12 +74,12 @@ impl Pair {
     pub(crate) fn collect(&mut self) {
         while let Some(transmit) = self.client.poll_transmit() {
             match transmit {
-                client::Transmit::Send { message, .. } => self.to_server.push_back(message),
+                client::Transmit::Send { message, .. } => self.to_server.push_back(message.into_bytes()),
                 client::Transmit::Abort { .. } => {}
             }
         }
         while let Some(transmit) = self.server.poll_transmit() {
-            self.to_client.push_back(transmit.message);
+            self.to_client.push_back(transmit.message.into_bytes());
         }
         self.client_events.extend(std::iter::from_fn(|| self.client.poll_event()));
         self.server_events.extend(std::iter::from_fn(|| self.server.poll_event()));

@@ -20,6 +20,7 @@ mod limits;
 mod listening;
 mod logging;
 mod progress;
+mod raw_text;
 mod results;
 mod resuming;
 mod slow_readers;

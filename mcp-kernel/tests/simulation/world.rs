@@ -387,7 +387,7 @@ impl World {
             let message: Value = serde_json::from_slice(&transmit.message).expect("JSON");
             self.model.sent(transmit.route, &message, arrived, invalid);
             if self.link.kind == Kind::Stdio || self.is_read(transmit.route, read && !message.is_array()) {
-                self.link.send_down(transmit.route, transmit.message);
+                self.link.send_down(transmit.route, transmit.message.into_bytes());
             }
         }
         self.model.check(self.server_over);
@@ -469,9 +469,9 @@ impl World {
                         self.trace.note(|| format!("{} is sent twice", value["id"]));
                         let open = self.model.calls.values_mut().find(|call| call.id == value["id"]);
                         open.into_iter().for_each(|open| open.disturbed = true);
-                        self.link.send_up(None, message.clone(), false);
+                        self.link.send_up(None, message.to_vec(), false);
                     }
-                    self.link.send_up(call, message, true);
+                    self.link.send_up(call, message.into_bytes(), true);
                 }
             }
         }

@@ -221,7 +221,7 @@ impl Driver {
         self.sayings.push_back(Saying {
             to: self.old_endpoint.as_ref().unwrap_or(&self.wire.url).clone(),
             head,
-            body: Bytes::from(outgoing.message),
+            body: Bytes::from(outgoing.message.into_bytes()),
             session: self.session.clone(),
             opens_session,
         });
@@ -275,7 +275,7 @@ impl Driver {
             news: self.news.clone(),
             call,
             head,
-            body: Bytes::from(outgoing.message),
+            body: Bytes::from(outgoing.message.into_bytes()),
             revision: outgoing.revision,
             session: self.session.clone(),
             way,

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use mcp_types::jsonrpc::EncodedMessage;
 
 use super::exchange::{Exchange, First, News};
 use super::sessions::Reader;
@@ -157,7 +158,7 @@ impl std::fmt::Debug for ResponseBody {
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// Appends a message as an event; a message is one line (AMB-14).
-pub(crate) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
+pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {
     out.reserve(message.len() + 8);
     for part in [&b"data: "[..], message, b"\n\n"] {
         out.extend_from_slice(part);

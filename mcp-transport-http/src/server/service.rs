@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCod
 use http_body::Body;
 use mcp_server::{BoxFuture, Caller, Connection, Mode, Principal, Server};
 use mcp_session::SessionMetrics;
-use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, parse};
+use mcp_types::jsonrpc::{EncodedMessage, Incoming, InvalidMessage, Message, parse};
 use mcp_types::{Method, Revision};
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -482,8 +482,8 @@ fn respond(first: First, events: Vec<u8>, source: Source, served: Served) -> Res
 }
 
 /// One message.
-pub(crate) fn json(status: StatusCode, message: Vec<u8>) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::full(message));
+pub(crate) fn json(status: StatusCode, message: EncodedMessage) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::full(message.into_bytes()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
     response

@@ -194,6 +194,38 @@ impl EventStore for Moody {
     }
 }
 
+/// A store that writes what it keeps in its own way, on many lines.
+#[derive(Default)]
+struct Pretty(MemoryEvents);
+
+impl EventStore for Pretty {
+    fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
+        let message: Value = serde_json::from_slice(&event.message).expect("JSON");
+        let message = serde_json::to_vec_pretty(&message).expect("JSON").into();
+        self.0.append(session, stream, StoredEvent { message, ..event });
+    }
+
+    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
+        self.0.replay(session, stream, after)
+    }
+
+    fn forget(&self, session: SessionId) {
+        self.0.forget(session);
+    }
+}
+
+/// AMB-14: an event is one line also if its store returns more, so that nothing in it becomes a field of its own.
+#[tokio::test]
+async fn sec_1_replayed_events_are_one_line() {
+    let shop = Shop::default();
+    let options = stateful().event_store(Arc::new(Pretty::default()), EventKey::new([7; 32]));
+    let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
+    let events = ten_steps(&shop, &client).await;
+    let first = ids(&events).swap_remove(0);
+    let again = client.resume(&first).await.messages().await;
+    assert_eq!(again, messages(&events));
+}
+
 /// S4.117: when the store does not answer, a client can come back later, and has missed nothing.
 #[tokio::test]
 async fn a_store_that_is_away_loses_nothing() {

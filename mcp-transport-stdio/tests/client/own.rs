@@ -1,12 +1,14 @@
 //! Our own server, in this process and in another one.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use mcp_client::types::{ElicitAction, ElicitResult, Era};
+use mcp_client::types::{ElicitAction, ElicitResult, Era, RawObject};
 use mcp_client::{Change, Client, ClientBuilder, Closed, Mode};
-use mcp_server::{HandlerError, NoArguments, RequestContext, Server, ServerBuilder, tool};
+use mcp_server::{HandlerError, Json, NoArguments, RequestContext, Server, ServerBuilder, tool};
 use mcp_transport_stdio::{ChildTransport, Ended, ServeOptions, Spawn, StreamTransport, serve_io, serve_stdio};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,29 +131,91 @@ async fn much_at_once() {
     within(client.close()).await;
 }
 
-/// What the next test starts: this program, as a server.
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+/// What the next tests start: this program, as a server. Its `forbidden` tool must never be called by a test.
 #[test]
 fn a_server_of_its_own() {
     if std::env::var_os("SERVE").is_none() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let server = server().tool(tool("tool", async |_, _: NoArguments| "hello from afar")).build().expect("a server");
-    runtime.block_on(serve_stdio(server)).expect("no fault");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (counted, counter) = (Arc::clone(&calls), calls);
+    let server = server()
+        .tool(tool("tool", async |_, _: NoArguments| "hello from afar"))
+        .tool(tool("echo", async |_, Echo { text }| text))
+        .tool(tool("forbidden", move |_, _: NoArguments| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::ready("it was called")
+        }))
+        .tool(tool("calls", move |_, _: NoArguments| std::future::ready(counter.load(Ordering::Relaxed).to_string())))
+        .tool(tool("lines", async |_, _: NoArguments| {
+            let text = "{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":[]}}\r\n}";
+            Json(RawObject::parse(text).expect("an object"))
+        }));
+    runtime.block_on(serve_stdio(server.build().expect("a server"))).expect("no fault");
+}
+
+/// The server above, behind real pipes.
+async fn started(mode: Mode) -> Client {
+    let spawn = Spawn::new(std::env::current_exe().expect("this program")).env("SERVE", "1");
+    // With a single thread the harness would begin a line that it does not end.
+    let spawn = spawn.args(["--exact", "own::a_server_of_its_own", "--nocapture", "--test-threads", "2"]);
+    let ladder = mcp_transport_stdio::Ladder::default().with_close(LIMIT);
+    let transport = ChildTransport::new(spawn).ladder(ladder);
+    within(builder().mode(mode).connect(transport)).await.expect("a connection")
 }
 
 /// IO-2, IO-11: it is started, talks although the test harness says things of its own, and ends with its input.
 #[tokio::test]
 async fn it_is_a_process() {
     for (mode, era) in ERAS {
-        let spawn = Spawn::new(std::env::current_exe().expect("this program")).env("SERVE", "1");
-        // With a single thread the harness would begin a line that it does not end.
-        let spawn = spawn.args(["--exact", "own::a_server_of_its_own", "--nocapture", "--test-threads", "2"]);
-        let ladder = mcp_transport_stdio::Ladder::default().with_close(LIMIT);
-        let transport = ChildTransport::new(spawn).ladder(ladder);
-        let client = within(builder().mode(mode).connect(transport)).await.expect("a connection");
+        let client = started(mode).await;
         assert_eq!(client.revision().map(|revision| revision.era()), Some(era));
         assert_eq!(text(call(&client).await), "hello from afar");
         assert_eq!(within(client.close()).await, Closed::ByClient);
+    }
+}
+
+/// IO-1: arguments with a whole request between their lines are arguments, and nothing else is called.
+#[tokio::test]
+async fn sec_1_arguments_smuggle_no_request() {
+    for (mode, era) in ERAS {
+        let meta = match era {
+            Era::Modern => {
+                r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#
+            }
+            Era::Legacy => "",
+        };
+        let smuggled = format!(
+            r#"{{"jsonrpc":"2.0","id":902,"method":"tools/call","params":{{"name":"forbidden","arguments":{{}}{meta}}}}}"#
+        );
+        let client = started(mode).await;
+        for line_break in ["\n", "\r\n", "\r"] {
+            let arguments = format!("{{\"text\":\"ok\",\"b\":{line_break}{smuggled}{line_break}}}");
+            let arguments = RawObject::parse(&arguments).expect("an object");
+            let answer = within(client.call_tool("echo", &arguments).into_future()).await;
+            assert_eq!(text(answer), "ok");
+        }
+        let calls = within(client.call_tool_without_arguments("calls").into_future()).await;
+        assert_eq!(text(calls), "0", "nothing was smuggled");
+        within(client.close()).await;
+    }
+}
+
+/// IO-1: a result with a whole response between its lines is one result.
+#[tokio::test]
+async fn sec_1_results_smuggle_no_response() {
+    for (mode, _) in ERAS {
+        let client = started(mode).await;
+        let result = within(client.call_tool_without_arguments("lines").into_future()).await.expect("a result");
+        let content = result.structured_content.expect("structured content").to_value().expect("JSON");
+        assert_eq!(content["a"]["id"], 3);
+        assert_eq!(text(call(&client).await), "hello from afar");
+        within(client.close()).await;
     }
 }

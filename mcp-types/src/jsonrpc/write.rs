@@ -2,11 +2,12 @@
 //!
 //! Each function appends one message to a buffer, serializing each part of it once and straight
 //! to its place. A message is always a single line (IO-1). If it cannot be written, the buffer
-//! is as it was before.
+//! is as it was before. What is sent is an [`EncodedMessage`](super::EncodedMessage).
 
 use serde::Serialize;
 use serde_json::Error;
 
+use super::encoded::join_lines;
 use crate::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 /// The parameters of a message that has none.
@@ -106,20 +107,6 @@ pub fn write_error(
     })
 }
 
-/// Appends a batch of messages that were written before, which only revision 2025-03-26 allows (B-8).
-///
-/// A batch holds at least one message: with none, nothing is appended.
-pub fn write_batch<'a>(out: &mut Vec<u8>, messages: impl IntoIterator<Item = &'a [u8]>) {
-    let start = out.len();
-    for message in messages {
-        out.push(if out.len() == start { b'[' } else { b',' });
-        out.extend_from_slice(message);
-    }
-    if out.len() > start {
-        out.push(b']');
-    }
-}
-
 /// Writes what requests and notifications have in common, to the end.
 fn write_call<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &Method, params: Option<&P>) -> Result<(), Error> {
     out.extend_from_slice(br#","method":"#);
@@ -146,17 +133,14 @@ fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T)
 }
 
 /// Appends all or nothing, on one line.
-fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<(), Error> {
+pub(super) fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<(), Error> {
     let start = out.len();
     if let Err(error) = write(out) {
         out.truncate(start);
         return Err(error);
     }
-    // Raw JSON may be spread over lines. Strings have line breaks escaped, so what is found is
-    // whitespace between tokens. The store is unconditional, so that the loop has no branch.
-    for byte in &mut out[start..] {
-        *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
-    }
+    // Raw JSON may be spread over lines.
+    join_lines(&mut out[start..]);
     Ok(())
 }
 
@@ -173,16 +157,6 @@ mod tests {
         write(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         text.strip_prefix("before\n").unwrap().to_owned()
-    }
-
-    /// B-8, B-109
-    #[test]
-    fn a_batch_holds_messages() {
-        let mut out = b"before".to_vec();
-        write_batch(&mut out, []);
-        assert_eq!(out, b"before");
-        write_batch(&mut out, [b"{}".as_slice(), b"{}"]);
-        assert_eq!(out, b"before[{},{}]");
     }
 
     /// AMB-15, B-13

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mcp_kernel::{Route, Transmit};
 use mcp_session::{BoxFuture, EventKey, Lease, Replay, StoreError};
 use mcp_types::ErrorObject;
+use mcp_types::jsonrpc::EncodedMessage;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::caretaker;
@@ -252,7 +253,8 @@ impl Reader {
         }
         let mut last = 0;
         for event in missed {
-            self.write(event.number, &event.message, events);
+            // A store is not the kernel: what it returns need not be on one line.
+            self.write(event.number, &EncodedMessage::from_bytes(event.message.into()), events);
             self.session.counts.replayed.fetch_add(1, Ordering::Relaxed);
             last = event.number;
         }
@@ -314,7 +316,7 @@ impl Reader {
         session.unblock(state, self.number);
     }
 
-    fn write(&self, number: u64, message: &[u8], events: &mut Vec<u8>) {
+    fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
         let id = self.settings.key.write(&self.session.id, self.number, number);
         events.extend_from_slice(format!("id: {id}\n").as_bytes());
         write_event(events, message);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::{Caller, Connection};
 use mcp_session::{BoxFuture, EventStore, Reason, Refused, SessionId, StoredEvent};
-use mcp_types::jsonrpc::{Incoming, Limits};
+use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits};
 use mcp_types::{ErrorObject, Revision};
 use tokio::time::sleep;
 
@@ -263,12 +263,16 @@ impl Session {
     }
 
     /// Keeps an event for a client that may come back; returns whether it is kept.
-    pub(crate) fn keep(&self, number: u64, stream: &mut Stream, message: Vec<u8>) -> bool {
+    pub(crate) fn keep(&self, number: u64, stream: &mut Stream, message: EncodedMessage) -> bool {
         let Some(events) = self.events.as_ref().filter(|_| stream.is_known && self.may_be_resumed()) else {
             return false;
         };
         stream.number += 1;
-        events.store.append(self.id, number, StoredEvent { number: stream.number, message: Bytes::from(message) });
+        events.store.append(
+            self.id,
+            number,
+            StoredEvent { number: stream.number, message: Bytes::from(message.into_bytes()) },
+        );
         true
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn call(tool: &str, more: &str) -> String {
 pub(crate) fn serve(connection: &mut Connection, now: Instant, request: &[u8]) -> Vec<u8> {
     connection.feed(now, request, &Caller::default());
     let _ = connection.poll(&mut Context::from_waker(Waker::noop()), now);
-    connection.poll_transmit().expect("an answer").message
+    connection.poll_transmit().expect("an answer").message.into_bytes()
 }
 
 #[expect(clippy::disallowed_methods, reason = "any moment will do where nothing has a deadline")]

@@ -1,0 +1,324 @@
+//! Whole messages, ready to be sent.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::Serialize;
+use serde_json::Error;
+
+use super::write::{UnknownId, append, write_error, write_notification, write_request, write_result};
+use crate::{ErrorObject, Method, ProgressToken, RawObject, RequestId};
+
+/// A message that may be written to a peer: JSON on a single line.
+///
+/// Raw JSON of a caller or a handler may be spread over lines, and a transport that frames messages by lines would send
+/// such a text as several messages. So transports take this type, and every way to make one replaces the line breaks
+/// between tokens with spaces; strings have theirs escaped.
+///
+/// ```
+/// use mcp_types::jsonrpc::EncodedMessage;
+/// use mcp_types::{Method, RawObject, RequestId};
+///
+/// let params = RawObject::parse("{\n  \"name\": \"add\"\n}")?;
+/// let message = EncodedMessage::request(&RequestId::from(1_i64), &Method::TOOLS_CALL, Some(&params))?;
+/// assert!(!message.contains(&b'\n'));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncodedMessage(Vec<u8>);
+
+impl EncodedMessage {
+    /// Writes a request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the parameters cannot be serialized, or are not an object then.
+    pub fn request<P: Serialize + ?Sized>(id: &RequestId, method: &Method, params: Option<&P>) -> Result<Self, Error> {
+        Self::write(USUAL_SIZE, |out| write_request(out, id, method, params))
+    }
+
+    /// Writes a request with metadata added to its parameters, which are copied without being read.
+    ///
+    /// The parameters must not have a `_meta` of their own. Without a token and with no or empty metadata, none is added.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error only if the serializer fails, which no id, method or token makes it do today.
+    pub fn request_with_meta(
+        id: &RequestId,
+        method: &Method,
+        params: &RawObject,
+        token: Option<&ProgressToken>,
+        meta: Option<&RawObject>,
+    ) -> Result<Self, Error> {
+        let (members, meta) = (members(params), meta.map(members).unwrap_or_default());
+        Self::write(members.len() + meta.len() + FRAME, |out| {
+            append(out, |out| {
+                write_request::<RawObject>(out, id, method, None)?;
+                out.pop();
+                out.extend_from_slice(br#","params":{"#);
+                if token.is_some() || !meta.is_empty() {
+                    out.extend_from_slice(br#""_meta":{"#);
+                    if let Some(token) = token {
+                        out.extend_from_slice(br#""progressToken":"#);
+                        serde_json::to_writer(&mut *out, token)?;
+                        out.extend_from_slice(if meta.is_empty() { b"" } else { b"," });
+                    }
+                    out.extend_from_slice(meta.as_bytes());
+                    out.extend_from_slice(if members.is_empty() { b"}" } else { b"}," });
+                }
+                out.extend_from_slice(members.as_bytes());
+                out.extend_from_slice(b"}}");
+                Ok(())
+            })
+        })
+    }
+
+    /// Writes a notification.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the parameters cannot be serialized, or are not an object then.
+    pub fn notification<P: Serialize + ?Sized>(method: &Method, params: Option<&P>) -> Result<Self, Error> {
+        Self::write(0, |out| write_notification(out, method, params))
+    }
+
+    /// Writes the response to a request that succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result cannot be serialized, or is not an object then.
+    pub fn result<R: Serialize + ?Sized>(id: &RequestId, result: &R) -> Result<Self, Error> {
+        Self::write(USUAL_SIZE, |out| write_result(out, id, result))
+    }
+
+    /// Writes the response to a request that failed, or that could not be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error only if the serializer fails, which no error object makes it do today.
+    pub fn error(id: Option<&RequestId>, error: &ErrorObject, unknown_id: UnknownId) -> Result<Self, Error> {
+        Self::write(0, |out| write_error(out, id, error, unknown_id))
+    }
+
+    /// Joins messages to a batch, which only revision 2025-03-26 allows. Returns `None` without messages, because a
+    /// batch holds at least one.
+    #[must_use]
+    pub fn batch<'a>(messages: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let mut out = Vec::new();
+        for message in messages {
+            out.push(if out.is_empty() { b'[' } else { b',' });
+            out.extend_from_slice(message);
+        }
+        (!out.is_empty()).then(|| {
+            out.push(b']');
+            Self(out)
+        })
+    }
+
+    /// Takes a message that was encoded before, such as one from a store; line breaks in it become spaces.
+    #[must_use]
+    pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
+        join_lines(&mut bytes);
+        Self(bytes)
+    }
+
+    /// Adds metadata to the result or the parameters, which must be there and must not have any yet.
+    pub fn add_meta(&mut self, meta: &RawObject) {
+        self.close_with_meta(|out| {
+            out.extend_from_slice(meta.as_str().as_bytes());
+            Ok(())
+        });
+    }
+
+    /// Returns a copy with one member as the metadata of its result or parameters, which must be there and must not have
+    /// any yet.
+    #[must_use]
+    pub fn with_meta_member(&self, name: &str, value: &impl Serialize) -> Self {
+        let mut out = Vec::with_capacity(self.len() + name.len() + FRAME);
+        out.extend_from_slice(self);
+        let mut copy = Self(out);
+        copy.close_with_meta(|out| {
+            out.push(b'{');
+            serde_json::to_writer(&mut *out, name)?;
+            out.push(b':');
+            serde_json::to_writer(&mut *out, value)?;
+            out.push(b'}');
+            Ok(())
+        });
+        copy
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Returns the text, which is bytes like any others from then on.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// Gives back memory that the text does not need.
+    pub fn shrink_to_fit(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
+    fn write(capacity: usize, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<Self, Error> {
+        let mut out = Vec::with_capacity(capacity);
+        write(&mut out)?;
+        Ok(Self(out))
+    }
+
+    /// Reopens the object at the end for metadata; if that cannot be written, the message stays as it is.
+    fn close_with_meta(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) {
+        if !self.0.ends_with(b"}}") {
+            return;
+        }
+        self.0.truncate(self.0.len() - 2);
+        let is_empty = self.0.trim_ascii_end().ends_with(b"{");
+        // Should it fail, nothing was appended, and the message is closed as it was.
+        let _ = append(&mut self.0, |out| {
+            out.extend_from_slice(if is_empty { b"\"_meta\":" } else { b",\"_meta\":" });
+            write(out)
+        });
+        self.0.extend_from_slice(b"}}");
+    }
+}
+
+/// Replaces line breaks with spaces. Strings have theirs escaped, so what is found in JSON is whitespace between tokens.
+pub(super) fn join_lines(text: &mut [u8]) {
+    // The store is unconditional, so that the loop has no branch and becomes a few vector instructions.
+    for byte in text {
+        *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
+    }
+}
+
+/// The members of an object, without the braces and the whitespace inside of them.
+fn members(object: &RawObject) -> &str {
+    let inside = object.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inside.unwrap_or_default().trim_ascii()
+}
+
+/// The room for most results, so that they grow no further while they are written.
+const USUAL_SIZE: usize = 512;
+
+/// The room for what is around the parameters and the metadata of a request: member names, the method, numbers.
+const FRAME: usize = 160;
+
+impl Deref for EncodedMessage {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for EncodedMessage {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<EncodedMessage> for Vec<u8> {
+    fn from(message: EncodedMessage) -> Self {
+        message.0
+    }
+}
+
+impl fmt::Debug for EncodedMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EncodedMessage({})", String::from_utf8_lossy(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::jsonrpc::{Limits, parse};
+
+    const LINES: &str = "{\r\n\"a\":\n\"b\\n\"\r}";
+
+    fn raw() -> RawObject {
+        RawObject::parse(LINES).unwrap()
+    }
+
+    /// IO-1: whatever is put into a message, and by whichever way, it stays on one line and means the same.
+    #[test]
+    fn sec_1_every_way_to_make_a_message_makes_one_line() {
+        let (id, method) = (RequestId::from(1_i64), Method::from("m"));
+        let token = ProgressToken::from(7_i64);
+        let foreign: &RawValue = serde_json::from_str(LINES).unwrap();
+        let error = ErrorObject::internal_error("no").with_raw_data(RawObject::parse(LINES).unwrap().into());
+        let with_meta = |params: &RawObject, token, meta| {
+            EncodedMessage::request_with_meta(&id, &method, params, token, meta).unwrap()
+        };
+        let mut added = EncodedMessage::result(&id, &raw()).unwrap();
+        added.add_meta(&raw());
+        let plain = EncodedMessage::notification(&method, Some(&RawObject::empty())).unwrap();
+        let batch = EncodedMessage::batch([&added, &plain]).unwrap();
+        for (message, has_lines) in [
+            (EncodedMessage::request(&id, &method, Some(&raw())).unwrap(), true),
+            (EncodedMessage::request(&id, &method, Some(foreign)).unwrap(), true),
+            (with_meta(&raw(), Some(&token), Some(&raw())), true),
+            (with_meta(&raw(), None, None), true),
+            (with_meta(&RawObject::empty(), None, Some(&raw())), true),
+            (EncodedMessage::notification(&method, Some(&raw())).unwrap(), true),
+            (EncodedMessage::result(&id, &raw()).unwrap(), true),
+            (EncodedMessage::error(Some(&id), &error, UnknownId::Omit).unwrap(), true),
+            (plain.with_meta_member("x", &raw()), true),
+            (EncodedMessage::from_bytes(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{LINES}}}"#).into()), true),
+            (plain, false),
+            (added, true),
+            (batch, true),
+        ] {
+            assert!(!message.contains(&b'\n') && !message.contains(&b'\r'), "{message:?}");
+            assert!(parse(&message, &Limits::default()).is_ok(), "{message:?}");
+            let text = String::from_utf8(message.into_bytes()).unwrap();
+            assert_eq!(text.contains(r#""b\n""#), has_lines, "strings keep their line breaks: {text}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_added_to_parameters() {
+        let (id, method, token) = (RequestId::from(1_i64), Method::from("m"), ProgressToken::from(7_i64));
+        let [some, none] = [r#"{ "a": 1 }"#, "{ }"].map(|text| RawObject::parse(text).unwrap());
+        let meta = RawObject::parse(r#"{"b":2}"#).unwrap();
+        for (params, token, meta, expected) in [
+            (&some, None, None, r#"{"a": 1}"#),
+            (&none, None, Some(&none), "{}"),
+            (&some, Some(&token), None, r#"{"_meta":{"progressToken":7},"a": 1}"#),
+            (&none, Some(&token), Some(&meta), r#"{"_meta":{"progressToken":7,"b":2}}"#),
+            (&some, None, Some(&meta), r#"{"_meta":{"b":2},"a": 1}"#),
+        ] {
+            let message = EncodedMessage::request_with_meta(&id, &method, params, token, meta).unwrap();
+            let text = String::from_utf8(message.into_bytes()).unwrap();
+            assert_eq!(text, format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{expected}}}"#));
+        }
+    }
+
+    #[test]
+    fn metadata_is_added_to_what_is_written() {
+        let (id, method) = (RequestId::from(1_i64), Method::from("m"));
+        let mut result = EncodedMessage::result(&id, &RawObject::empty()).unwrap();
+        result.add_meta(&RawObject::parse(r#"{"a":1}"#).unwrap());
+        assert_eq!(&*result, br#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"a":1}}}"#);
+        let told = EncodedMessage::notification(&method, Some(&RawObject::parse(r#"{"b":2}"#).unwrap())).unwrap();
+        let told = told.with_meta_member("c", &id);
+        assert_eq!(&*told, br#"{"jsonrpc":"2.0","method":"m","params":{"b":2,"_meta":{"c":1}}}"#);
+        let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
+        assert_eq!(told.with_meta_member("c", &unwritable), told, "what cannot be written is left out");
+    }
+
+    /// B-8, B-109
+    #[test]
+    fn a_batch_holds_messages() {
+        assert_eq!(EncodedMessage::batch([]), None);
+        let message = EncodedMessage::from_bytes(b"{}".to_vec());
+        assert_eq!(&*EncodedMessage::batch([&message, &message]).unwrap(), b"[{},{}]");
+    }
+}
