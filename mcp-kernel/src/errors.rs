@@ -80,6 +80,16 @@ pub enum PeerMisbehaved {
     /// `initialize` for the second time (S0.14).
     #[error("`initialize` was sent before")]
     InitializedTwice,
+    /// `initialize` for the second time, with another version or other capabilities (S0.14).
+    #[error(
+        "`initialize` was sent before, with another version or other capabilities; clients that share this connection \
+         through a gateway need a server with `ServeOptions::shared_pipe`"
+    )]
+    InitializedDifferently,
+    /// `initialize` for the second time, with another version or other capabilities, where clients share the connection
+    /// and requests are in flight (S0.14).
+    #[error("`initialize` was sent before, with another version or other capabilities, and requests are in flight")]
+    InitializedWhileBusy,
     /// A request before the handshake (B-4).
     #[error("`{0}` was sent before the handshake was complete")]
     TooEarly(Method),
@@ -144,6 +154,8 @@ impl PeerMisbehaved {
             | Self::DuplicateId(_)
             | Self::IdTooLong { .. }
             | Self::InitializedTwice
+            | Self::InitializedDifferently
+            | Self::InitializedWhileBusy
             | Self::TooEarly(_) => ErrorCode::INVALID_REQUEST,
             Self::UnknownMethod(_) | Self::NeedsSession(_) => ErrorCode::METHOD_NOT_FOUND,
             Self::InvalidParams(_) => ErrorCode::INVALID_PARAMS,

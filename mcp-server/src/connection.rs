@@ -6,7 +6,9 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use mcp_kernel::server::{Connection as Kernel, Event, Principal, RequestScope, Responder, SessionState};
+use mcp_kernel::server::{
+    Connection as Kernel, Event, Principal, RequestScope, Responder, SecondHandshake, SessionState,
+};
 use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::{Incoming, PayloadBuf};
 use mcp_types::{Era, ErrorObject, InitializeRequestParams, Method, ProgressNotificationParams, Revision};
@@ -75,6 +77,20 @@ impl Connection {
         let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
         server.hub().join(&connection.shared);
         connection
+    }
+
+    /// Sets what becomes of a second `initialize`. Defaults to a refusal.
+    #[must_use]
+    pub fn second_handshake(self, second: SecondHandshake) -> Self {
+        self.shared.lock().kernel.set_second_handshake(second);
+        self
+    }
+
+    /// Whether a message is a second handshake for which the transport is to begin a new connection in place of this one:
+    /// clients share it ([`SecondHandshake::Restart`]), and nothing is in flight.
+    #[must_use]
+    pub fn begins_anew(&self, incoming: &Incoming<'_>) -> bool {
+        self.shared.lock().kernel.begins_anew(incoming)
     }
 
     /// A connection that goes on with a session which began elsewhere.

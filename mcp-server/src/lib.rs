@@ -324,7 +324,7 @@ pub use connection_handle::ConnectionHandle;
 pub use context::{Progress, RequestContext};
 pub use endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
 pub use extensions::Extensions;
-pub use mcp_kernel::server::{Extension, Principal};
+pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits};
 #[cfg(feature = "mrtr")]
 pub use mcp_mrtr as mrtr;

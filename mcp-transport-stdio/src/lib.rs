@@ -51,6 +51,19 @@
 //! Standard input that is a network socket, as under inetd, counts as a socket. A byte order mark at the start of a stream
 //! is skipped everywhere.
 //!
+//! # Gateways
+//!
+//! Some gateways start one server and pass on to it what several clients say. A second `initialize` never negotiates
+//! anything anew:
+//!
+//! | a second `initialize` | by default | `ServeOptions::shared_pipe`, nothing in flight | the same, requests in flight |
+//! |---|---|---|---|
+//! | same version and capabilities | same response, changes nothing | new connection | same response, changes nothing |
+//! | any other | error | new connection | error |
+//!
+//! A new connection begins after the old one was torn down as at its end. Clients that share a connection share what the
+//! server keeps for it, so they should belong to one user.
+//!
 //! # Connecting
 //!
 //! ```no_run

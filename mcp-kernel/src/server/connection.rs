@@ -9,7 +9,7 @@ use mcp_types::{ErrorObject, LoggingLevel, RequestId, Revision};
 use super::config::ServerConfig;
 use super::event::Event;
 use super::in_flight::InFlight;
-use super::lifecycle::{Agreed, Lifecycle};
+use super::lifecycle::{Agreed, Lifecycle, SecondHandshake};
 use super::listeners::Listeners;
 use crate::RequestKey;
 use crate::calls::Calls;
@@ -78,6 +78,7 @@ pub struct Connection {
     /// Few connections have any, so the index is made for the first.
     pub(super) listeners: Option<Box<Listeners<RequestKey>>>,
     pub(super) has_back_channel: bool,
+    pub(super) second_handshake: SecondHandshake,
     /// Something was fed although too much waits to be sent, and nothing has been sent since.
     pub(super) overfed: bool,
     /// Nothing more will be read: subscriptions that still come about end at once.
@@ -115,6 +116,11 @@ impl Connection {
         Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
     }
 
+    /// Sets what becomes of a second `initialize`. Defaults to [`SecondHandshake::Refuse`].
+    pub fn set_second_handshake(&mut self, second: SecondHandshake) {
+        self.second_handshake = second;
+    }
+
     fn new(config: Arc<ServerConfig>, lifecycle: Lifecycle, has_back_channel: bool) -> Self {
         Self {
             config,
@@ -128,6 +134,7 @@ impl Connection {
             subscriptions: BTreeSet::new(),
             listeners: None,
             has_back_channel,
+            second_handshake: SecondHandshake::Refuse,
             overfed: false,
             draining: false,
             closed: false,

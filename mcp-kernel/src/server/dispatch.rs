@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf, Request};
+use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, PayloadBuf, Request};
 use mcp_types::{
-    DiscoverResult, EmptyResult, Era, ErrorObject, Method, NotificationMeta, ResultBody, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
+    DiscoverResult, EmptyResult, Era, ErrorObject, InitializeRequestParams, Method, NotificationMeta, ResultBody,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams, UnsubscribeRequestParams,
 };
 use serde::de::DeserializeOwned;
@@ -15,7 +15,8 @@ use super::commands::Delivery;
 use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
-use super::inputs::{Refusal, check_extension};
+use super::inputs::{Refusal, check_extension, is_modern};
+use super::lifecycle::{Lifecycle, SecondHandshake};
 use super::scope::RequestScope;
 use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
@@ -109,6 +110,22 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether a message is a second handshake for which the driver is to begin a new connection: clients share this one
+    /// ([`SecondHandshake::Restart`]), and nothing is in flight. A malformed one is not.
+    #[must_use]
+    pub fn begins_anew(&self, incoming: &Incoming<'_>) -> bool {
+        let Incoming::Single(Message::Request(request)) = incoming else { return false };
+        let is_second = matches!(self.lifecycle, Lifecycle::Negotiated(_) | Lifecycle::Ready(_));
+        let is_idle =
+            self.in_flight.is_empty() && self.waiting.is_empty() && self.batches.is_empty() && self.calls.len() == 0;
+        self.second_handshake == SecondHandshake::Restart
+            && request.method == Method::INITIALIZE
+            && !is_modern(request)
+            && is_second
+            && is_idle
+            && request.params.as_ref().is_some_and(|params| params.decode::<InitializeRequestParams>().is_ok())
+    }
+
     /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate (B-6).
     pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
         let config = Arc::clone(&self.config);
@@ -124,7 +141,7 @@ impl Connection {
             return Err(malformed(&format_args!("more than {limit} bytes")));
         }
         let params = params.decode().map_err(|fault| malformed(&fault))?;
-        let mut result = self.lifecycle.initialize(params, &config)?;
+        let mut result = self.lifecycle.initialize(params, &config, self.second_handshake)?;
         if let Some(revision) = result.protocol_version.revision() {
             let _ = self.restrict(&mut result, revision);
         }

@@ -476,7 +476,7 @@ fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMet
 }
 
 /// DU-13: the envelope's key in the body makes a request modern, whatever its value.
-fn is_modern(request: &Request<'_>) -> bool {
+pub(super) fn is_modern(request: &Request<'_>) -> bool {
     request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
 }
 

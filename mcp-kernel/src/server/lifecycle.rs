@@ -6,6 +6,8 @@
 //!                                                        Absent: born of a modern request, no legacy at all
 //! ```
 //!
+//! What becomes of a second `initialize` is the transport's to say ([`SecondHandshake`]); it never negotiates anew.
+//!
 //! Modern requests pass by without touching any of this (AMB-11).
 
 use std::sync::Arc;
@@ -17,6 +19,21 @@ use mcp_types::{
 
 use super::config::ServerConfig;
 use crate::errors::PeerMisbehaved;
+
+/// What becomes of `initialize` on a connection that has had its handshake. In no case is anything negotiated anew (S0.14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SecondHandshake {
+    /// It is refused: each client has a connection or a session of its own.
+    #[default]
+    Refuse,
+    /// The same handshake, with the same version and capabilities, gets the same response and changes nothing: a gateway
+    /// may pass on the handshakes of several clients. A different one is refused.
+    Repeat,
+    /// As [`Repeat`](Self::Repeat), while requests are in flight. Otherwise the driver begins a new connection, of which
+    /// it learns by [`Connection::begins_anew`](super::Connection::begins_anew).
+    Restart,
+}
 
 /// Where the handshake stands.
 pub(crate) enum Lifecycle {
@@ -77,23 +94,32 @@ impl Lifecycle {
         &mut self,
         params: InitializeRequestParams,
         config: &ServerConfig,
+        second: SecondHandshake,
     ) -> Result<InitializeResult, PeerMisbehaved> {
         let newest = config.of_era(Era::Legacy).next();
-        let (Some(newest), Self::Fresh | Self::Stateless(_)) = (newest, &*self) else {
-            return Err(match self {
-                Self::Negotiated(_) | Self::Ready(_) => PeerMisbehaved::InitializedTwice,
-                // V-9: a server without legacy names what it serves.
-                Self::Fresh | Self::Stateless(_) | Self::Absent => PeerMisbehaved::UnsupportedVersion {
-                    requested: params.protocol_version,
-                    supported: config.versions(Era::Modern),
-                },
-            });
+        let (Some(newest), Self::Fresh | Self::Negotiated(_) | Self::Ready(_) | Self::Stateless(_)) = (newest, &*self)
+        else {
+            // V-9: a server without legacy names what it serves.
+            let (requested, supported) = (params.protocol_version, config.versions(Era::Modern));
+            return Err(PeerMisbehaved::UnsupportedVersion { requested, supported });
         };
         let asked = params.protocol_version.revision().filter(|revision| revision.era() == Era::Legacy);
         let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
-        if let Self::Fresh = self {
-            let client = Client { capabilities: params.capabilities, info: Some(params.client_info) };
-            *self = Self::Negotiated(Agreed { revision, client: Arc::new(client) });
+        match self {
+            Self::Fresh => {
+                let client = Client { capabilities: params.capabilities, info: Some(params.client_info) };
+                *self = Self::Negotiated(Agreed { revision, client: Arc::new(client) });
+            }
+            Self::Negotiated(agreed) | Self::Ready(agreed) => {
+                let is_same = agreed.revision == revision && agreed.client.capabilities == params.capabilities;
+                match second {
+                    SecondHandshake::Refuse => return Err(PeerMisbehaved::InitializedTwice),
+                    SecondHandshake::Repeat if !is_same => return Err(PeerMisbehaved::InitializedDifferently),
+                    SecondHandshake::Restart if !is_same => return Err(PeerMisbehaved::InitializedWhileBusy),
+                    SecondHandshake::Repeat | SecondHandshake::Restart => {}
+                }
+            }
+            Self::Stateless(_) | Self::Absent => {}
         }
         let mut capabilities = config.declared();
         if self.is_stateless() {

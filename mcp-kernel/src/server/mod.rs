@@ -19,6 +19,7 @@ pub use config::{Extension, ServerConfig};
 pub use connection::Connection;
 pub use event::Event;
 pub use in_flight::Responder;
+pub use lifecycle::SecondHandshake;
 pub use listeners::Listeners;
 pub use scope::{Principal, RequestScope};
 pub use session_state::SessionState;

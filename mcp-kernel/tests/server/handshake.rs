@@ -1,8 +1,8 @@
 //! The handshake of the legacy era (B-1..B-6, S0.14..S0.17).
 
-use mcp_kernel::PeerMisbehaved;
-use mcp_kernel::server::{Event, ServerConfig};
-use mcp_types::{Implementation, Revision};
+use mcp_kernel::server::{Event, SecondHandshake, ServerConfig};
+use mcp_kernel::{CallOptions, PeerMisbehaved};
+use mcp_types::{Implementation, Method, RawObject, Revision};
 use serde_json::{Value, json};
 
 use crate::kit::{Script, config, initialize, legacy, modern, notification};
@@ -78,6 +78,97 @@ fn initialize_comes_once() {
     assert!(asked.scope.capabilities().roots.is_some());
     script.done(asked.responder);
     script.assert_nothing_left();
+}
+
+fn shared(second: SecondHandshake) -> Script {
+    let mut script = Script::new();
+    script.connection.set_second_handshake(second);
+    script
+}
+
+/// S0.14: a gateway passes on the handshake of one client after the other. The same again gets the same response,
+/// whatever the client's name, and changes nothing.
+#[test]
+fn int_1_the_same_handshake_is_repeated() {
+    for second in [SecondHandshake::Repeat, SecondHandshake::Restart] {
+        let mut script = shared(second);
+        script.send(initialize(1, "2025-06-18", json!({ "roots": {}, "experimental": { "x": { "y": [1] } } })));
+        let first = script.reply();
+        script.send(initialized());
+        assert!(matches!(script.event(), Event::Initialized));
+        let asked = script.served(legacy(2, "tools/call", json!({})));
+        let mut again = initialize(1, "2025-06-18", json!({ "experimental": { "x": { "y": [1] } }, "roots": {} }));
+        again["params"]["clientInfo"] = json!({ "name": "another", "version": "2" });
+        for _ in 0..2 {
+            script.send(again.clone());
+            assert_eq!(script.reply(), first);
+            // Its confirmation was given before.
+            script.send(initialized());
+            assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
+        }
+        script.done(asked.responder);
+        let asked = script.served(legacy(3, "tools/call", json!({})));
+        assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), Some("script"));
+        assert!(asked.scope.capabilities().roots.is_some());
+        script.done(asked.responder);
+        assert_eq!(script.connection.negotiated(), Some(Revision::V2025_06_18));
+        script.assert_nothing_left();
+    }
+}
+
+/// S0.14: a different one is refused, with an error that names the way out.
+#[test]
+fn int_1_a_different_handshake_is_refused() {
+    for (second, reason) in
+        [(SecondHandshake::Repeat, "`ServeOptions::shared_pipe`"), (SecondHandshake::Restart, "requests are in flight")]
+    {
+        let mut script = shared(second);
+        script.send(initialize(1, "2025-06-18", json!({ "roots": {} })));
+        script.reply();
+        for (version, capabilities) in
+            [("2025-11-25", json!({ "roots": {} })), ("2025-06-18", json!({})), ("1999-01-01", json!({ "roots": {} }))]
+        {
+            let error = script.refused(initialize(2, version, capabilities), -32600);
+            assert!(error["message"].as_str().is_some_and(|message| message.contains(reason)), "{error}");
+            assert_eq!(script.connection.negotiated(), Some(Revision::V2025_06_18));
+        }
+        script.assert_nothing_left();
+    }
+}
+
+/// Where clients share a connection, the next handshake begins a new one, but not while the requests of others are open.
+#[test]
+fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
+    let begins = |script: &Script, message: &Value| {
+        let text = message.to_string();
+        let incoming = mcp_types::jsonrpc::parse(text.as_bytes(), &Default::default()).expect("a message");
+        script.connection.begins_anew(&incoming)
+    };
+    let (first, next) = (initialize(1, "2025-06-18", json!({ "roots": {} })), initialize(1, "2025-11-25", json!({})));
+    let mut script = shared(SecondHandshake::Restart);
+    assert!(!begins(&script, &first), "there is nothing to end yet");
+    script.send(first.clone());
+    script.reply();
+    assert!(begins(&script, &first) && begins(&script, &next), "confirmed or not");
+    script.send(initialized());
+    script.event();
+    assert!(begins(&script, &first) && begins(&script, &next));
+    assert!(!begins(&script, &legacy(1, "initialize", json!({ "protocolVersion": "2025-11-25" }))), "malformed");
+    assert!(!begins(&script, &ping(2)) && !begins(&script, &modern(2, "initialize", json!({}))));
+    let asked = script.served(legacy(2, "tools/call", json!({})));
+    assert!(!begins(&script, &next), "a request is in flight");
+    script.done(asked.responder);
+    assert!(begins(&script, &next));
+    let now = script.now();
+    let call = script.connection.call(now, None, Method::ROOTS_LIST, &RawObject::empty(), CallOptions::default());
+    assert!(!begins(&script, &next), "a request to the client is in flight");
+    let _ = script.connection.cancel(call.expect("it was declared"));
+    while script.connection.poll_transmit().is_some() || script.connection.poll_event().is_some() {}
+    assert!(begins(&script, &next));
+    let mut script = shared(SecondHandshake::Repeat);
+    script.send(first.clone());
+    script.reply();
+    assert!(!begins(&script, &next), "only where clients share the connection");
 }
 
 /// B-4, S1.22: before the handshake there is nothing but `ping`, and a refusal is no reason to stop.

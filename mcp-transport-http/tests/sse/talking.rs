@@ -62,6 +62,23 @@ async fn the_session_is_a_real_one() {
     assert_eq!(tool_text(&client.message().await), "true");
 }
 
+/// S0.14: the same handshake again, as from a gateway with several clients, gets the same response and changes nothing; a
+/// different one is refused.
+#[tokio::test]
+async fn int_1_the_same_handshake_again_changes_nothing() {
+    let sse = sse(&Demo::default());
+    let mut client = Client::open(&sse).await;
+    client.shake_hands("2025-06-18").await;
+    client.shake_hands("2025-06-18").await;
+    let other =
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    client.tell(request(1, "initialize", other)).await;
+    let refused = client.message().await;
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    client.tell(call(2, "revision")).await;
+    assert_eq!(tool_text(&client.message().await), "2025-06-18");
+}
+
 /// S4.111: what nobody asked for comes on the stream, too.
 #[tokio::test]
 async fn changes_are_pushed() {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use mcp_server::types::jsonrpc::{Fault, Incoming, InvalidMessage, parse};
 use mcp_server::types::{ErrorCode, Revision};
-use mcp_server::{Caller, Connection, Server};
+use mcp_server::{BoxFuture, Caller, Connection, SecondHandshake, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Sleep, sleep, sleep_until};
 
@@ -92,7 +92,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut driver = Driver {
-        connection: Connection::for_loop(server),
+        connection: connection(server, options),
         reader: LineReader::new(reader, options.line_limit),
         writer,
         out: Vec::new(),
@@ -100,7 +100,8 @@ where
         is_flushed: true,
         timer: None,
         stage: Stage::Serving,
-        line_limit: options.line_limit,
+        handover: None,
+        options: options.clone(),
         invalid_lines,
     };
     let mut patience: Option<Pin<Box<Sleep>>> = None;
@@ -126,9 +127,16 @@ where
         }
     })
     .await;
-    let teardown = options.teardown;
-    driver.connection.teardown(|| sleep(teardown)).await;
+    if let Some(handover) = driver.handover.take() {
+        handover.teardown.await;
+    }
+    driver.connection.teardown(|| sleep(options.teardown)).await;
     ended
+}
+
+fn connection(server: &Server, options: &ServeOptions) -> Connection {
+    let second = if options.shared_pipe { SecondHandshake::Restart } else { SecondHandshake::Repeat };
+    Connection::for_loop(server).second_handshake(second)
 }
 
 struct Driver<R, W> {
@@ -141,8 +149,16 @@ struct Driver<R, W> {
     is_flushed: bool,
     timer: Option<(Instant, Pin<Box<Sleep>>)>,
     stage: Stage,
-    line_limit: usize,
+    /// What comes before the next connection, where clients share the streams.
+    handover: Option<Handover>,
+    options: ServeOptions,
     invalid_lines: InvalidLines,
+}
+
+/// The end of a connection, and the handshake that waits for it to begin the next one.
+struct Handover {
+    teardown: BoxFuture<()>,
+    handshake: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +211,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
         let limits = self.connection.server().config().limits.message;
         let is_strict = self.invalid_lines == InvalidLines::EndConnection;
         let mut has_read = false;
+        if let Some(Handover { teardown, .. }) = &mut self.handover {
+            let Poll::Ready(()) = teardown.as_mut().poll(cx) else { return Ok(false) };
+            if let Some(Handover { handshake, .. }) = self.handover.take() {
+                self.connection.feed(now, &handshake, &caller);
+                has_read = true;
+            }
+        }
         while self.stage == Stage::Serving && self.out.len() < OUT_LIMIT && self.connection.wants_input() {
             let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else {
                 // What cannot become a message is not waited for.
@@ -210,6 +233,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                     let incoming = parse(bytes, &limits);
                     let ends = is_strict && !is_object(&incoming, &self.connection);
                     match incoming {
+                        Ok(incoming) if self.options.shared_pipe && self.connection.begins_anew(&incoming) => {
+                            let handshake = bytes.to_vec();
+                            self.begin_anew(handshake);
+                            break;
+                        }
                         Ok(incoming) => self.connection.feed_parsed(now, incoming, &caller),
                         Err(_) => self.connection.feed(now, bytes, &caller),
                     };
@@ -219,7 +247,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                 }
                 Ok(Some(Line::TooLong { prefix })) => {
                     let ends = is_strict && prefix.trim_ascii_start().first() != Some(&b'{');
-                    self.connection.handle_oversized(self.line_limit);
+                    self.connection.handle_oversized(self.options.line_limit);
                     if ends {
                         self.finish(Ended::InvalidInput);
                     }
@@ -234,6 +262,17 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
             }
         }
         Ok(has_read)
+    }
+
+    /// Ends the connection of one client, and has another one begin with its handshake.
+    fn begin_anew(&mut self, handshake: Vec<u8>) {
+        // What was said to the client before is still on its way to it.
+        self.connection.take_lines(&mut self.out, usize::MAX);
+        let next = connection(self.connection.server(), &self.options);
+        let mut last = std::mem::replace(&mut self.connection, next);
+        let bound = self.options.teardown;
+        let teardown = Box::pin(async move { last.teardown(|| sleep(bound)).await });
+        self.handover = Some(Handover { teardown, handshake });
     }
 
     /// Sends what there is; returns whether anything moved.

@@ -18,6 +18,16 @@ pub struct ServeOptions {
     /// How many connections a listener serves at once; more have to wait to be accepted. None is taken for
     /// one. Default: 100.
     pub connections: usize,
+    /// Whether several clients, one after the other, use one connection, as behind a gateway that starts one process for
+    /// all of its clients. Then a second `initialize` begins the connection anew if nothing is in flight: subscriptions,
+    /// the log level and what handlers keep for the connection are gone, and their teardown callbacks run first.
+    ///
+    /// Without it, a second `initialize` gets the same response again if it asks for the same version and declares the
+    /// same capabilities, and changes nothing; any other is refused. That goes for shared connections, too, while
+    /// requests are in flight. Defaults to `false`.
+    ///
+    /// Clients that share a connection can see what the server keeps for it. Use this only where they are one user's.
+    pub shared_pipe: bool,
 }
 
 impl Default for ServeOptions {
@@ -27,6 +37,7 @@ impl Default for ServeOptions {
             drain: Duration::from_secs(30),
             teardown: Duration::from_secs(5),
             connections: 100,
+            shared_pipe: false,
         }
     }
 }
@@ -54,5 +65,10 @@ impl ServeOptions {
     #[must_use]
     pub fn with_connections(self, connections: usize) -> Self {
         Self { connections: connections.max(1), ..self }
+    }
+    /// Replaces [`shared_pipe`](Self::shared_pipe).
+    #[must_use]
+    pub fn with_shared_pipe(self, shared_pipe: bool) -> Self {
+        Self { shared_pipe, ..self }
     }
 }

@@ -26,7 +26,12 @@ fn the_second_handshake_changes_nothing() {
     assert_eq!(text(&peer.answer(&json!(1))), "1");
     for version in ["2025-06-18", "2024-11-05", "2026-07-28", "nonsense"] {
         peer.send(&initialize(2, version));
-        assert_eq!(code(&peer.answer(&json!(2))), -32600, "{version}");
+        let answer = peer.answer(&json!(2));
+        if version == "2025-06-18" {
+            assert_eq!(answer["result"]["protocolVersion"], version, "the same again gets the same response");
+        } else {
+            assert_eq!(code(&answer), -32600, "{version}");
+        }
         peer.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     }
     peer.send(&call(3, "count", json!({})));

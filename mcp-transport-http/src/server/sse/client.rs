@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use mcp_kernel::{RequestKey, Transmit};
-use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
+use mcp_server::{BoxFuture, Caller, Connection, Principal, SecondHandshake, Server};
 use mcp_session::SessionId;
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::{Incoming, Message};
@@ -54,7 +54,7 @@ pub(crate) enum NotTaken {
 
 impl Client {
     pub(crate) fn new(id: SessionId, principal: Option<Principal>, server: &Server) -> Self {
-        let connection = Connection::for_loop(server);
+        let connection = Connection::for_loop(server).second_handshake(SecondHandshake::Repeat);
         let state = State { connection, open: Vec::new(), reader: None, is_closing: false };
         Self { id, principal, server: server.clone(), state: Mutex::new(state) }
     }
