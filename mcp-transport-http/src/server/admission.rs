@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http::{Response, StatusCode};
 use mcp_server::Principal;
 
+use super::body::ResponseBody;
 use super::options::HttpOptions;
 use super::refusal::Refusal;
 
@@ -15,6 +17,7 @@ use super::refusal::Refusal;
 pub(crate) struct Admission {
     requests: Counter,
     listeners: Counter,
+    refusals: Counter,
     uploads: AtomicUsize,
 }
 
@@ -30,6 +33,8 @@ pub(crate) enum Kind {
     Request,
     /// It stays, and costs little.
     Listener,
+    /// It is refused, or failed before it was taken on, and the client has not read why.
+    Refusal,
 }
 
 impl Admission {
@@ -37,6 +42,7 @@ impl Admission {
         match kind {
             Kind::Request => &self.requests,
             Kind::Listener => &self.listeners,
+            Kind::Refusal => &self.refusals,
         }
     }
 
@@ -49,7 +55,7 @@ impl Admission {
         options: &HttpOptions,
     ) -> Result<Permit, Refusal> {
         let (most, most_of_one, all, one) = match kind {
-            Kind::Request => (
+            Kind::Request | Kind::Refusal => (
                 options.in_flight,
                 options.in_flight_per_principal,
                 "the server works on as many requests as it can: try again later",
@@ -83,6 +89,21 @@ impl Admission {
         Ok(permit)
     }
 
+    /// Holds the text of a refusal until it is sent, if there is room for it. Otherwise the client has to do with the
+    /// status, which it cannot leave unread: a response without a body needs no window.
+    pub(crate) fn hold_refusal(self: &Arc<Self>, response: &mut Response<ResponseBody>, options: &HttpOptions) {
+        if !response.body().needs_permit() {
+            return;
+        }
+        if take(&self.refusals.all, 1, options.in_flight.max(LEAST_REFUSALS)) {
+            let permit = Permit { admission: Arc::clone(self), kind: Kind::Refusal, count: 1, principal: None };
+            response.body_mut().hold(permit);
+            return;
+        }
+        *response.body_mut() = ResponseBody::empty();
+        response.headers_mut().remove(CONTENT_TYPE);
+    }
+
     /// Takes a body that does not come at once, if there is room.
     pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Place, Refusal> {
         if take(&self.uploads, 1, options.uploads) {
@@ -92,6 +113,9 @@ impl Admission {
         Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, options.retry_after))
     }
 }
+
+/// How many refusals may be unsent if there may be fewer requests in flight.
+const LEAST_REFUSALS: usize = 64;
 
 /// Counts so many more, unless there would be more than there may be.
 fn take(counter: &AtomicUsize, count: usize, most: usize) -> bool {
@@ -105,6 +129,20 @@ pub(crate) struct Permit {
     kind: Kind,
     count: usize,
     principal: Option<Principal>,
+}
+
+impl Permit {
+    /// Counts what is left of the request once more, whether there is room or not.
+    pub(crate) fn another(&self) -> Self {
+        let Self { admission, kind, count, principal } = self;
+        let counter = admission.counter(*kind);
+        counter.all.fetch_add(*count, Ordering::Relaxed);
+        if let Some(principal) = principal {
+            let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
+            *by_principal.entry(principal.clone()).or_default() += count;
+        }
+        Self { admission: Arc::clone(admission), kind: *kind, count: *count, principal: principal.clone() }
+    }
 }
 
 impl Drop for Permit {

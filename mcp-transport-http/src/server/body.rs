@@ -2,26 +2,41 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use mcp_types::jsonrpc::EncodedMessage;
 
+use super::admission::Permit;
 use super::exchange::{Exchange, First, News};
 use super::sessions::Reader;
 use super::sse::Stream;
+use super::unsent::{Unsent, held, piece};
 
 /// The body of a response: nothing, one message, or a stream of events.
 ///
-/// A stream runs what it is about: whoever drops the body cancels the request.
+/// A stream runs what it is about: whoever drops the body cancels the request. The request counts as in flight until the
+/// body, and all that was read from it, is dropped.
 pub struct ResponseBody(Kind);
 
 enum Kind {
     Empty,
-    Full(Bytes),
+    Full(Vec<u8>, Option<Permit>),
+    /// What is left of a large message.
+    Rest(Bytes),
     Events(Box<EventStream>),
+    /// Everything was taken, but not sent. As long as a stream of HTTP/2 has not ended, it can be reset.
+    Flushing(Arc<Unsent>),
 }
+
+/// How many bytes of a message are sent together: a client that reads slowly has to read as many within the time that it
+/// has.
+const PIECE: usize = 64 << 10;
+
+/// How large a message may be that ends its stream at once. No client that reads has a smaller window.
+const SMALL: usize = 16 << 10;
 
 struct EventStream {
     source: Source,
@@ -68,6 +83,15 @@ impl Source {
         }
     }
 
+    /// Takes the room of a request that is over, to be held until its response is sent.
+    pub(crate) fn take_permit(&mut self) -> Option<Permit> {
+        match self {
+            Self::Alone(exchange) => exchange.take_permit(),
+            Self::Session(reader) => reader.take_permit(),
+            Self::Sse(stream) => stream.take_permit(),
+        }
+    }
+
     /// Whether the service had to end before the request did.
     pub(crate) fn is_cut(&self) -> bool {
         match self {
@@ -84,12 +108,43 @@ impl ResponseBody {
         Self(Kind::Empty)
     }
 
-    pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Full(bytes.into()))
+    /// One message. The permit is held until it is sent.
+    pub(crate) fn full(message: Vec<u8>, permit: Option<Permit>) -> Self {
+        Self(Kind::Full(message, permit))
     }
 
     pub(crate) fn events(source: Source, first: Vec<u8>) -> Self {
         Self(Kind::Events(Box::new(EventStream { source, first })))
+    }
+}
+
+impl ResponseBody {
+    /// Whether this is a message that no permit is held for.
+    pub(crate) fn needs_permit(&self) -> bool {
+        matches!(&self.0, Kind::Full(_, None))
+    }
+
+    /// Holds a permit until the message is sent.
+    pub(crate) fn hold(&mut self, new: Permit) {
+        if let Kind::Full(_, permit) = &mut self.0 {
+            *permit = Some(new);
+        }
+    }
+
+    /// Takes a piece off a large message.
+    fn next_piece(&mut self, mut rest: Bytes) -> Frame<Bytes> {
+        let next = rest.split_to(rest.len().min(PIECE));
+        self.0 = if rest.is_empty() { Kind::after_last() } else { Kind::Rest(rest) };
+        piece(next, None)
+    }
+}
+
+impl Kind {
+    fn after_last() -> Self {
+        match Unsent::current().filter(|unsent| unsent.is_stream()) {
+            Some(unsent) => Self::Flushing(unsent),
+            None => Self::Empty,
+        }
     }
 }
 
@@ -98,47 +153,55 @@ impl Body for ResponseBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = match &mut self.0 {
-            Kind::Empty => return Poll::Ready(None),
-            Kind::Full(_) => {
-                let Kind::Full(bytes) = std::mem::replace(&mut self.0, Kind::Empty) else { return Poll::Ready(None) };
-                bytes
-            }
-            Kind::Events(stream) => {
-                let mut events = std::mem::take(&mut stream.first);
-                if events.is_empty() {
-                    match stream.source.poll(cx, &mut events) {
-                        Poll::Pending => return Poll::Pending,
-                        Poll::Ready(News::Events) => {}
-                        Poll::Ready(News::Silence) => events.extend_from_slice(KEEP_ALIVE),
-                        Poll::Ready(News::Over) => {
-                            self.0 = Kind::Empty;
-                            return Poll::Ready(None);
-                        }
+        if let Kind::Events(stream) = &mut self.0 {
+            let mut events = std::mem::take(&mut stream.first);
+            if events.is_empty() {
+                match ready!(stream.source.poll(cx, &mut events)) {
+                    News::Events => {}
+                    News::Silence => events.extend_from_slice(KEEP_ALIVE),
+                    News::Over => {
+                        self.0 = Kind::Empty;
+                        return Poll::Ready(None);
                     }
                 }
-                if stream.source.is_over() {
-                    // What is left of the request ends here, even if nobody asks for more.
-                    self.0 = Kind::Empty;
-                }
-                events.into()
             }
+            if !stream.source.is_over() {
+                return Poll::Ready(Some(Ok(piece(events, None))));
+            }
+            // What is left of the request ends here, even if nobody asks for more.
+            let permit = stream.source.take_permit();
+            self.0 = Kind::after_last();
+            return Poll::Ready(Some(Ok(piece(events, permit))));
+        }
+        let frame = match std::mem::replace(&mut self.0, Kind::Empty) {
+            Kind::Full(message, permit) if message.len() <= SMALL => piece(message, permit),
+            Kind::Full(message, permit) => self.next_piece(held(message, permit)),
+            Kind::Rest(rest) => self.next_piece(rest),
+            Kind::Flushing(unsent) => {
+                let sent = unsent.poll_empty(cx);
+                if sent.is_pending() {
+                    self.0 = Kind::Flushing(unsent);
+                }
+                return sent.map(|()| None);
+            }
+            Kind::Empty | Kind::Events(_) => return Poll::Ready(None),
         };
-        Poll::Ready(Some(Ok(Frame::data(data))))
+        Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Empty => true,
-            Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Events(_) => false,
+            Kind::Full(message, _) => message.is_empty(),
+            Kind::Rest(_) | Kind::Events(_) | Kind::Flushing(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Empty | Kind::Flushing(_) => SizeHint::with_exact(0),
+            Kind::Full(message, _) => SizeHint::with_exact(message.len() as u64),
+            Kind::Rest(rest) => SizeHint::with_exact(rest.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -147,8 +210,8 @@ impl Body for ResponseBody {
 impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Empty => "Empty",
-            Kind::Full(_) => "Full",
+            Kind::Empty | Kind::Flushing(_) => "Empty",
+            Kind::Full(..) | Kind::Rest(_) => "Full",
             Kind::Events(_) => "Events",
         })
     }

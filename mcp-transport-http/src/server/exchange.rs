@@ -94,6 +94,28 @@ impl Exchange {
         self.is_cut
     }
 
+    /// Takes the room of the request, to be held until its response is sent.
+    pub(crate) fn take_permit(&mut self) -> Option<Permit> {
+        self.tear_down(|permit| permit.as_ref().map(Permit::another));
+        self.permit.take()
+    }
+
+    /// Does what handlers left to be done at the end, which counts as work until then. That is done once: afterwards there
+    /// is no permit.
+    fn tear_down(&mut self, hold: impl FnOnce(&mut Option<Permit>) -> Option<Permit>) {
+        if self.permit.is_none() {
+            return;
+        }
+        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN)) else { return };
+        let held = (self.at_work.another(), hold(&mut self.permit));
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                teardown.await;
+                drop(held);
+            });
+        }
+    }
+
     /// Waits for the answer, or for the first thing that is said before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
         loop {
@@ -183,16 +205,8 @@ impl Exchange {
 }
 
 impl Drop for Exchange {
-    /// What handlers left to be done at the end is done, whatever the end is, and counts as work until then.
     fn drop(&mut self) {
-        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN)) else { return };
-        let held = (self.at_work.another(), self.permit.take());
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                teardown.await;
-                drop(held);
-            });
-        }
+        self.tear_down(Option::take);
     }
 }
 

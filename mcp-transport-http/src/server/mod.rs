@@ -13,6 +13,9 @@ mod serve;
 mod service;
 mod sessions;
 mod sse;
+#[cfg(feature = "serve")]
+mod stall;
+mod unsent;
 mod upload;
 
 pub use body::ResponseBody;

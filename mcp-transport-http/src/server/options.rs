@@ -35,7 +35,7 @@ pub enum SessionMode {
 /// | [`body_limit`](Self::body_limit) | 4 MiB | takes more memory for each request |
 /// | [`body_time`](Self::body_time) | 30 s | lets slow clients keep what they have sent so far in memory for longer |
 /// | [`uploads`](Self::uploads) | 256 | lets more bodies come in bit by bit at the same time |
-/// | [`in_flight`](Self::in_flight) | 1,024 | works on more requests at the same time |
+/// | [`in_flight`](Self::in_flight) | 1,024 | works on more requests at the same time, and keeps more responses that are not sent yet |
 /// | [`in_flight_per_principal`](Self::in_flight_per_principal) | 256 | lets one user take more of these |
 /// | [`listeners`](Self::listeners) | 1,024 | keeps more streams open for changes |
 /// | [`listeners_per_principal`](Self::listeners_per_principal) | 16 | lets one user take more of these |
@@ -158,8 +158,11 @@ impl HttpOptions {
         self
     }
 
-    /// How many requests are worked on at the same time; more are answered with 503. Each request of a batch counts.
-    /// [`HttpServer`](crate::HttpServer) has at most 100 of one connection at work; in other servers that is their affair.
+    /// Sets the maximum number of requests in flight; more get 503. Each request of a batch counts, from when it was read
+    /// until its response was sent. As many refusals may be unsent; further ones have a status and no text.
+    ///
+    /// [`HttpServer`](crate::HttpServer) takes at most 100 at a time of one connection, and ends what clients
+    /// [do not read](crate::HttpServer::stall_timeout). Other servers have to do both themselves.
     #[must_use]
     pub fn in_flight(mut self, count: usize) -> Self {
         self.in_flight = count;

@@ -14,7 +14,8 @@ use tokio::time::{Sleep, sleep};
 /// Hyper looks after all that is in between, but has no clock while it tells the versions apart, nor while it writes.
 pub(crate) struct Patience {
     stream: TcpStream,
-    time: Duration,
+    /// How long nothing may be written.
+    stall_timeout: Duration,
     /// How much of [`PREFACE`] has come, as long as it can still become that.
     opening: Option<(usize, Pin<Box<Sleep>>)>,
     /// Since when nothing could be written.
@@ -25,8 +26,8 @@ pub(crate) struct Patience {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl Patience {
-    pub(crate) fn new(stream: TcpStream, time: Duration) -> Self {
-        Self { stream, time, opening: Some((0, Box::pin(sleep(time)))), stuck: None }
+    pub(crate) fn new(stream: TcpStream, opening_time: Duration, stall_timeout: Duration) -> Self {
+        Self { stream, stall_timeout, opening: Some((0, Box::pin(sleep(opening_time)))), stuck: None }
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -34,7 +35,7 @@ impl Patience {
             self.stuck = None;
             return written;
         }
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(self.time)));
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(self.stall_timeout)));
         ready!(stuck.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }

@@ -65,7 +65,7 @@ impl Refusal {
         let (mut message, id) = (Vec::new(), id.or(self.id.as_ref()));
         // Errors are plain data, which can always be written.
         let _ = write_error(&mut message, id, &self.error, UnknownId::of(revision));
-        let mut response = Response::new(ResponseBody::full(message));
+        let mut response = Response::new(ResponseBody::full(message, None));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));

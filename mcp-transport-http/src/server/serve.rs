@@ -1,21 +1,22 @@
 //! A server of its own, on hyper.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use http::{Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use mcp_server::Server;
-use mcp_types::Revision;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service;
 
@@ -26,6 +27,7 @@ use super::patience::Patience;
 use super::refusal::Refusal;
 use super::service::{HttpService, ResponseFuture};
 use super::sse::{SseFuture, SseService, method_not_allowed};
+use super::stall::{Stall, Streams};
 
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
 /// finish within 30 s, unless the process is told once more.
@@ -89,13 +91,13 @@ pub struct HttpServer {
     sse: Option<SseService>,
     connections: usize,
     drain_time: Duration,
+    stall_timeout: Duration,
 }
 
 /// Where the stream of HTTP+SSE is.
 const SSE_PATH: &str = "/sse";
 
-/// How long a client may take to send the headers of a request, or to send another request, or to read anything of what
-/// is there for it.
+/// How long a client may take to send the headers of a request, or to send another request.
 const HEADER_TIME: Duration = Duration::from_secs(60);
 
 /// How many bytes the headers of a request may have.
@@ -125,8 +127,15 @@ impl HttpServer {
     /// Fails if the socket does not know its address.
     pub fn new(listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let (path, drain_time) = ("/mcp".to_owned(), Duration::from_secs(30));
-        Ok(Self { listener, address, path, sse: None, connections: 10_000, drain_time })
+        Ok(Self {
+            listener,
+            address,
+            path: "/mcp".to_owned(),
+            sse: None,
+            connections: 10_000,
+            drain_time: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
+        })
     }
 
     /// The path at which the service is; `/mcp` unless told.
@@ -171,6 +180,18 @@ impl HttpServer {
         self
     }
 
+    /// Sets how long a client may read nothing of a response that is there for it. Defaults to 60 s.
+    ///
+    /// A request counts as [in flight](super::HttpOptions::in_flight) until its response is sent, so clients that do not
+    /// read take room from others until then. A client of HTTP/1.1 loses its connection; one of HTTP/2 loses the stream
+    /// that it does not read, even if it answers pings and reads others, and its connection if the window of the stream
+    /// is too small for as much as 16 KiB. As progress counts every 64 KiB that are sent, or the rest of a response.
+    #[must_use]
+    pub fn stall_timeout(mut self, timeout: Duration) -> Self {
+        self.stall_timeout = timeout;
+        self
+    }
+
     /// Where the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -207,7 +228,7 @@ impl HttpServer {
             let (stream, place) = accepted;
             let (routes, ending) = (Arc::clone(&routes), ending.subscribe());
             connections.spawn(async move {
-                serve_connection(stream, routes, ending).await;
+                serve_connection(stream, routes, ending, self.stall_timeout).await;
                 drop(place);
             });
         }
@@ -275,6 +296,16 @@ impl Routes {
         }
         Routed::Sse(Box::pin(sse.clone().call(request)))
     }
+
+    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
+        let refusal = match self.call(request) {
+            Routed::Service(response) => return response.await,
+            Routed::Sse(response) => return response.await,
+            Routed::NotThisVerb(allowed) => method_not_allowed(allowed),
+            Routed::Nowhere => Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path"),
+        };
+        Ok(self.service.0.finish(Err(refusal)))
+    }
 }
 
 /// Who answers a request.
@@ -290,21 +321,16 @@ enum Routed {
     Nowhere,
 }
 
-impl Routed {
-    async fn response(self) -> Result<Response<ResponseBody>, Infallible> {
-        match self {
-            Self::Service(response) => response.await,
-            Self::Sse(response) => response.await,
-            Self::NotThisVerb(allowed) => Ok(method_not_allowed(allowed).into_response(None, Revision::LATEST)),
-            Self::Nowhere => Ok(nothing_here()),
-        }
-    }
-}
-
-async fn serve_connection(stream: TcpStream, routes: Arc<Routes>, mut ending: watch::Receiver<bool>) {
+async fn serve_connection(
+    stream: TcpStream,
+    routes: Arc<Routes>,
+    mut ending: watch::Receiver<bool>,
+    stall_timeout: Duration,
+) {
     // Small messages are not kept back to be sent with others.
     let _ = stream.set_nodelay(true);
-    let mut builder = Builder::new(TokioExecutor::new());
+    let stuck = Arc::new(Notify::new());
+    let mut builder = Builder::new(Streams { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADER_BYTES);
     builder
         .http2()
@@ -312,20 +338,27 @@ async fn serve_connection(stream: TcpStream, routes: Arc<Routes>, mut ending: wa
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_BYTES as u32)
         .keep_alive_interval(HEADER_TIME);
-    let service = service_fn(move |request: Request<Incoming>| routes.call(request).response());
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(Patience::new(stream, HEADER_TIME)), service));
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        _ = async { ending.wait_for(|is_ending| *is_ending).await.is_ok() } => {
+    let service = service_fn(move |request: Request<Incoming>| Arc::clone(&routes).respond(request));
+    let stream = Patience::new(stream, HEADER_TIME, stall_timeout);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut stall = Stall::new(Arc::default(), stall_timeout);
+    let mut ending = pin!(async move { ending.wait_for(|is_ending| *is_ending).await.is_ok() });
+    let mut stuck = pin!(stuck.notified());
+    let mut is_ending = false;
+    let served = poll_fn(|cx| {
+        if !is_ending && ending.as_mut().poll(cx).is_ready() {
+            is_ending = true;
             connection.as_mut().graceful_shutdown();
-            connection.await
         }
-    };
-    if let Err(error) = served {
+        if let Poll::Ready(served) = stall.during(|| connection.as_mut().poll(cx)) {
+            return Poll::Ready(served);
+        }
+        if stall.poll(cx).is_pending() {
+            ready!(stuck.as_mut().poll(cx));
+        }
+        Poll::Ready(Err("the client does not read".into()))
+    });
+    if let Err(error) = served.await {
         tracing::debug!(target: "mcp", error, "a connection ended");
     }
-}
-
-fn nothing_here() -> Response<ResponseBody> {
-    Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path").into_response(None, Revision::LATEST)
 }

@@ -181,9 +181,9 @@ pub(crate) struct Choosing {
 impl<B: Body> Future for ResponseFuture<B> {
     type Output = Result<Response<ResponseBody>, Infallible>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_response(cx)
-            .map(|served| Ok(served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST))))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let served = ready!(self.as_mut().poll_response(cx));
+        Poll::Ready(Ok(self.inner.finish(served)))
     }
 }
 
@@ -264,6 +264,13 @@ impl Inner {
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
         }
         Ok(())
+    }
+
+    /// Makes a response of what became of a request.
+    pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
+        let mut response = served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST));
+        self.admission.hold_refusal(&mut response, &self.options);
+        response
     }
 
     /// Whether whoever asks may reach this server at all.
@@ -464,26 +471,26 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 
 /// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
 /// long silence: until then the status is open (H-29).
-fn respond(first: First, events: Vec<u8>, source: Source, served: Served) -> Response<ResponseBody> {
+fn respond(first: First, events: Vec<u8>, mut source: Source, served: Served) -> Response<ResponseBody> {
     match first {
         First::Answer(answer) => {
             let status = match source.is_cut() {
                 true => StatusCode::SERVICE_UNAVAILABLE,
                 false => status_of(served.era(), answer.failure),
             };
-            json(status, answer.message)
+            json(status, answer.message, source.take_permit())
         }
         First::Refused(refusal) => refusal.into_response(None, served.revision()),
         First::News(News::Over) => accepted(),
-        First::News(News::Events) if source.is_over() => event_stream(ResponseBody::full(events)),
+        First::News(News::Events) if source.is_over() => event_stream(ResponseBody::full(events, source.take_permit())),
         First::News(News::Events) => event_stream(ResponseBody::events(source, events)),
         First::News(News::Silence) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
     }
 }
 
-/// One message.
-pub(crate) fn json(status: StatusCode, message: EncodedMessage) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::full(message.into_bytes()));
+/// One message, which takes the room of its request until it is sent.
+pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<Permit>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::full(message.into_bytes(), permit));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
     response

@@ -68,6 +68,22 @@ pub(crate) fn mistreat_once(_: &Alone, name: &str, room: Room, abuse: impl Async
     rounds(name, 1, Arena::start(room, HttpOptions::default()), abuse);
 }
 
+/// Has a server mistreated, once, that gives clients up which read nothing for a while.
+pub(crate) fn mistreat_stalled(
+    _: &Alone,
+    name: &str,
+    room: Room,
+    stall_timeout: Duration,
+    abuse: impl AsyncFn(&Arena),
+) {
+    rounds(
+        name,
+        1,
+        Arena::start_with(room, HttpOptions::default(), |server| server.stall_timeout(stall_timeout)),
+        abuse,
+    );
+}
+
 /// Has a server with sessions mistreated, which looks for those whose time is over in a task of its own.
 pub(crate) fn mistreat_sessions(
     _: &Alone,
@@ -117,6 +133,10 @@ fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena)) {
 
 impl Arena {
     fn start(room: Room, options: HttpOptions) -> Self {
+        Self::start_with(room, options, |server| server)
+    }
+
+    fn start_with(room: Room, options: HttpOptions, configure: impl FnOnce(HttpServer) -> HttpServer) -> Self {
         let others = ALLOCATOR.allocated();
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let gate = Arc::<Gate>::default();
@@ -125,7 +145,7 @@ impl Arena {
         let service = HttpService::with_options(server.clone(), options);
         let listener = runtime.block_on(HttpServer::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.address();
-        let listener = listener.connections(room.connections).drain_time(Duration::ZERO);
+        let listener = configure(listener.connections(room.connections).drain_time(Duration::ZERO));
         let (stop, stopped) = oneshot::channel();
         runtime.spawn(listener.serve(service.clone(), async {
             let _ = stopped.await;

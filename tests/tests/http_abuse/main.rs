@@ -19,5 +19,6 @@ mod sessions_flood;
 mod sessions_guess;
 mod sessions_races;
 mod sessions_streams;
+mod unread;
 mod uploads;
 mod wire;

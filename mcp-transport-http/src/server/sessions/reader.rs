@@ -29,8 +29,8 @@ pub(crate) struct Reader {
     reader: u64,
     settings: Settings,
     at_work: AtWork,
-    /// The room that listening takes.
-    _permit: Option<Permit>,
+    /// The room that listening takes, or that a request takes which is answered.
+    permit: Option<Permit>,
     /// Whether the response is a stream by now.
     is_stream: bool,
     is_cut: bool,
@@ -78,7 +78,7 @@ impl Reader {
             reader,
             settings,
             at_work,
-            _permit: None,
+            permit: None,
             is_stream: false,
             is_cut: false,
             is_over: false,
@@ -132,7 +132,7 @@ impl Reader {
             reader,
             settings,
             at_work,
-            _permit: Some(permit),
+            permit: Some(permit),
             is_stream: true,
             is_cut: false,
             is_over,
@@ -152,6 +152,11 @@ impl Reader {
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Takes the room of a request that is over, to be held until its response is sent.
+    pub(crate) fn take_permit(&mut self) -> Option<Permit> {
+        self.permit.take()
     }
 
     pub(crate) fn is_cut(&self) -> bool {
@@ -176,9 +181,11 @@ impl Reader {
             let is_answer =
                 |stream: &Stream| matches!(stream.queue.front().map(|next| next.route), Some(Route::Reply(_)));
             if stream.is_some_and(|stream| is_answer(stream))
-                && let Some(answer) = state.streams.remove(&self.number).and_then(|mut stream| stream.pop())
+                && let Some(mut stream) = state.streams.remove(&self.number)
+                && let Some(answer) = stream.pop()
             {
                 drop(state);
+                self.permit = stream.permit;
                 self.is_over = true;
                 self.is_cut |= answer.failure.is_some() && self.at_work.stage() == Stage::Cut;
                 return Poll::Ready(First::Answer(answer));
@@ -297,7 +304,8 @@ impl Reader {
             }
             if is_last {
                 self.is_over = true;
-                state.streams.remove(&self.number);
+                let stream = state.streams.remove(&self.number);
+                self.permit = self.permit.take().or_else(|| stream?.permit);
                 return;
             }
         }

@@ -236,7 +236,7 @@ impl Sessions {
         parts: Arc<Parts>,
         incoming: Incoming<'_>,
         principal: Option<Principal>,
-        at_work: (AtWork, Permit),
+        (at_work, permit): (AtWork, Permit),
     ) -> Result<Taken, Refusal> {
         let (hello, request) = match &incoming {
             Incoming::Single(Message::Request(request)) if self.keeper.is_some() => {
@@ -250,7 +250,7 @@ impl Sessions {
         let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
         let Some(answer) = answer else { return Ok(Taken::Response(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
-            return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message)));
+            return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
         let record = hello.and_then(|hello| keeper::record(hello, &connection, principal.clone()));
         let kept = record.map(|record| Kept::new(record, Version::NONE));
@@ -258,7 +258,7 @@ impl Sessions {
         let make = |id| Session::new(id, connection, revision, events, kept, counts);
         let created = self.manager.create(principal.clone(), make).map_err(|refused| self.no_room(&refused))?;
         drop(tear_down(created.evicted));
-        let (session, response) = (created.lease, json(StatusCode::OK, answer.message));
+        let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
         let Some(keeper) = self.keeper.clone() else { return Ok(Taken::Response(named(response, session.id))) };
         let manager = self.manager.clone();
         Ok(Taken::Later(Box::pin(async move {

@@ -363,9 +363,9 @@ impl<B: Body> SseFuture<B> {
 impl<B: Body> Future for SseFuture<B> {
     type Output = Result<Response<ResponseBody>, Infallible>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_response(cx)
-            .map(|served| Ok(served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST))))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let served = ready!(self.as_mut().poll_response(cx));
+        Poll::Ready(Ok(self.service.0.http.finish(served)))
     }
 }
 

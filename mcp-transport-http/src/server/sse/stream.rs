@@ -75,6 +75,11 @@ impl Stream {
         self.is_over
     }
 
+    /// The room of the stream, to be held until its last event is sent.
+    pub(crate) fn take_permit(&mut self) -> Option<Permit> {
+        self.permit.as_ref().map(Permit::another)
+    }
+
     /// Appends what there is to say.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
         loop {

@@ -1,0 +1,96 @@
+//! The end of connections and streams whose client does not read.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::rt::Executor;
+use tokio::sync::Notify;
+use tokio::time::{Sleep, sleep};
+
+use super::exchange::after;
+use super::unsent::Unsent;
+
+/// Notices that nothing was sent for a while although there is something to send.
+pub(crate) struct Stall {
+    unsent: Arc<Unsent>,
+    timeout: Duration,
+    /// How much had been sent when the timer was set.
+    timer: Option<(usize, Pin<Box<Sleep>>)>,
+}
+
+impl Stall {
+    pub(crate) fn new(unsent: Arc<Unsent>, timeout: Duration) -> Self {
+        Self { unsent, timeout, timer: None }
+    }
+
+    /// Polls something that sends, and counts what it takes to be sent.
+    pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
+        self.unsent.during(poll)
+    }
+
+    /// Ready if there was no progress for the whole time. Most responses are sent as soon as they are there, so most often
+    /// there is no timer.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.unsent.is_empty() {
+            self.timer = None;
+            return Poll::Pending;
+        }
+        let sent = self.unsent.sent();
+        let (before, timer) = self.timer.get_or_insert_with(|| (sent, Box::pin(sleep(self.timeout))));
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if *before == sent {
+                return Poll::Ready(());
+            }
+            *before = sent;
+            timer.as_mut().reset(after(self.timeout));
+        }
+    }
+}
+
+/// Runs the streams of one HTTP/2 connection, each in a task, and resets those whose client does not read.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    pub(crate) timeout: Duration,
+    /// Told if a response is stuck behind the end of its stream, which cannot be reset any more.
+    pub(crate) stuck: Arc<Notify>,
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, stream: F) {
+        let Self { timeout, stuck } = self.clone();
+        tokio::spawn(async move {
+            let unsent = Arc::new(Unsent::of_stream());
+            let mut stall = Stall::new(Arc::clone(&unsent), timeout);
+            let is_done = {
+                let mut stream = pin!(stream);
+                let run = |cx: &mut Context<'_>| {
+                    if stall.during(|| stream.as_mut().poll(cx)).is_ready() {
+                        return Poll::Ready(true);
+                    }
+                    stall.poll(cx).map(|()| false)
+                };
+                // With the stream its response is dropped, which resets it.
+                poll_fn(run).await
+            };
+            if !is_done {
+                tracing::debug!(target: "mcp", "a stream was reset, because its client does not read");
+                return;
+            }
+            let is_sent = poll_fn(|cx| match unsent.poll_empty(cx) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => stall.poll(cx).map(|()| false),
+            });
+            if !is_sent.await {
+                stuck.notify_one();
+            }
+        });
+    }
+}
