@@ -74,12 +74,6 @@ pub enum BuildError {
         /// The builder's method that declares it.
         remedy: &'static str,
     },
-    /// A feature that needs a session on a server that keeps none (S0.28).
-    #[error("{feature} needs sessions, which a stateless server does not keep: remove it, or do not call `stateless`")]
-    NeedsSession {
-        /// The feature.
-        feature: &'static str,
-    },
 }
 
 /// For a `main` that returns [`std::io::Result`]. The text is kept rather than the value, as it is what such a `main`
@@ -98,13 +92,5 @@ mod tests {
     fn a_main_shows_what_to_do() {
         let shown = format!("{:?}", std::io::Error::from(BuildError::NoName));
         assert!(shown.contains("a server needs a name and a version"), "{shown}");
-    }
-
-    /// What an error tells people to call has to exist.
-    #[test]
-    fn remedies_exist() {
-        let stateless = crate::Server::builder("a", "1").stateless();
-        let error = stateless.resource_subscriptions().build().unwrap_err();
-        assert!(error.to_string().ends_with("do not call `stateless`"), "{error}");
     }
 }

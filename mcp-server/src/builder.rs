@@ -21,7 +21,7 @@ use crate::prompt::Prompt;
 use crate::registry::Registry;
 use crate::resource::{Resource, Template};
 use crate::server::{Inner, Server};
-use crate::settings::{List, Mode, Settings};
+use crate::settings::{List, Settings};
 use crate::tool::{ArgumentErrors, Tool};
 
 /// Describes a server; [`build`](Self::build) checks the description.
@@ -121,6 +121,9 @@ impl ServerBuilder {
     }
 
     /// Lets clients subscribe to resources; tell of a change with [`Server::publish`].
+    ///
+    /// Modern clients subscribe without a session. Legacy clients that are served without one, which over HTTP is the
+    /// default, cannot be told of changes, and are not offered subscriptions.
     pub fn resource_subscriptions(mut self) -> Self {
         self.declared.resources = true;
         self.declared.subscriptions = true;
@@ -151,15 +154,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps sessions for legacy clients over HTTP. This is the default.
-    pub fn stateful(mut self) -> Self {
-        self.settings.mode = Mode::Stateful;
-        self
-    }
-
-    /// Serves legacy clients over HTTP without sessions. What needs a session is refused by [`build`](Self::build).
-    pub fn stateless(mut self) -> Self {
-        self.settings.mode = Mode::Stateless;
+    /// Declares that legacy clients need sessions, for example because handlers ask them something while a tool runs, or
+    /// keep state in [`ctx.connection()`](RequestContext::connection). Defaults to no.
+    ///
+    /// This decides nothing: over HTTP, `HttpOptions::sessions` does, whose default is to serve without sessions. A server
+    /// that needs sessions and gets none is refused when the service starts. Modern clients never have sessions, and on
+    /// stdio a connection is one.
+    pub fn requires_sessions(mut self) -> Self {
+        self.settings.requires_sessions = true;
         self
     }
 
@@ -304,9 +306,6 @@ impl ServerBuilder {
         }
         if self.config.revisions.is_empty() {
             return Err(BuildError::NoRevision);
-        }
-        if self.settings.mode == Mode::Stateless && self.declared.subscriptions {
-            return Err(BuildError::NeedsSession { feature: "`resource_subscriptions`" });
         }
         let config = {
             let mut config = ServerConfig::new(self.info, capabilities(&self.registry, &self.declared));

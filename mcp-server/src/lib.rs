@@ -336,7 +336,7 @@ pub use registry::Registry;
 pub use resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
 pub use schema::NoArguments;
 pub use server::Server;
-pub use settings::{List, Mode};
+pub use settings::List;
 pub use text_values::InvalidText;
 pub use tool::{ArgumentErrors, Tool, raw_tool, tool};
 pub use tool_result::{HandlerError, IntoToolResult, Json, Outcome};

@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::extensions::Extensions;
 use crate::hub::Hub;
 use crate::registry::Registry;
-use crate::settings::{Mode, Settings};
+use crate::settings::Settings;
 
 /// A server: what it is, what it offers, how it behaves. Nothing about any client (S0.3).
 ///
@@ -116,10 +116,10 @@ impl Server {
         self.0.config.info()
     }
 
-    /// Whether the server keeps sessions.
+    /// Returns whether legacy clients need sessions: see [`ServerBuilder::requires_sessions`].
     #[must_use]
-    pub fn mode(&self) -> Mode {
-        self.0.settings.mode
+    pub fn requires_sessions(&self) -> bool {
+        self.0.settings.requires_sessions
     }
 
     /// What the application put into the server, by its type.

@@ -20,19 +20,8 @@ pub enum List {
     Templates,
 }
 
-/// Whether a server keeps sessions for legacy clients over HTTP (S0.4). On stdio there is always one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "it does or it does not")]
-pub enum Mode {
-    /// It may.
-    #[default]
-    Stateful,
-    /// It never does: every request stands alone, and what needs a session is refused when the server is built.
-    Stateless,
-}
-
 pub(crate) struct Settings {
-    pub(crate) mode: Mode,
+    pub(crate) requires_sessions: bool,
     pub(crate) page_size: usize,
     pub(crate) argument_errors: ArgumentErrors,
     pub(crate) caches: BTreeMap<List, (i64, CacheScope)>,
@@ -43,7 +32,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            mode: Mode::default(),
+            requires_sessions: false,
             page_size: 1000,
             argument_errors: ArgumentErrors::default(),
             caches: BTreeMap::new(),

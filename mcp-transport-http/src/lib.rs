@@ -67,7 +67,7 @@ pub use mcp_session::{SessionMetrics, SessionOptions};
 #[cfg(feature = "server")]
 pub use server::{
     Drained, HttpOptions, HttpService, Refusal, ResponseBody, ResponseFuture, ResponseStream, SessionMode, SseFuture,
-    SseRefused, SseService, ValidUntil,
+    SseRefused, SseService, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
 pub use server::{HttpServer, serve, told_to_end};

@@ -2,8 +2,8 @@
 
 use mcp_server::types::{Implementation, RawObject, Revision};
 use mcp_server::{
-    BuildError, Extension, Mode, NoArguments, RequestContext, Server, Tool, Typed, prompt, raw_tool, template,
-    text_resource, tool,
+    BuildError, Extension, NoArguments, RequestContext, Server, Tool, Typed, prompt, raw_tool, template, text_resource,
+    tool,
 };
 use serde_json::{Value, json};
 
@@ -125,19 +125,12 @@ fn a_server_is_somebody() {
     assert!(matches!(several, BuildError::InvalidName { .. }), "{several}");
 }
 
-/// S0.4, S0.28: the mode is chosen when the server is built, and what it rules out is refused then, with the remedy.
+/// MIS-8, MIS-9, S0.4, S0.28: a server says whether it needs sessions, and subscriptions are none of these needs.
 #[test]
-fn the_mode_is_chosen_once() {
-    assert_eq!(server(|server| server).mode(), Mode::Stateful);
-    assert_eq!(server(|server| server.stateless()).mode(), Mode::Stateless);
-    let needs = refused(|server| server.stateless().resource_subscriptions());
-    assert_eq!(
-        needs.to_string(),
-        "`resource_subscriptions` needs sessions, which a stateless server does not keep: remove it, or do not \
-         call `stateless`"
-    );
-    let mended = server(|server| server.stateless().resource_subscriptions().stateful());
-    assert_eq!(mended.mode(), Mode::Stateful);
+fn mis_8_a_server_says_what_it_needs() {
+    assert!(!server(|server| server).requires_sessions());
+    assert!(!server(|server| server.resource_subscriptions()).requires_sessions());
+    assert!(server(|server| server.requires_sessions().resource_subscriptions()).requires_sessions());
 }
 
 /// S0.28: a running server cannot get what clients were told it does not have; the remedy is named, nothing changes.

@@ -15,6 +15,7 @@ mod sessions;
 mod sse;
 #[cfg(feature = "serve")]
 mod stall;
+mod start_error;
 mod unsent;
 mod upload;
 
@@ -27,3 +28,4 @@ pub use serve::{HttpServer, serve, told_to_end};
 pub use service::{HttpService, ResponseFuture, ValidUntil};
 pub use sessions::ResponseStream;
 pub use sse::{SseFuture, SseRefused, SseService};
+pub use start_error::StartError;

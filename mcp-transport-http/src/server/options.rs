@@ -15,7 +15,7 @@ use crate::rules::hosts::AllowList;
 #[non_exhaustive]
 pub enum SessionMode {
     /// Each request alone, in the revision that its header names: tools, prompts and resources work, and any machine
-    /// can answer. Clients cannot be asked anything, and hear of no changes.
+    /// can answer. Clients cannot be asked anything, hear of no changes, and are not offered subscriptions.
     #[default]
     Stateless,
     /// With a session each, which begins with `initialize`: clients can be asked something while a tool runs, hear of
@@ -31,6 +31,7 @@ pub enum SessionMode {
 ///
 /// | setting | default | more of it |
 /// |---|---|---|
+/// | [`sessions`](Self::sessions) | [`Stateless`](SessionMode::Stateless) | gives legacy clients sessions |
 /// | [`allow_host`](Self::allow_host), [`allow_origin`](Self::allow_origin) | this machine | lets names and pages of others in; without a check, any page in a browser on this machine can use the server |
 /// | [`body_limit`](Self::body_limit) | 4 MiB | takes more memory for each request |
 /// | [`body_time`](Self::body_time) | 30 s | lets slow clients keep what they have sent so far in memory for longer |
@@ -95,7 +96,10 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// How legacy clients are served.
+    /// Sets how legacy clients are served. Defaults to [`SessionMode::Stateless`].
+    ///
+    /// A server that [requires sessions](mcp_server::ServerBuilder::requires_sessions) is refused with anything but
+    /// [`SessionMode::Stateful`], when the service is made, and likewise where [`configure`](Self::configure) chooses one.
     #[must_use]
     pub fn sessions(mut self, sessions: SessionMode) -> Self {
         self.sessions = sessions;
@@ -159,7 +163,7 @@ impl HttpOptions {
     }
 
     /// Sets the maximum number of requests in flight; more get 503. Each request of a batch counts, from when it was read
-    /// until its response was sent. As many refusals may be unsent; further ones have a status and no text.
+    /// until its response was sent. As many refusals, and at least 64, may be unsent; further ones have a status and no text.
     ///
     /// [`HttpServer`](crate::HttpServer) takes at most 100 at a time of one connection, and ends what clients
     /// [do not read](crate::HttpServer::stall_timeout). Other servers have to do both themselves.

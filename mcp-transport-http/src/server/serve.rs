@@ -23,6 +23,7 @@ use tower_service::Service;
 use super::body::ResponseBody;
 use super::exchange::after;
 use super::lifeline::Drained;
+use super::options::HttpOptions;
 use super::patience::Patience;
 use super::refusal::Refusal;
 use super::service::{HttpService, ResponseFuture};
@@ -32,20 +33,23 @@ use super::stall::{Stall, Streams};
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
 /// finish within 30 s, unless the process is told once more.
 ///
-/// Clients on this machine are answered. [`HttpOptions`](super::HttpOptions) lets in others, and [`HttpServer`] says
+/// Clients on this machine are answered. [`HttpOptions`] lets in others, and [`HttpServer`] says
 /// more about what happens.
 ///
 /// # Errors
 ///
-/// Fails if the address cannot be listened at.
+/// Returns an error if the address cannot be listened at, or if the server
+/// [requires sessions](mcp_server::ServerBuilder::requires_sessions): legacy clients have none here. Use [`HttpServer`] and
+/// [`HttpOptions::sessions`](HttpOptions::sessions) for such a server.
 pub async fn serve(server: Server, address: impl ToSocketAddrs) -> io::Result<()> {
+    let service = HttpService::try_with_options(server, HttpOptions::default())?;
     let listener = HttpServer::bind(address).await?;
     let told_again = async {
         told_to_end().await;
         told_to_end().await;
     };
     tokio::select! {
-        _ = listener.serve(HttpService::new(server), told_to_end()) => {}
+        _ = listener.serve(service, told_to_end()) => {}
         // Somebody does not want to wait.
         () = told_again => {}
     }
@@ -111,7 +115,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 impl HttpServer {
     /// Listens at an address. `127.0.0.1:8000` is for this machine alone; `0.0.0.0:8000` is for all that can reach it,
-    /// and needs [`HttpOptions::allow_host`](super::HttpOptions::allow_host); with port 0 the system chooses one.
+    /// and needs [`HttpOptions::allow_host`](HttpOptions::allow_host); with port 0 the system chooses one.
     ///
     /// # Errors
     ///
@@ -182,7 +186,7 @@ impl HttpServer {
 
     /// Sets how long a client may read nothing of a response that is there for it. Defaults to 60 s.
     ///
-    /// A request counts as [in flight](super::HttpOptions::in_flight) until its response is sent, so clients that do not
+    /// A request counts as [in flight](HttpOptions::in_flight) until its response is sent, so clients that do not
     /// read take room from others until then. A client of HTTP/1.1 loses its connection; one of HTTP/2 loses the stream
     /// that it does not read, even if it answers pings and reads others, and its connection if the window of the stream
     /// is too small for as much as 16 KiB. As progress counts every 64 KiB that are sent, or the rest of a response.

@@ -11,7 +11,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{BoxFuture, Caller, Connection, Mode, Principal, Server};
+use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
 use mcp_session::SessionMetrics;
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, InvalidMessage, Message, parse};
 use mcp_types::{Method, Revision};
@@ -26,6 +26,7 @@ use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
 use super::sessions::{Entered, Sessions, Taken};
 use super::sse::{SseRefused, SseService};
+use super::start_error::StartError;
 use super::upload::Upload;
 use crate::rules::era::{Offer, Served, check_params, choose, id_of};
 use crate::rules::media;
@@ -61,27 +62,54 @@ pub(crate) struct Inner {
 pub struct ValidUntil(pub Instant);
 
 impl HttpService {
-    /// Makes a service of a server, for clients on this machine.
+    /// Creates a service with the default options: for clients on this machine, and without sessions for legacy clients.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server [requires sessions](mcp_server::ServerBuilder::requires_sessions). Use
+    /// [`try_with_options`](Self::try_with_options) to choose options and get an error instead.
     #[must_use]
     pub fn new(server: Server) -> Self {
         Self::with_options(server, HttpOptions::default())
     }
 
-    /// Makes a service of a server.
+    /// Creates a service.
     ///
     /// # Panics
     ///
-    /// Sessions need randomness. If the system has none to give, there must be no sessions that can be guessed.
+    /// Panics where [`try_with_options`](Self::try_with_options) returns an error.
     #[must_use]
     pub fn with_options(server: Server, options: HttpOptions) -> Self {
-        let (admission, lifeline) = (Arc::default(), Arc::default());
-        let has_sessions = options.sessions == SessionMode::Stateful && server.mode() == Mode::Stateful;
-        if options.sessions == SessionMode::Stateful && !has_sessions {
-            tracing::warn!(target: "mcp", "the server was built without sessions, so legacy clients get none");
+        match Self::try_with_options(server, options) {
+            Ok(service) => service,
+            Err(error) => panic!("{error}"),
         }
-        let sessions = has_sessions.then(|| Arc::new(Sessions::new(&options).expect("the system has randomness")));
+    }
+
+    /// Creates a service, for servers and options that are not known when the program is written.
+    ///
+    /// ```
+    /// use mcp_server::Server;
+    /// use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
+    ///
+    /// let server = Server::builder("shop", "1.0").requires_sessions().build()?;
+    /// let error = HttpService::try_with_options(server.clone(), HttpOptions::default()).unwrap_err();
+    /// assert!(error.to_string().contains("`HttpOptions::sessions` is `SessionMode::Stateless`"));
+    /// let service = HttpService::try_with_options(server, HttpOptions::default().sessions(SessionMode::Stateful))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server [requires sessions](mcp_server::ServerBuilder::requires_sessions) and
+    /// [`HttpOptions::sessions`] gives it none, or if sessions are enabled and the operating system's random source fails.
+    pub fn try_with_options(server: Server, options: HttpOptions) -> Result<Self, StartError> {
+        StartError::check(&server, &options)?;
+        let (admission, lifeline) = (Arc::default(), Arc::default());
+        let has_sessions = options.sessions == SessionMode::Stateful;
+        let sessions = if has_sessions { Some(Arc::new(Sessions::new(&options)?)) } else { None };
         let has_sweeper = AtomicBool::new(false);
-        Self(Arc::new(Inner { server, options, admission, lifeline, sessions, has_sweeper }))
+        Ok(Self(Arc::new(Inner { server, options, admission, lifeline, sessions, has_sweeper })))
     }
 
     /// How many sessions there are, and what became of others; nothing in a service without sessions.
@@ -174,8 +202,17 @@ pin_project! {
 
 /// The application at work on the question which server it is.
 pub(crate) struct Choosing {
-    pub(crate) server: BoxFuture<Result<Server, Refusal>>,
+    server: BoxFuture<Result<Server, Refusal>>,
     _permit: Permit,
+}
+
+impl Choosing {
+    /// Waits for the server, which must not contradict the options any more than one that is there from the start.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, options: &HttpOptions) -> Poll<Result<Server, Refusal>> {
+        let server = ready!(self.server.as_mut().poll(cx))?;
+        StartError::check(&server, options).map_err(StartError::into_refusal)?;
+        Poll::Ready(Ok(server))
+    }
 }
 
 impl<B: Body> Future for ResponseFuture<B> {
@@ -194,7 +231,7 @@ impl<B: Body> ResponseFuture<B> {
             return Poll::Ready(Err(refusal));
         }
         if let Some(choosing) = this.choosing {
-            *this.chosen = Some(ready!(choosing.server.as_mut().poll(cx))?);
+            *this.chosen = Some(ready!(choosing.poll(cx, &this.inner.options))?);
             *this.choosing = None;
         }
         if let Some(restoring) = this.restoring {

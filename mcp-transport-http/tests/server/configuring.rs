@@ -7,7 +7,7 @@ use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use mcp_server::{NoArguments, Principal, RequestContext, Server, tool};
-use mcp_transport_http::{HttpOptions, HttpService, Refusal};
+use mcp_transport_http::{HttpOptions, HttpService, Refusal, SessionMode, StartError};
 use serde_json::json;
 
 use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, server, tool_text};
@@ -162,4 +162,42 @@ async fn settings_can_be_shown() {
     let service = HttpService::with_options(Demo::default().server(), HttpOptions::default().body_limit(77));
     let shown = format!("{service:?}");
     assert!(shown.contains("Stateless") && shown.contains("77"), "{shown}");
+}
+
+/// MIS-8: a server that needs sessions is not served without, and the error names both places.
+#[tokio::test]
+async fn mis_8_what_the_server_needs_is_checked_at_the_start() {
+    let needy = server(|builder| builder.requires_sessions());
+    for mode in [SessionMode::Stateless, SessionMode::Off] {
+        let options = HttpOptions::default().sessions(mode);
+        let error = HttpService::try_with_options(needy.clone(), options).expect_err("a contradiction");
+        assert_eq!(error, StartError::SessionsRequired(mode));
+        names_both(&error.to_string());
+    }
+    assert!(
+        HttpService::try_with_options(needy.clone(), HttpOptions::default().sessions(SessionMode::Stateful)).is_ok()
+    );
+    let error = mcp_transport_http::serve(needy, "127.0.0.1:0").await.expect_err("a contradiction");
+    names_both(&error.to_string());
+}
+
+/// MIS-7, MIS-8: nor is one that the hook chooses, for that request alone.
+#[tokio::test]
+async fn mis_7_what_the_hook_chooses_is_checked() {
+    let needy = server(|builder| builder.requires_sessions());
+    let service = configured(move |parts: Arc<Parts>| {
+        let server = if parts.headers.contains_key("x-needy") { needy.clone() } else { saying("plain") };
+        async move { Ok(server) }
+    });
+    for post in [Post::tool("say", json!({})), Post::legacy_tool(Some("2025-06-18"), "say")] {
+        assert_eq!(tool_text(&post.json(&service, 200).await), "plain");
+    }
+    for post in [Post::tool("say", json!({})), Post::legacy_tool(Some("2025-06-18"), "say")] {
+        let answer = post.header("x-needy", "1").json(&service, 500).await;
+        names_both(answer["error"]["message"].as_str().expect("a text"));
+    }
+}
+
+fn names_both(text: &str) {
+    assert!(text.contains("`ServerBuilder::requires_sessions`") && text.contains("`HttpOptions::sessions`"), "{text}");
 }

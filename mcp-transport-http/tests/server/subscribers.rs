@@ -155,3 +155,22 @@ async fn a_new_token_is_the_same_principal() {
     assert_eq!(first.events().await.len(), 1);
     opened(&service, listen().extension(ann()).extension(until(60))).await;
 }
+
+/// MIS-9: subscriptions need no sessions: modern clients have them, and legacy ones without a session are not offered any.
+#[tokio::test]
+async fn mis_9_subscriptions_need_no_sessions() {
+    let server = changing();
+    let service = HttpService::new(server.clone());
+    let filter = json!({ "resourceSubscriptions": ["a:b"] });
+    let mut reply = opened(&service, Post::listen(filter)).await;
+    server.publish(&Change::Resource("a:b".to_owned()));
+    assert_eq!(reply.event().await["method"], "notifications/resources/updated");
+    let client = json!({ "name": "old", "version": "1" });
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let answer = Post::legacy(None, "initialize", hello).json(&service, 200).await;
+    let resources = &answer["result"]["capabilities"]["resources"];
+    assert!(resources.is_object() && resources.get("subscribe").is_none(), "{answer}");
+    let subscribe = Post::legacy(Some("2025-06-18"), "resources/subscribe", json!({ "uri": "a:b" }));
+    let answer = subscribe.json(&service, 200).await;
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+}

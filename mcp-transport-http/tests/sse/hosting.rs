@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::client::{both, call, message_of, request};
+use crate::client::{both, call, get, message_of, request, send};
 use crate::kit::{Demo, Notes, Post, server, tool_text};
 
 /// How long a test waits for what takes no time.
@@ -32,6 +32,20 @@ fn it_needs_sessions() {
     assert!(refused == SseRefused::NoLegacyRevision && refused.to_string().contains("revision"), "{refused}");
     let (_, sse) = both(Demo::default().server(), HttpOptions::default());
     assert!(format!("{sse:?}").contains("streams: 0"));
+}
+
+/// MIS-7: a server that the hook chooses for one stream has to have something for it.
+#[tokio::test]
+async fn mis_7_the_server_of_a_stream_is_checked() {
+    let options = HttpOptions::default().configure(|parts: std::sync::Arc<http::request::Parts>| async move {
+        let is_modern = parts.headers.contains_key("x-modern");
+        Ok(server(|builder| if is_modern { builder.revisions([Revision::V2026_07_28]) } else { builder }))
+    });
+    let (_, sse) = both(Demo::default().server(), options);
+    assert_eq!(send(get(), &sse).await.status.as_u16(), 200);
+    let answer = send(get().header("x-modern", "1"), &sse).await.json(500).await;
+    let text = answer["error"]["message"].as_str().expect("a text");
+    assert!(text.contains("`HttpService::legacy_sse`") && text.contains("`ServerBuilder::revisions`"), "{text}");
 }
 
 struct Socket {

@@ -103,8 +103,8 @@ impl std::fmt::Display for SseRefused {
                  `HttpOptions::sessions(SessionMode::Stateful)`, or leave HTTP+SSE out"
             ),
             Self::NoLegacyRevision => f.write_str(
-                "HTTP+SSE is for legacy clients, and the server has no legacy revision: add one to its revisions, or \
-                 leave HTTP+SSE out",
+                "HTTP+SSE (`HttpService::legacy_sse`) is for legacy clients, and the server has no legacy revision: add \
+                 one with `ServerBuilder::revisions`, or leave HTTP+SSE out",
             ),
         }
     }
@@ -233,6 +233,11 @@ impl SseService {
         };
         let id = SessionId::random().map_err(no_randomness)?;
         let server = chosen.unwrap_or(&http.server);
+        if legacy(server).next().is_none() {
+            let error = SseRefused::NoLegacyRevision;
+            tracing::error!(target: "mcp", %error, "`HttpOptions::configure` chose a server that cannot be served");
+            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
+        }
         let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), server));
         let mut stream = Stream::new(client, clients, http.options.keep_alive, at_work, permit);
         if let Some(ValidUntil(at)) = parts.extensions.get() {
@@ -338,7 +343,7 @@ impl<B: Body> SseFuture<B> {
         let mut this = self.project();
         let chosen = match this.step {
             Some(Step::Open(Opening { choosing: Some(choosing), .. })) => {
-                Some(ready!(choosing.server.as_mut().poll(cx))?)
+                Some(ready!(choosing.poll(cx, &this.service.0.http.options))?)
             }
             Some(_) | None => None,
         };
