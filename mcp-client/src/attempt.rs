@@ -4,6 +4,7 @@ use mcp_kernel::CallError;
 use mcp_types::{Era, ErrorCode, Method, Revision, UnsupportedProtocolVersionData};
 
 use crate::client::Client;
+use crate::relist::relist;
 use crate::transport::TransportKind;
 
 /// What was tried to mend a call: each kind of mending is tried once. A server is found to be of the other era once.
@@ -44,7 +45,7 @@ impl Attempt {
                     && shared.settings.kind == TransportKind::Requests =>
             {
                 // H-80: the headers follow from a schema that may be out of date.
-                is_first(&mut self.with_other_headers) && client.tools().fresh().all().await.is_ok()
+                is_first(&mut self.with_other_headers) && relist(client).await
             }
             // DU-27: an outage or a missing token says nothing about the era.
             CallError::Status(401 | 403 | 500..) => false,

@@ -18,6 +18,7 @@ use crate::answers::{Answers, IntoAnswer, answer};
 use crate::client::Client;
 use crate::error::Error;
 use crate::link::Link;
+use crate::list_limits::ListLimits;
 use crate::saved_session::SavedSession;
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -53,6 +54,7 @@ pub struct ClientBuilder {
     limits: Limits,
     calls: CallOptions,
     rounds: RetryLimits,
+    lists: ListLimits,
     cache: usize,
     probe_timeout: Option<Duration>,
     handshake_timeout: Duration,
@@ -90,6 +92,7 @@ impl ClientBuilder {
             limits,
             calls: CallOptions::default(),
             rounds: RetryLimits::default(),
+            lists: ListLimits::default(),
             cache: MOST_KEPT,
             probe_timeout: None,
             handshake_timeout: Duration::from_secs(60),
@@ -221,6 +224,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the limits of lists: how many pages, items and bytes one may have. A list beyond them ends with
+    /// [`Error::ListTooLong`]. Defaults to [`ListLimits::default`].
+    pub fn list_limits(mut self, limits: ListLimits) -> Self {
+        self.lists = limits;
+        self
+    }
+
     /// What a server may make us keep.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -294,6 +304,7 @@ impl ClientBuilder {
             roots: self.roots,
             calls: self.calls,
             rounds: self.rounds,
+            lists: self.lists,
             cache: self.cache,
             trace: self.trace,
             on_log: self.on_log,

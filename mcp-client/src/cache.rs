@@ -12,7 +12,7 @@ use mcp_types::{Method, RawObject};
 
 use crate::credentials::CredentialFingerprint;
 
-/// How many bytes all answers may have together.
+/// How many bytes all answers may have together, with the parameters of what was asked.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long an answer is kept at most, whatever the server says.
@@ -107,7 +107,7 @@ impl Cache {
         let ttl = result.get("ttlMs").and_then(number).and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or_default();
         let until = now.checked_add(Duration::from_millis(ttl).min(LONGEST));
         let (Some(until), true) = (until, ttl > 0) else { return };
-        let size = result.as_str().len();
+        let size = size(&asked.key, result);
         let changes = self.changes.get(&asked.key.kind).copied().unwrap_or_default();
         if changes != asked.changes || size > MOST_BYTES / 4 {
             return;
@@ -169,12 +169,42 @@ impl Cache {
 
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.entries.remove(key) {
-            self.bytes -= entry.result.as_str().len();
+            self.bytes -= size(key, &entry.result);
         }
     }
 
     fn retain(&mut self, keep: impl Fn(&Key, &Entry) -> bool) {
         self.entries.retain(|key, entry| keep(key, entry));
-        self.bytes = self.entries.values().map(|entry| entry.result.as_str().len()).sum();
+        self.bytes = self.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();
+    }
+}
+
+/// What an entry takes: cursors are the server's, and can be as long as it likes.
+fn size(key: &Key, result: &PayloadBuf) -> usize {
+    key.params.len() + result.as_str().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::jsonrpc::Limits;
+
+    use super::*;
+
+    /// A cursor is the server's, and part of what the next page is kept under.
+    #[test]
+    fn sec_7_what_was_asked_counts() {
+        #[expect(clippy::disallowed_methods, reason = "any moment will do")]
+        let now = Instant::now();
+        let mut cache = Cache::new(256);
+        let result = PayloadBuf::parse(r#"{"ttlMs":60000,"tools":[]}"#, &Limits::default()).unwrap();
+        for number in 0..100 {
+            let cursor = format!("{{\"cursor\":\"{number}{}\"}}", "x".repeat(100_000));
+            let params = serde_json::from_str(&cursor).unwrap();
+            let asked = cache.asked(&Method::TOOLS_LIST, &params).unwrap();
+            cache.keep(asked, &result, now);
+        }
+        let kept: usize = cache.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();
+        assert_eq!(kept, cache.bytes);
+        assert!((1_000_000..=MOST_BYTES).contains(&kept), "{kept}");
     }
 }

@@ -51,6 +51,8 @@ pub struct Call<R> {
     on_progress: Option<Box<dyn FnMut(ProgressNotificationParams) + Send>>,
     is_fresh: bool,
     cancel: Option<CancelHandle>,
+    /// The member of the result that holds the items, if it is a page of a list.
+    items: Option<&'static str>,
     /// What is done with each result before it is given away.
     inspect: fn(&Client, &mut R) -> Result<(), Error>,
     result: PhantomData<fn() -> R>,
@@ -67,9 +69,16 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             on_progress: None,
             is_fresh: false,
             cancel: None,
+            items: None,
             inspect: |_, _| Ok(()),
             result: PhantomData,
         }
+    }
+
+    /// Says that the result is a page of a list, whose items are in this member.
+    pub(crate) fn lists(mut self, member: &'static str) -> Self {
+        self.items = Some(member);
+        self
     }
 
     /// Does something with the result before it is given away.
@@ -114,7 +123,21 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         self.cancel.get_or_insert_default().clone()
     }
 
-    async fn run(mut self) -> Result<R, Error> {
+    /// Makes the call; returns the size of the result as JSON, too.
+    pub(crate) fn measured(self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
+        let span = telemetry::span(&self.method, self.params.as_ref().ok());
+        let current = span.clone();
+        let call = async move {
+            let outcome = self.run().await;
+            if let Err(error) = &outcome {
+                telemetry::end(&current, error);
+            }
+            outcome
+        };
+        call.instrument(span)
+    }
+
+    async fn run(mut self) -> Result<(R, usize), Error> {
         let params = std::mem::replace(&mut self.params, Err(Error::Cancelled))?;
         let handle = self.cancel.take();
         let mut call = pin!(self.obtain(params));
@@ -126,7 +149,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Takes the result from the cache, or makes the call.
-    async fn obtain(&mut self, params: RawObject) -> Result<R, Error> {
+    async fn obtain(&mut self, params: RawObject) -> Result<(R, usize), Error> {
         let shared = Arc::clone(&self.client.shared);
         // C-5: where a call comes from does not matter to its answer; metadata of the caller's own may.
         let is_kept = self.meta.is_none();
@@ -176,7 +199,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Makes the call, as often as it takes.
-    async fn make(&mut self, params: RawObject, asked: Option<Asked>) -> Result<R, Error> {
+    async fn make(&mut self, params: RawObject, asked: Option<Asked>) -> Result<(R, usize), Error> {
         let mut attempt = Attempt::default();
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
@@ -219,10 +242,13 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         Exchange::new(&self.client.shared, &self.method, params, self.options, on_progress).await
     }
 
-    fn read(&self, result: &PayloadBuf) -> Result<R, Error> {
-        let mut result = decode(result)?;
-        (self.inspect)(&self.client, &mut result)?;
-        Ok(result)
+    fn read(&self, result: &PayloadBuf) -> Result<(R, usize), Error> {
+        if let Some(member) = self.items {
+            self.client.shared.settings.lists.check_page(result, member)?;
+        }
+        let mut decoded = decode(result)?;
+        (self.inspect)(&self.client, &mut decoded)?;
+        Ok((decoded, result.as_str().len()))
     }
 }
 
@@ -250,19 +276,7 @@ impl<R: DeserializeOwned + Send + 'static> IntoFuture for Call<R> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<R, Error>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let span = telemetry::span(&self.method, self.params.as_ref().ok());
-        if span.is_disabled() {
-            return Box::pin(self.run());
-        }
-        let current = span.clone();
-        let call = async move {
-            let outcome = self.run().await;
-            if let Err(error) = &outcome {
-                telemetry::end(&current, error);
-            }
-            outcome
-        };
-        Box::pin(call.instrument(span))
+        Box::pin(async move { self.measured().await.map(|(result, _)| result) })
     }
 }
 

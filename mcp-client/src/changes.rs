@@ -6,27 +6,40 @@ use std::task::Waker;
 use mcp_kernel::Change;
 use mcp_types::SubscriptionFilter;
 
-/// How many changes wait for somebody who does not look. A server decides what lies below an address that is subscribed
-/// to, so it could name any number (L-15); beyond this the oldest are forgotten.
+use crate::weight;
+
+/// How many changes wait for somebody who does not look, and how much they may weigh. A server decides what lies below an
+/// address that is subscribed to, so it could name any number (L-15); beyond this the oldest are forgotten.
 const MOST: usize = 1024;
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// What changed and was not looked at yet; what changed twice is there once.
 #[derive(Default)]
-pub(crate) struct Changes(VecDeque<Change>);
+pub(crate) struct Changes {
+    queue: VecDeque<Change>,
+    bytes: usize,
+}
 
 impl Changes {
     pub(crate) fn add(&mut self, change: Change) {
-        if self.0.contains(&change) {
+        let weight = weight::of_change(&change);
+        // No address is that long.
+        if weight > MOST_BYTES || self.queue.contains(&change) {
             return;
         }
-        if self.0.len() >= MOST {
-            self.0.pop_front();
+        while self.queue.len() >= MOST || self.bytes + weight > MOST_BYTES {
+            if self.next().is_none() {
+                break;
+            }
         }
-        self.0.push_back(change);
+        self.bytes += weight;
+        self.queue.push_back(change);
     }
 
     pub(crate) fn next(&mut self) -> Option<Change> {
-        self.0.pop_front()
+        let change = self.queue.pop_front()?;
+        self.bytes -= weight::of_change(&change);
+        Some(change)
     }
 }
 

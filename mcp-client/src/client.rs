@@ -125,7 +125,7 @@ impl Client {
 
     /// One page of tools; the first, without a cursor.
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
-        let call = self.page(Method::TOOLS_LIST, cursor);
+        let call = self.page(Method::TOOLS_LIST, "tools", cursor);
         call.inspect(|client, result| {
             let is_modern = client.revision().is_some_and(|revision| revision.era() == Era::Modern);
             if is_modern && client.shared.settings.kind == TransportKind::Requests {
@@ -142,7 +142,7 @@ impl Client {
 
     /// One page of prompts; the first, without a cursor.
     pub fn list_prompts(&self, cursor: Option<String>) -> Call<ListPromptsResult> {
-        self.page(Method::PROMPTS_LIST, cursor)
+        self.page(Method::PROMPTS_LIST, "prompts", cursor)
     }
 
     /// Fills in a prompt.
@@ -171,7 +171,7 @@ impl Client {
 
     /// One page of resources; the first, without a cursor.
     pub fn list_resources(&self, cursor: Option<String>) -> Call<ListResourcesResult> {
-        self.page(Method::RESOURCES_LIST, cursor)
+        self.page(Method::RESOURCES_LIST, "resources", cursor)
     }
 
     /// The resource templates of the server, as many pages as there are.
@@ -181,7 +181,7 @@ impl Client {
 
     /// One page of resource templates; the first, without a cursor.
     pub fn list_resource_templates(&self, cursor: Option<String>) -> Call<ListResourceTemplatesResult> {
-        self.page(Method::RESOURCES_TEMPLATES_LIST, cursor)
+        self.page(Method::RESOURCES_TEMPLATES_LIST, "resourceTemplates", cursor)
     }
 
     /// Reads a resource.
@@ -316,10 +316,15 @@ impl Client {
         waiting.await
     }
 
-    fn page<R: DeserializeOwned + Send + 'static>(&self, method: Method, cursor: Option<String>) -> Call<R> {
+    fn page<R: DeserializeOwned + Send + 'static>(
+        &self,
+        method: Method,
+        member: &'static str,
+        cursor: Option<String>,
+    ) -> Call<R> {
         let mut params = PaginatedRequestParams::default();
         params.cursor = cursor;
-        Call::new(self, method, RawObject::new(&params))
+        Call::new(self, method, RawObject::new(&params)).lists(member)
     }
 }
 

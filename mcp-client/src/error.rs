@@ -4,7 +4,7 @@ use mcp_kernel::{CallError, Misuse};
 use mcp_mrtr::RetryError;
 use mcp_types::ErrorObject;
 
-use crate::Closed;
+use crate::{Closed, ListLimit};
 
 /// Why there is no result.
 ///
@@ -55,9 +55,12 @@ pub enum Error {
     /// The tool says that it failed; the text is its own.
     #[error("the tool failed: {0}")]
     ToolFailed(String),
-    /// A list does not end.
-    #[error("the list does not end: {0}")]
-    EndlessList(&'static str),
+    /// A list does not end: one of its pages leads back to an earlier one.
+    #[error("the list does not end: a page leads back to an earlier one")]
+    EndlessList,
+    /// A list exceeds a limit of this client.
+    #[error("{0}")]
+    ListTooLong(#[from] ListLimit),
 }
 
 impl Error {

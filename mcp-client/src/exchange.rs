@@ -110,7 +110,7 @@ impl Future for Exchange<'_> {
             let Some(slot) = core.slots.get_mut(&call) else {
                 return (Default::default(), Some(Err(CallError::Disconnected)), core.lost.clone(), closed);
             };
-            let progress = std::mem::take(&mut slot.progress);
+            let progress = slot.take_progress();
             let (outcome, mut why) = (slot.outcome.take(), slot.why.take());
             if let Some(outcome) = &outcome {
                 why = why.or_else(|| core.lost.clone()).filter(|_| *outcome == Err(CallError::Disconnected));

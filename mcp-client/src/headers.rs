@@ -27,36 +27,44 @@ impl Headers {
 #[derive(Default)]
 pub(crate) struct Tools {
     params: BTreeMap<String, Arc<[HeaderParam]>>,
+    /// What all names have.
+    bytes: usize,
 }
 
-/// How many tools are kept in mind; whoever offers more has to do without headers.
+/// How many tools are kept in mind, and how many bytes all names may have; tools beyond that have to do without headers.
 const MOST_TOOLS: usize = 10_000;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 impl Tools {
     /// Takes note of tools, and drops those that break the rules for headers (H-67, H-68).
     pub(crate) fn learn(&mut self, result: &mut ListToolsResult) {
         result.tools.retain(|tool| match HeaderParam::find(&tool.input_schema) {
-            Ok(params) if params.is_empty() => {
-                self.params.remove(&tool.name);
-                true
-            }
             Ok(params) => {
-                if self.params.len() < MOST_TOOLS || self.params.contains_key(&tool.name) {
-                    self.params.insert(tool.name.clone(), params.into());
-                }
+                self.remember(&tool.name, params);
                 true
             }
             Err(why) => {
                 tracing::warn!(target: "mcp", tool = tool.name, why, "a tool of the server is left out");
-                self.params.remove(&tool.name);
+                self.remember(&tool.name, Vec::new());
                 false
             }
         });
     }
 
+    fn remember(&mut self, tool: &str, params: Vec<HeaderParam>) {
+        if let Some(before) = self.params.remove(tool) {
+            self.bytes -= size(tool, &before);
+        }
+        let size = size(tool, &params);
+        if !params.is_empty() && self.params.len() < MOST_TOOLS && self.bytes + size <= MOST_BYTES {
+            self.bytes += size;
+            self.params.insert(tool.to_owned(), params.into());
+        }
+    }
+
     /// Forgets all tools, because they were listed for other credentials.
     pub(crate) fn clear(&mut self) {
-        self.params.clear();
+        *self = Self::default();
     }
 
     /// What the headers of a call have to say.
@@ -78,6 +86,12 @@ impl Tools {
         }
         Headers { name: Some(name.into_owned()), params }
     }
+}
+
+fn size(tool: &str, params: &[HeaderParam]) -> usize {
+    let path = |param: &HeaderParam| param.path.iter().map(|name| name.len() + size_of::<String>()).sum::<usize>();
+    let param = |param: &HeaderParam| param.name.len() + size_of::<HeaderParam>() + path(param);
+    tool.len() + params.iter().map(param).sum::<usize>()
 }
 
 /// The members that headers are made of.

@@ -35,7 +35,7 @@
 //! | connect | [`Client::connect`], [`Client::builder`], [`ClientBuilder`], [`Mode`], [`Transport`] |
 //! | call a tool, read a resource, fill in a prompt, complete what is typed | methods of [`Client`], which give a [`Call`] |
 //! | limit, watch or cancel a call | [`Call`], [`CancelHandle`] |
-//! | list things, page by page or all of them | [`Pages`] |
+//! | list things, page by page or all of them | [`Pages`], [`ListLimits`] |
 //! | read a result as a type, check it by its schema | [`Call::structured`], `OutputSchema` (feature `validate`) |
 //! | answer questions of the server | [`ClientBuilder::on_form`], [`on_url`](ClientBuilder::on_url), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
 //! | hear of changes | [`Client::listen`], [`Listener`], [`Change`] |
@@ -89,11 +89,13 @@ mod error;
 mod exchange;
 mod headers;
 mod link;
+mod list_limits;
 mod listener;
 #[cfg(feature = "memory")]
 mod memory;
 mod output;
 mod pages;
+mod relist;
 mod saved_session;
 mod settings;
 mod shared;
@@ -104,6 +106,7 @@ mod transport;
 #[cfg(feature = "validate")]
 mod validate;
 mod waiters;
+mod weight;
 
 pub use answers::IntoAnswer;
 pub use builder::ClientBuilder;
@@ -114,6 +117,7 @@ pub use credentials::{CredentialFingerprint, CredentialSource};
 pub use error::Error;
 pub use headers::Headers;
 pub use link::{Link, Lost, Order, Outgoing};
+pub use list_limits::{ListLimit, ListLimits};
 pub use listener::Listener;
 pub use mcp_kernel::client::{ConnectError, Mode, ServerFacts, Verdict};
 pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse};

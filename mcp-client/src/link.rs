@@ -115,7 +115,7 @@ impl Link {
             let armed = self.armed;
             let step = self.shared.with(|core, _| {
                 if !core.inbox.is_empty() {
-                    return Step::HandOn(std::mem::take(&mut core.inbox));
+                    return Step::HandOn(core.take_inbox());
                 }
                 if can_send && let Some(order) = core.next_order() {
                     return Step::Order(Some(order));

@@ -146,7 +146,8 @@ fn is_passing(error: &Error) -> bool {
         | Error::Unanswered { .. }
         | Error::Rounds(_)
         | Error::ToolFailed(_)
-        | Error::EndlessList(_) => false,
+        | Error::EndlessList
+        | Error::ListTooLong(_) => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Lists that come in pages.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -15,20 +16,24 @@ use crate::answers::BoxFuture;
 use crate::call::Call;
 use crate::client::Client;
 use crate::error::Error;
-
-/// How many pages a list may have.
-const MOST_PAGES: usize = 10_000;
+use crate::list_limits::{ListLimit, ListLimits};
 
 /// All items of a list, one after the other: a stream that fetches a page when it is needed.
 ///
-/// [`all`](Self::all) collects them.
+/// [`all`](Self::all) collects them. Either way the list as a whole keeps the limits of
+/// [`ClientBuilder::list_limits`](crate::ClientBuilder::list_limits).
 #[must_use = "a list is fetched when it is looked at"]
 pub struct Pages<T> {
     client: Client,
     items: VecDeque<T>,
     next: Next<T>,
-    /// The cursors so far: a server that gives one twice would go round in circles.
-    seen: BTreeSet<String>,
+    /// Hashes of the cursors so far: a server that gives one twice would go round in circles.
+    seen: BTreeSet<u64>,
+    hasher: RandomState,
+    limits: ListLimits,
+    /// What all pages so far had.
+    items_seen: usize,
+    bytes_seen: usize,
     is_fresh: bool,
 }
 
@@ -41,8 +46,14 @@ enum Next<T> {
     End,
 }
 
-/// The items of a page, and where the next one begins.
-type Page<T> = (Vec<T>, Option<String>);
+/// One page.
+struct Page<T> {
+    items: Vec<T>,
+    /// Where the next one begins.
+    next: Option<String>,
+    /// Its size as JSON.
+    bytes: usize,
+}
 
 /// What lists are made of.
 pub trait Listed: Sized + Send + Unpin + private::Page + 'static {}
@@ -94,8 +105,18 @@ impl<T: Listed> Pages<T> {
             items: VecDeque::new(),
             next: Next::Page(None),
             seen: BTreeSet::new(),
+            hasher: RandomState::new(),
+            limits: client.shared.settings.lists,
+            items_seen: 0,
+            bytes_seen: 0,
             is_fresh: false,
         }
+    }
+
+    /// Fetches no more pages than this.
+    pub(crate) fn at_most(mut self, pages: usize) -> Self {
+        self.limits.pages = self.limits.pages.min(pages);
+        self
     }
 
     /// Asks the server even for pages that it allowed to be used again.
@@ -108,7 +129,8 @@ impl<T: Listed> Pages<T> {
     ///
     /// # Errors
     ///
-    /// If one of them cannot be fetched, or the list does not end.
+    /// Returns an error if one of them cannot be fetched, [`Error::EndlessList`] if the list leads back to itself, and
+    /// [`Error::ListTooLong`] if it exceeds one of the [limits](crate::ListLimits).
     pub async fn all(mut self) -> Result<Vec<T>, Error> {
         let mut can_begin_anew = matches!(self.next, Next::Page(None));
         let mut all = Vec::from(std::mem::take(&mut self.items));
@@ -119,9 +141,10 @@ impl<T: Listed> Pages<T> {
                 Next::End => return Ok(all),
             };
             match page {
-                Ok((items, next)) => {
+                Ok(page) => {
+                    let (items, next) = self.admit(page)?;
                     all.extend(items);
-                    self.next = self.after(next)?;
+                    self.next = next;
                 }
                 // C-17: a page that was kept may have led to one that is not there any more; it is forgotten by now.
                 Err(Error::Rejected(error))
@@ -130,6 +153,7 @@ impl<T: Listed> Pages<T> {
                     can_begin_anew = false;
                     all.clear();
                     self.seen.clear();
+                    (self.items_seen, self.bytes_seen) = (0, 0);
                     self.next = Next::Page(None);
                 }
                 Err(error) => return Err(error),
@@ -137,22 +161,34 @@ impl<T: Listed> Pages<T> {
         }
     }
 
-    fn after(&mut self, cursor: Option<String>) -> Result<Next<T>, Error> {
-        let Some(cursor) = cursor else { return Ok(Next::End) };
-        if self.seen.len() >= MOST_PAGES {
-            return Err(Error::EndlessList("there are too many pages"));
+    /// Takes a page if the list is within its limits; returns its items, and how the list goes on.
+    fn admit(&mut self, page: Page<T>) -> Result<(Vec<T>, Next<T>), Error> {
+        let limits = self.limits;
+        self.items_seen = self.items_seen.saturating_add(page.items.len());
+        self.bytes_seen = self.bytes_seen.saturating_add(page.bytes);
+        if self.items_seen > limits.items {
+            return Err(ListLimit::Items(limits.items).into());
         }
-        if !self.seen.insert(cursor.clone()) {
-            return Err(Error::EndlessList("a page leads back to itself"));
+        if self.bytes_seen > limits.bytes {
+            return Err(ListLimit::Bytes(limits.bytes).into());
         }
-        Ok(Next::Page(Some(cursor)))
+        let Some(cursor) = page.next else { return Ok((page.items, Next::End)) };
+        if self.seen.len() >= limits.pages {
+            return Err(ListLimit::Pages(limits.pages).into());
+        }
+        // The hasher has a secret key, so no server finds two cursors with the same hash.
+        if !self.seen.insert(self.hasher.hash_one(&cursor)) {
+            return Err(Error::EndlessList);
+        }
+        Ok((page.items, Next::Page(Some(cursor))))
     }
 }
 
 async fn fetch<T: Listed>(client: &Client, cursor: Option<String>, is_fresh: bool) -> Result<Page<T>, Error> {
     let call = T::fetch(client, cursor);
-    let result = if is_fresh { call.fresh() } else { call }.await?;
-    Ok(T::split(result))
+    let (result, bytes) = if is_fresh { call.fresh() } else { call }.measured().await?;
+    let (items, next) = T::split(result);
+    Ok(Page { items, next, bytes })
 }
 
 impl<T: Listed> Stream for Pages<T> {
@@ -172,19 +208,16 @@ impl<T: Listed> Stream for Pages<T> {
                 }
                 Next::Coming(page) => match page.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(fetched) => {
-                        let next = fetched.and_then(|(items, cursor)| {
+                    Poll::Ready(fetched) => match fetched.and_then(|page| self.admit(page)) {
+                        Ok((items, next)) => {
                             self.items = items.into();
-                            self.after(cursor)
-                        });
-                        match next {
-                            Ok(next) => self.next = next,
-                            Err(error) => {
-                                self.next = Next::End;
-                                return Poll::Ready(Some(Err(error)));
-                            }
+                            self.next = next;
                         }
-                    }
+                        Err(error) => {
+                            self.next = Next::End;
+                            return Poll::Ready(Some(Err(error)));
+                        }
+                    },
                 },
             }
         }

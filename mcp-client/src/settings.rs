@@ -11,6 +11,7 @@ use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 
 use crate::answers::Answers;
 use crate::credentials::CredentialSource;
+use crate::list_limits::ListLimits;
 use crate::transport::TransportKind;
 
 /// What never changes after a client was built.
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) roots: Option<Arc<Mutex<Vec<Root>>>>,
     pub(crate) calls: CallOptions,
     pub(crate) rounds: RetryLimits,
+    pub(crate) lists: ListLimits,
     /// How many answers may be kept for as long as the server says.
     pub(crate) cache: usize,
     pub(crate) trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,

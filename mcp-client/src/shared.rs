@@ -18,10 +18,12 @@ use crate::closed::Closed;
 use crate::credentials::CredentialFingerprint;
 use crate::headers::{Headers, Tools};
 use crate::link::{Order, Outgoing};
+use crate::relist::Relisting;
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::timers::Timers;
 use crate::waiters::Waiters;
+use crate::weight;
 
 /// One client: its settings, and everything that changes.
 pub(crate) struct Shared {
@@ -48,9 +50,12 @@ pub(crate) struct Core {
     pub(crate) timers: Timers,
     pub(crate) cache: Cache,
     pub(crate) tools: Tools,
+    pub(crate) relisting: Relisting,
     pub(crate) legacy_listeners: LegacyListeners,
     /// What the server sent that is not for one of the calls.
     pub(crate) inbox: VecDeque<Inbound>,
+    /// What log messages and notifications in it weigh.
+    inbox_bytes: usize,
     /// What headers are to say about calls that wait to be sent.
     headers: BTreeMap<CallId, Headers>,
     orders: VecDeque<Order>,
@@ -66,8 +71,9 @@ pub(crate) struct Core {
     wakes: Vec<Waker>,
 }
 
-/// How many messages that nobody asked for wait to be handed on.
+/// How many messages that nobody asked for wait to be handed on, and how many bytes they may have.
 const MOST_INBOUND: usize = 1024;
+const MOST_INBOUND_BYTES: usize = 4 * 1024 * 1024;
 
 /// How far the client has come.
 #[derive(Clone, Debug)]
@@ -118,8 +124,10 @@ impl Shared {
             timers: Timers::default(),
             cache,
             tools: Tools::default(),
+            relisting: Relisting::default(),
             legacy_listeners: LegacyListeners::default(),
             inbox: VecDeque::new(),
+            inbox_bytes: 0,
             headers: BTreeMap::new(),
             orders: VecDeque::new(),
             waiting: Waiters::default(),
@@ -277,8 +285,18 @@ impl Core {
         self.wakes.extend(wakes);
     }
 
+    /// Takes what is to be handed on.
+    pub(crate) fn take_inbox(&mut self) -> VecDeque<Inbound> {
+        self.inbox_bytes = 0;
+        std::mem::take(&mut self.inbox)
+    }
+
     pub(crate) fn wake_driver(&mut self) {
         self.wakes.extend(self.driver.take());
+    }
+
+    pub(crate) fn wake_each(&mut self, wakers: impl Iterator<Item = Waker>) {
+        self.wakes.extend(wakers);
     }
 
     pub(crate) fn wake(&mut self, waker: Option<Waker>) {
@@ -402,9 +420,18 @@ impl Core {
 
     fn deliver(&mut self, inbound: Inbound) {
         // Requests are bounded by the kernel; the rest is worth less than the memory of somebody who cannot keep up.
-        if self.inbox.len() >= MOST_INBOUND && matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. }) {
+        let weight = match &inbound {
+            Inbound::Request { .. } | Inbound::Cancelled { .. } => 0,
+            Inbound::Log(log) => weight::of_log(log),
+            Inbound::Notification { params, .. } => params.as_str().len(),
+        };
+        let is_dispensable = matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. });
+        let is_full = self.inbox.len() >= MOST_INBOUND
+            || (!self.inbox.is_empty() && self.inbox_bytes + weight > MOST_INBOUND_BYTES);
+        if is_dispensable && is_full {
             return;
         }
+        self.inbox_bytes += weight;
         self.inbox.push_back(inbound);
         self.wake_driver();
     }

@@ -8,9 +8,13 @@ use mcp_kernel::{CallError, Change};
 use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 
 use crate::changes::Changes;
+use crate::weight;
 
 /// How many reports of progress wait for somebody who does not look; older ones say nothing that newer ones do not.
 const MOST_PROGRESS: usize = 64;
+
+/// How much they may weigh together.
+const MOST_PROGRESS_BYTES: usize = 256 * 1024;
 
 /// What came of a call so far.
 #[derive(Default)]
@@ -18,7 +22,8 @@ pub(crate) struct Slot {
     pub(crate) outcome: Option<Result<Outcome, CallError>>,
     /// Why there was no answer on the stream of the call, if the transport knows.
     pub(crate) why: Option<String>,
-    pub(crate) progress: VecDeque<ProgressNotificationParams>,
+    progress: VecDeque<ProgressNotificationParams>,
+    progress_bytes: usize,
     /// What the server agreed to tell, if this is a subscription.
     pub(crate) filter: Option<SubscriptionFilter>,
     pub(crate) changes: Changes,
@@ -27,11 +32,21 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn progressed(&mut self, progress: ProgressNotificationParams) -> Option<Waker> {
-        if self.progress.len() >= MOST_PROGRESS {
-            self.progress.pop_front();
-        }
+        self.progress_bytes += weight::of_progress(&progress);
         self.progress.push_back(progress);
+        while self.progress.len() > MOST_PROGRESS
+            || (self.progress.len() > 1 && self.progress_bytes > MOST_PROGRESS_BYTES)
+        {
+            let Some(oldest) = self.progress.pop_front() else { break };
+            self.progress_bytes -= weight::of_progress(&oldest);
+        }
         self.waker.take()
+    }
+
+    /// Takes the reports that were not looked at yet.
+    pub(crate) fn take_progress(&mut self) -> VecDeque<ProgressNotificationParams> {
+        self.progress_bytes = 0;
+        std::mem::take(&mut self.progress)
     }
 
     pub(crate) fn acknowledged(&mut self, filter: SubscriptionFilter) -> Option<Waker> {

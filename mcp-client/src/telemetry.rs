@@ -63,7 +63,8 @@ pub(crate) fn end(span: &Span, error: &Error) {
         | Error::Unanswered { .. }
         | Error::Rounds(_)
         | Error::ToolFailed(_)
-        | Error::EndlessList(_) => {
+        | Error::EndlessList
+        | Error::ListTooLong(_) => {
             span.record("error.type", "_OTHER");
         }
     }

@@ -1,7 +1,7 @@
 //! Lists in pages.
 
 use futures_util::StreamExt as _;
-use mcp_client::{Client, Error, TransportKind};
+use mcp_client::{Client, Error, ListLimit, ListLimits, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder};
@@ -89,7 +89,7 @@ fn a_circle_is_no_list() {
             let request = scene.request("tools/list");
             scene.answer(&request, page("a", json!(next)));
         }
-        assert!(matches!(listing.done(), Err(Error::EndlessList(_))));
+        assert!(matches!(listing.done(), Err(Error::EndlessList)));
         scene.silence();
     }
 }
@@ -103,7 +103,7 @@ fn lists_end() {
         let request = scene.request("tools/list");
         scene.answer(&request, page("a", json!(number.to_string())));
         if let Some(outcome) = listing.look() {
-            assert!(matches!(outcome, Err(Error::EndlessList(_))));
+            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimit::Pages(10_000)))));
             assert_eq!(number, 10_000);
             return;
         }
@@ -133,4 +133,104 @@ fn all_lists_have_pages() {
     follow("resources/list", "resources", &mut || resources.look().is_some());
     let mut templates = Task::new(client.resource_templates().all());
     follow("resources/templates/list", "resourceTemplates", &mut || templates.look().is_some());
+}
+
+/// Lists that fit page by page do not fit as a whole, whether they are collected or looked at.
+#[test]
+fn sec_7_lists_are_bounded_in_items_and_bytes() {
+    let long = "x".repeat(1000);
+    for (limits, expected) in [
+        (ListLimits::default().with_items(5), ListLimit::Items(5)),
+        (ListLimits::default().with_bytes(5000), ListLimit::Bytes(5000)),
+        (ListLimits::default().with_pages(5), ListLimit::Pages(5)),
+    ] {
+        for collects in [true, false] {
+            let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().list_limits(limits));
+            let mut pages = client.tools();
+            let mut listing = Task::new(async move {
+                if collects {
+                    return pages.all().await.map(drop);
+                }
+                while let Some(item) = pages.next().await {
+                    item?;
+                }
+                Ok(())
+            });
+            let mut fetched = 0;
+            let outcome = loop {
+                let request = scene.request("tools/list");
+                fetched += 1;
+                scene.answer(&request, page(&long, json!(fetched.to_string())));
+                if let Some(outcome) = listing.look() {
+                    break outcome;
+                }
+            };
+            let Err(Error::ListTooLong(exceeded)) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(exceeded, expected);
+            assert!(fetched <= 6, "{fetched} pages were fetched");
+        }
+    }
+}
+
+/// Items take many times the memory of the shortest text of one, so a page is not decoded before they are counted.
+#[test]
+fn sec_7_a_page_has_no_more_items_than_a_list() {
+    let limits = ListLimits::default().with_items(1000);
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().list_limits(limits));
+    for (count, fits) in [(1000, true), (1001, false)] {
+        let mut listing = Task::new(client.list_prompts(None));
+        let request = scene.request("prompts/list");
+        let prompts = vec![json!({ "name": "" }); count];
+        scene.answer(
+            &request,
+            json!({ "resultType": "complete", "prompts": prompts, "ttlMs": 0, "cacheScope": "private" }),
+        );
+        match listing.done() {
+            Ok(result) => assert!(fits && result.prompts.len() == count),
+            Err(error) => assert!(!fits && matches!(error, Error::ListTooLong(ListLimit::Items(1000))), "{error}"),
+        }
+    }
+}
+
+/// A server that refuses headers makes the client list its tools: once for all calls, and not without end.
+#[test]
+fn sec_7_one_list_serves_all_calls_whose_headers_are_refused() {
+    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
+    let requests: Vec<_> = (0..5).map(|_| scene.request("tools/call")).collect();
+    for (call, request) in calls.iter_mut().zip(&requests) {
+        scene.refuse(request, -32020);
+        call.waits();
+    }
+    let list = scene.request("tools/list");
+    scene.silence();
+    scene.answer(&list, page("t", Value::Null));
+    for call in &mut calls {
+        call.waits();
+        let request = scene.request("tools/call");
+        scene.refuse(&request, -32020);
+        assert_eq!(call.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+    }
+    scene.silence();
+    // Whoever lists may be dropped: then it is the turn of the next.
+    let mut calls: Vec<_> = (0..2).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
+    let requests: Vec<_> = (0..2).map(|_| scene.request("tools/call")).collect();
+    for (call, request) in calls.iter_mut().zip(&requests) {
+        scene.refuse(request, -32020);
+        call.waits();
+    }
+    let first = scene.request("tools/list");
+    calls[0].drop_future();
+    scene.given_up(&first);
+    calls[1].waits();
+    for number in 0..=100 {
+        let list = scene.request("tools/list");
+        scene.answer(&list, page("t", json!(number.to_string())));
+        if let Some(outcome) = calls[1].look() {
+            assert_eq!(outcome.unwrap_err().as_rejection().unwrap().code.get(), -32020);
+            assert_eq!(number, 100);
+            return;
+        }
+    }
+    unreachable!("the list has no end");
 }

@@ -251,6 +251,44 @@ fn what_nobody_looks_at_is_bounded() {
     assert_eq!(*told.lock().unwrap(), 1024);
 }
 
+/// What nobody looks at is bounded by its size, too: a few large messages are as bad as many small ones.
+#[test]
+fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
+    const LARGE: usize = 100_000;
+    let large = "x".repeat(LARGE);
+    let told = Arc::new(Mutex::new((0, 0, 0)));
+    let (progressed, notified, logged) = (Arc::clone(&told), Arc::clone(&told), Arc::clone(&told));
+    let builder = builder()
+        .on_notification(move |_, params| notified.lock().unwrap().1 += params.as_str().len())
+        .on_log(move |log| logged.lock().unwrap().2 += log.data.as_str().len());
+    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
+    let mut call = Task::new(client.call_tool_without_arguments("t").on_progress(move |progress| {
+        progressed.lock().unwrap().0 += progress.message.unwrap_or_default().len();
+    }));
+    let request = scene.request("tools/call");
+    let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://".to_owned()]);
+    let mut listening = Task::new(async move { client.listen(filter).await });
+    let subscribe = scene.request("resources/subscribe");
+    scene.answer(&subscribe, json!({}));
+    let mut listener = listening.done().unwrap();
+    for number in 1..=60 {
+        let token = &request.params["_meta"]["progressToken"];
+        let progress = json!({ "progressToken": token, "progress": number, "message": large });
+        scene.tell(&request, "notifications/progress", progress);
+        scene.tell_all("notifications/resources/updated", json!({ "uri": format!("test://{number}/{large}") }));
+        scene.tell_all("notifications/x", json!({ "large": large }));
+        scene.tell_all("notifications/message", json!({ "level": "info", "data": large }));
+    }
+    call.waits();
+    scene.orders();
+    let (progress, notifications, logs) = *told.lock().unwrap();
+    assert!((LARGE..=512 * 1024).contains(&progress), "{progress} bytes of progress");
+    assert!((LARGE..=4 * 1024 * 1024).contains(&(notifications + logs)), "{notifications} and {logs} bytes");
+    let changes = heard(&mut listener);
+    assert!((1..=10).contains(&changes.len()), "{} changes", changes.len());
+    assert!(matches!(changes.last(), Some(Change::Resource(uri)) if uri.starts_with("test://60/")));
+}
+
 /// A transport that waits is woken by whatever there is for it to do.
 #[test]
 fn transports_are_woken() {

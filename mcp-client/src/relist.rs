@@ -1,0 +1,83 @@
+//! Fetching the tools again, because a server says that headers do not fit them.
+//!
+//! It is the server who starts this, so it is bounded: one at a time, which all calls share that wait for it; so many
+//! pages, so long, and no more than one page is kept.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::{Either, select};
+
+use crate::client::Client;
+use crate::shared::Shared;
+use crate::timers::Sleep;
+use crate::waiters::{Place, Waiters};
+
+/// How many pages are fetched.
+const MOST_PAGES: usize = 100;
+
+/// How long all of them may take.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Whether the tools are being fetched.
+#[derive(Default)]
+pub(crate) struct Relisting {
+    is_running: bool,
+    completed: u64,
+    waiting: Waiters,
+}
+
+/// Fetches the tools, or waits for another call that does; returns whether they were fetched.
+pub(crate) async fn relist(client: &Client) -> bool {
+    let shared = &client.shared;
+    let before = shared.look(|core| core.relisting.completed);
+    let mut place = Place::new(shared, |core| &mut core.relisting.waiting);
+    let turn = poll_fn(|cx| {
+        shared.with(|core, _| {
+            if core.relisting.completed != before {
+                return Poll::Ready(None);
+            }
+            if core.relisting.is_running {
+                place.wait(core, cx.waker());
+                return Poll::Pending;
+            }
+            core.relisting.is_running = true;
+            Poll::Ready(Some(Turn(Arc::clone(shared))))
+        })
+    });
+    let Some(_turn) = turn.await else { return true };
+    let mut pages = client.tools().fresh().at_most(MOST_PAGES);
+    let listing = async {
+        while let Some(tool) = pages.next().await {
+            if tool.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    let is_complete = match select(pin!(listing), Sleep::new(shared, TIME)).await {
+        Either::Left((is_complete, _)) => is_complete,
+        Either::Right(_) => false,
+    };
+    if is_complete {
+        shared.with(|core, _| core.relisting.completed += 1);
+    }
+    is_complete
+}
+
+/// The turn of a call to fetch the tools; whoever waits is woken when it ends, however that happens.
+struct Turn(Arc<Shared>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.with(|core, _| {
+            core.relisting.is_running = false;
+            let waiting = core.relisting.waiting.all();
+            core.wake_each(waiting);
+        });
+    }
+}

@@ -1,0 +1,29 @@
+//! How much memory what a server sends takes, roughly: texts count, and what holds them.
+
+use mcp_kernel::Change;
+use mcp_types::{JsonObject, LoggingMessageNotificationParams, NotificationMeta, ProgressNotificationParams};
+
+/// What an item weighs without its texts.
+const ITEM: usize = 128;
+
+pub(crate) fn of_progress(progress: &ProgressNotificationParams) -> usize {
+    let message = progress.message.as_ref().map_or(0, String::len);
+    ITEM + message + of_meta(progress.meta.as_ref()) + of_object(&progress.extra)
+}
+
+pub(crate) fn of_log(log: &LoggingMessageNotificationParams) -> usize {
+    let logger = log.logger.as_ref().map_or(0, String::len);
+    ITEM + log.data.as_str().len() + logger + of_meta(log.meta.as_ref()) + of_object(&log.extra)
+}
+
+pub(crate) fn of_change(change: &Change) -> usize {
+    if let Change::Resource(uri) = change { ITEM + uri.len() } else { ITEM }
+}
+
+fn of_meta(meta: Option<&NotificationMeta>) -> usize {
+    meta.map_or(0, |meta| of_object(&meta.extra))
+}
+
+fn of_object(object: &JsonObject) -> usize {
+    object.iter().map(|(name, value)| ITEM + name.len() + value.as_str().len()).sum()
+}
