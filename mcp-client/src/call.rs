@@ -87,14 +87,15 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         self
     }
 
-    /// How long the server may be silent; progress starts it anew. Default: what the client was built with, else 60 s.
+    /// How long the server may be silent; progress starts it anew. The time that a legacy server waits for the answer to a
+    /// request of its own is not counted. Default: what the client was built with, else 60 s.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.options = self.options.with_idle(Some(idle));
         self
     }
 
     /// How long one round may take, whatever progress arrives. Default: what the client was built with, else 10 min.
-    /// The time that people need to answer a modern server is not counted.
+    /// The time that people need to answer a modern server is not counted; a legacy one waits for it within the round.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options = self.options.with_limit(Some(limit));
         self

@@ -293,7 +293,7 @@ impl Link {
         while let Poll::Ready(Some(answered)) = Pin::new(&mut self.answering).poll_next(cx) {
             let Ok((responder, outcome)) = answered else { continue };
             self.asked.remove(responder.id());
-            self.shared.with(|core, _| core.kernel.respond(responder, outcome.as_ref().map_err(Clone::clone)));
+            self.shared.with(|core, now| core.kernel.respond(now, responder, outcome.as_ref().map_err(Clone::clone)));
             is_answered = true;
         }
         is_answered

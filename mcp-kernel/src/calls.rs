@@ -4,12 +4,13 @@
 //!            start
 //!              |
 //!            open ---- progress: the idle deadline starts anew
+//!              |  \---- a request of the peer: the idle deadline stands still until it is answered
 //!     ________/|\________________
 //!    |      |      |      |      |
 //!  result error cancel timeout disconnect      exactly one of them
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use mcp_types::{ProgressToken, RequestId};
@@ -21,9 +22,10 @@ use crate::{CallId, RequestKey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long the peer may be silent; progress starts it anew (K-12). Default: 60 s.
+    /// How long the peer may be silent; progress starts it anew (K-12). While the peer waits for the answer to a request of
+    /// its own, it stands still, and starts anew with the answer. Default: 60 s.
     pub idle: Option<Duration>,
-    /// How long the call may take whatever progress arrives (K-13). Default: 10 min.
+    /// How long the call may take whatever progress arrives, and whatever the peer asks (K-13). Default: 10 min.
     pub limit: Option<Duration>,
 }
 
@@ -54,8 +56,19 @@ pub(crate) struct OpenCall {
     /// The request of the peer on whose stream the call travels.
     pub(crate) related: Option<RequestKey>,
     idle: Option<Duration>,
+    /// When the idle deadline is due; nothing while it stands still.
     idle_at: Option<Instant>,
     limit_at: Option<Instant>,
+    asked: Asked,
+}
+
+/// What the peer asks us: as long as it waits for an answer, its silence is ours.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// How many requests are open.
+    open: usize,
+    /// When the latest of them was answered.
+    answered_at: Option<Instant>,
 }
 
 /// The calls that are open. Ids start at 1 and are never used again.
@@ -63,6 +76,10 @@ pub(crate) struct OpenCall {
 pub(crate) struct Calls {
     open: BTreeMap<CallId, OpenCall>,
     started: u64,
+    /// What the peer asks without saying which call it is about.
+    asked: Asked,
+    /// The calls whose idle deadline came while the peer waited for an answer.
+    parked: BTreeSet<CallId>,
 }
 
 impl Calls {
@@ -86,7 +103,8 @@ impl Calls {
         if let Some(at) = limit_at {
             deadlines.arm(at, Wake::CallLimit(call));
         }
-        let open = OpenCall { id: id.clone(), token: None, related: None, idle: options.idle, idle_at, limit_at };
+        let (token, related, asked) = (None, None, Asked::default());
+        let open = OpenCall { id: id.clone(), token, related, idle: options.idle, idle_at, limit_at, asked };
         self.open.insert(call, open);
         (call, id)
     }
@@ -94,6 +112,7 @@ impl Calls {
     /// Ends a call; its deadlines go with it.
     pub(crate) fn end(&mut self, call: CallId, deadlines: &mut Deadlines) -> Option<OpenCall> {
         let ended = self.open.remove(&call)?;
+        self.parked.remove(&call);
         if let Some(at) = ended.idle_at {
             deadlines.disarm(at, Wake::CallIdle(call));
         }
@@ -134,6 +153,69 @@ impl Calls {
             }
         }
         Some(call)
+    }
+
+    /// The peer asks something, about a call if that is known.
+    pub(crate) fn asked(&mut self, about: Option<CallId>) {
+        if let Some(asked) = self.asked_about(about) {
+            asked.open += 1;
+        }
+    }
+
+    /// What the peer asked is answered, or needs no answer any more.
+    pub(crate) fn answered(&mut self, now: Instant, about: Option<CallId>, deadlines: &mut Deadlines) {
+        let Some(asked) = self.asked_about(about) else { return };
+        *asked = Asked { open: asked.open.saturating_sub(1), answered_at: Some(now) };
+        if self.asked.open > 0 {
+            return;
+        }
+        let waiting = about.map_or_else(|| std::mem::take(&mut self.parked), |call| BTreeSet::from([call]));
+        for call in waiting {
+            let Some(open) = self.open.get_mut(&call) else { continue };
+            if open.asked.open > 0 {
+                self.parked.insert(call);
+            } else if open.idle_at.is_none()
+                && let Some(at) = open.idle.and_then(|idle| now.checked_add(idle))
+            {
+                self.parked.remove(&call);
+                open.idle_at = Some(at);
+                deadlines.arm(at, Wake::CallIdle(call));
+            }
+        }
+    }
+
+    /// There is no peer any more that could wait for answers, and no call is open.
+    pub(crate) fn asked_nothing(&mut self) {
+        self.asked = Asked::default();
+    }
+
+    pub(crate) fn is_open(&self, call: CallId) -> bool {
+        self.open.contains_key(&call)
+    }
+
+    fn asked_about(&mut self, about: Option<CallId>) -> Option<&mut Asked> {
+        match about {
+            Some(call) => Some(&mut self.open.get_mut(&call)?.asked),
+            None => Some(&mut self.asked),
+        }
+    }
+
+    /// Whether the silence about a call has lasted too long, now that its idle deadline has come. While the peer waits for
+    /// an answer it stands still, and afterwards the peer has all of its time again.
+    pub(crate) fn is_silent(&mut self, now: Instant, call: CallId, deadlines: &mut Deadlines) -> bool {
+        let Some(open) = self.open.get_mut(&call) else { return false };
+        if self.asked.open > 0 || open.asked.open > 0 {
+            open.idle_at = None;
+            self.parked.insert(call);
+            return false;
+        }
+        let answered_at = self.asked.answered_at.max(open.asked.answered_at);
+        let due = answered_at.and_then(|at| at.checked_add(open.idle?)).filter(|due| *due > now);
+        if let Some(due) = due {
+            open.idle_at = Some(due);
+            deadlines.arm(due, Wake::CallIdle(call));
+        }
+        due.is_none()
     }
 
     /// The calls that came up during a request.

@@ -13,6 +13,9 @@ pub struct Limits {
     pub message: jsonrpc::Limits,
     /// How many requests of the peer may be worked on at once. Default: 100.
     pub in_flight: usize,
+    /// How many bytes of parameters the requests of a server may have that a client works on; one is always taken.
+    /// Default: 16 MiB.
+    pub in_flight_bytes: usize,
     /// How many more may wait for one of those to end; the next one is refused. Default: 64.
     pub waiting: usize,
     /// How many bytes of parameters may wait. Default: 4 MiB.
@@ -55,6 +58,7 @@ impl Default for Limits {
         Self {
             message: jsonrpc::Limits::default(),
             in_flight: 100,
+            in_flight_bytes: 16 * 1024 * 1024,
             waiting: 64,
             waiting_bytes: 4 * 1024 * 1024,
             id_bytes: 1024,

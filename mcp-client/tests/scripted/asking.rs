@@ -1,12 +1,13 @@
 //! Legacy servers that ask while a call is open.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcp_client::types::{ElicitAction, ElicitResult, Root};
 use mcp_client::{Closed, Error, Misuse, TransportKind};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Scene, builder, now};
+use crate::kit::{KINDS, Scene, Task, builder, now, said};
 
 fn form() -> Value {
     json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } })
@@ -141,4 +142,119 @@ fn roots_change() {
     let (client, _scene) = Scene::modern(TransportKind::Pipe, builder());
     let refused = now(async move { client.set_roots([]).await });
     assert!(matches!(refused, Err(Error::Misuse(Misuse::MissingCapability("roots")))));
+}
+
+/// A form that is answered when the test says so.
+fn slow_form() -> (mcp_client::ClientBuilder, futures_util::future::AbortHandle) {
+    let (answer, answered) = futures_util::future::AbortHandle::new_pair();
+    let answered = Arc::new(Mutex::new(Some(answered)));
+    let builder = builder().on_form(move |_| {
+        let registration = answered.lock().expect("nobody panicked").take().expect("it is asked once");
+        let waiting = futures_util::future::Abortable::new(std::future::pending::<()>(), registration);
+        async move {
+            let _ = waiting.await;
+            ElicitResult::new(ElicitAction::Decline)
+        }
+    });
+    (builder, answer)
+}
+
+const IDLE: Duration = Duration::from_secs(2);
+const LONG: Duration = Duration::from_secs(50);
+
+/// While a person fills in a form it is not the server that is silent; after that it has all of its time again.
+#[test]
+fn sec_14_a_form_may_take_longer_than_the_server() {
+    for kind in KINDS {
+        for answers_in_time in [true, false] {
+            let (builder, form_is_filled_in) = slow_form();
+            let (client, mut scene) = Scene::legacy(kind, builder);
+            let mut call = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE));
+            let request = scene.request("tools/call");
+            scene.advance(IDLE / 2);
+            scene.say(
+                Some(&request),
+                json!({ "jsonrpc": "2.0", "id": "x", "method": "elicitation/create", "params": form() }),
+            );
+            scene.advance(LONG);
+            call.waits();
+            scene.silence();
+            form_is_filled_in.abort();
+            assert_eq!(scene.message()["result"]["action"], "decline");
+            scene.advance(IDLE * 9 / 10);
+            call.waits();
+            if answers_in_time {
+                scene.answer(&request, said("done"));
+                call.done().unwrap();
+            } else {
+                scene.advance(IDLE / 5);
+                assert!(matches!(call.done(), Err(Error::TimedOut)));
+                scene.given_up(&request);
+            }
+        }
+    }
+}
+
+/// A limit to the whole call is the caller's, whatever the server asks.
+#[test]
+fn sec_14_a_form_does_not_extend_the_limit_of_a_call() {
+    for kind in KINDS {
+        let (builder, _form) = slow_form();
+        let (client, mut scene) = Scene::legacy(kind, builder);
+        let mut call = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE).time_limit(LONG));
+        let request = scene.request("tools/call");
+        scene.say(
+            Some(&request),
+            json!({ "jsonrpc": "2.0", "id": "x", "method": "elicitation/create", "params": form() }),
+        );
+        scene.advance(LONG - IDLE);
+        call.waits();
+        scene.advance(IDLE);
+        assert!(matches!(call.done(), Err(Error::TimedOut)));
+    }
+}
+
+/// Where each call has a stream, the form belongs to one of them; on a pipe it may belong to any.
+#[test]
+fn sec_14_other_calls_are_timed_where_they_can_be_told_apart() {
+    for kind in KINDS {
+        let (builder, form_is_filled_in) = slow_form();
+        let (client, mut scene) = Scene::legacy(kind, builder);
+        let mut asking = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE));
+        let request = scene.request("tools/call");
+        let mut other = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE));
+        scene.request("tools/call");
+        scene.say(
+            Some(&request),
+            json!({ "jsonrpc": "2.0", "id": "x", "method": "elicitation/create", "params": form() }),
+        );
+        scene.advance(IDLE);
+        asking.waits();
+        match kind {
+            TransportKind::Requests => assert!(matches!(other.done(), Err(Error::TimedOut))),
+            _ => other.waits(),
+        }
+        // The server may call its question off, too.
+        scene.tell_all("notifications/cancelled", json!({ "requestId": "x" }));
+        scene.advance(IDLE);
+        assert!(matches!(asking.done(), Err(Error::TimedOut)));
+        form_is_filled_in.abort();
+    }
+}
+
+/// Questions that are open are bounded by their size, too; one is always heard.
+#[test]
+fn sec_7_questions_are_bounded_in_bytes() {
+    let (builder, _form) = slow_form();
+    let (_client, mut scene) = Scene::legacy(
+        TransportKind::Pipe,
+        builder.on_sampling(|_| std::future::pending::<mcp_client::types::CreateMessageResult>()),
+    );
+    let large = json!({ "maxTokens": 1, "messages": [{ "role": "user", "content": { "type": "text", "text": "x".repeat(9 << 20) } }] });
+    scene.ask("1", "sampling/createMessage", large.clone());
+    scene.silence();
+    scene.ask("2", "sampling/createMessage", large);
+    assert!(scene.message()["error"].is_object());
+    scene.ask("3", "elicitation/create", form());
+    scene.silence();
 }

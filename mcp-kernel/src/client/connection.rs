@@ -54,11 +54,22 @@ pub struct Connection {
     pub(super) envelope: Option<RawObject>,
     /// The subscriptions that are open, and whether the server acknowledged them.
     pub(super) listening: BTreeMap<CallId, bool>,
-    /// The requests of the server that are open.
-    pub(super) requests: BTreeMap<RequestId, u64>,
+    /// The requests of the server that are open, and the size of their parameters.
+    pub(super) requests: BTreeMap<RequestId, OpenRequest>,
+    pub(super) request_bytes: usize,
     pub(super) generation: u64,
     pub(super) outbox: Outbox,
     pub(super) events: VecDeque<Event>,
+}
+
+/// A request of the server that is not answered yet.
+pub(super) struct OpenRequest {
+    /// What tells it from an earlier one with the same id.
+    pub(super) generation: u64,
+    /// The size of its parameters.
+    pub(super) bytes: usize,
+    /// The call on whose stream it came.
+    pub(super) stream: Option<CallId>,
 }
 
 /// How far the client has come.
@@ -87,6 +98,7 @@ impl Connection {
             envelope: None,
             listening: BTreeMap::new(),
             requests: BTreeMap::new(),
+            request_bytes: 0,
             generation: 0,
             outbox: Outbox::default(),
             events: VecDeque::new(),
@@ -198,13 +210,13 @@ impl Connection {
     /// Answers a request of the server.
     ///
     /// Returns whether the answer is on its way: one to a request that the server cancelled is left out.
-    pub fn respond(&mut self, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {
+    pub fn respond(&mut self, now: Instant, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {
         let Responder { id, generation } = responder;
         // After a cancellation the server may use the id again; the generation tells the two apart.
-        if self.requests.get(&id) != Some(&generation) {
+        if self.requests.get(&id).is_none_or(|open| open.generation != generation) {
             return false;
         }
-        self.requests.remove(&id);
+        self.close_request(now, &id);
         let written = match outcome {
             Ok(result) => EncodedMessage::result(&id, result),
             Err(error) => EncodedMessage::error(Some(&id), &error, UnknownId::Omit),
@@ -214,6 +226,14 @@ impl Connection {
             self.send_answer(message);
         }
         is_written
+    }
+
+    /// Forgets a request of the server; returns whether it was open.
+    pub(super) fn close_request(&mut self, now: Instant, id: &RequestId) -> bool {
+        let Some(closed) = self.requests.remove(id) else { return false };
+        self.request_bytes -= closed.bytes;
+        self.calls.answered(now, closed.stream, &mut self.deadlines);
+        true
     }
 
     /// Ends the connection from this side: every call ends.

@@ -16,7 +16,7 @@ use mcp_types::{
 };
 
 use super::config::CancelStyle;
-use super::connection::{Connection, Stage};
+use super::connection::{Connection, OpenRequest, Stage};
 use super::detect::{ConnectError, Next, Verdict, is_evidence, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
 use super::outbox::Outbox;
@@ -121,7 +121,7 @@ impl Connection {
         if std::mem::replace(&mut self.is_renewed, true) {
             return self.fail(ConnectError::SessionLost);
         }
-        self.forget_requests();
+        self.forget_requests(Some(now));
         self.proceed(now, Next::Handshake(revision));
     }
 
@@ -151,6 +151,11 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(wake) = self.deadlines.due(now) {
             let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
+            if let Wake::CallIdle(_) = wake
+                && !self.calls.is_silent(now, call, &mut self.deadlines)
+            {
+                continue;
+            }
             if !self.is_ours(call) {
                 self.give_up(call, CallError::TimedOut);
             } else {
@@ -184,7 +189,7 @@ impl Connection {
                 }
             }
             Message::Notification(notification) => self.handle_notification(now, notification),
-            Message::Request(request) => self.handle_request(request),
+            Message::Request(request) => self.handle_request(stream, request),
         }
     }
 
@@ -300,7 +305,7 @@ impl Connection {
 
     /// The server gives something up: a request of its own (legacy), or a subscription (K-4, AMB-1).
     fn cancelled(&mut self, now: Instant, id: RequestId) {
-        if self.requests.remove(&id).is_some() {
+        if self.close_request(now, &id) {
             self.events.push_back(Event::RequestCancelled { id });
         } else if let Some(call) = self.calls.by_id(&id).filter(|call| self.listening.contains_key(call)) {
             self.finish(now, call, Err(CallError::Cancelled));
@@ -323,7 +328,7 @@ impl Connection {
         self.calls.by_id(&id).filter(|call| self.listening.contains_key(call))
     }
 
-    fn handle_request(&mut self, request: Request<'_>) {
+    fn handle_request(&mut self, stream: Option<CallId>, request: Request<'_>) {
         let Request { id, method, params, .. } = request;
         let limits = &self.config.limits;
         if id.as_str().is_some_and(|id| id.len() > limits.id_bytes) {
@@ -348,7 +353,7 @@ impl Connection {
             Some(Ok(()))
         } else if !self.serves(&method, revision) {
             Some(Err(PeerMisbehaved::UnknownMethod(method.clone())))
-        } else if self.requests.len() >= self.config.limits.in_flight {
+        } else if self.is_busy_with(params.as_ref().map_or(0, |params| params.as_str().len())) {
             Some(Err(PeerMisbehaved::TooManyRequests))
         } else {
             None
@@ -356,8 +361,13 @@ impl Connection {
         let Some(answer) = answer else {
             self.generation += 1;
             let responder = Responder { id: id.clone(), generation: self.generation };
-            self.requests.insert(id, self.generation);
             let params = params.map(Payload::into_owned).unwrap_or_default();
+            let bytes = params.as_str().len();
+            self.request_bytes += bytes;
+            // One that belongs to a call which has ended belongs to none.
+            let stream = stream.filter(|stream| self.calls.is_open(*stream));
+            self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
+            self.calls.asked(stream);
             return self.events.push_back(Event::Request { method, params, responder });
         };
         let written = match &answer {
@@ -373,6 +383,13 @@ impl Connection {
         if let Err(what) = answer {
             self.misbehaved(what);
         }
+    }
+
+    /// Whether the requests of the server that are open leave no room for one with parameters of this size.
+    fn is_busy_with(&self, bytes: usize) -> bool {
+        let limits = &self.config.limits;
+        self.requests.len() >= limits.in_flight
+            || (!self.requests.is_empty() && self.request_bytes + bytes > limits.in_flight_bytes)
     }
 
     /// Whether the client declared what a request of the server needs.

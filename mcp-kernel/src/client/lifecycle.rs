@@ -192,12 +192,18 @@ impl Connection {
             }
         }
         self.listening.clear();
-        self.forget_requests();
+        self.forget_requests(None);
     }
 
-    /// Nobody waits for answers to what the server asked any more.
-    pub(super) fn forget_requests(&mut self) {
-        let cancelled = std::mem::take(&mut self.requests).into_keys().map(|id| Event::RequestCancelled { id });
-        self.events.extend(cancelled);
+    /// Nobody waits for answers to what the server asked any more; calls that are still open go on from `now`.
+    pub(super) fn forget_requests(&mut self, now: Option<Instant>) {
+        self.request_bytes = 0;
+        for (id, request) in std::mem::take(&mut self.requests) {
+            match now {
+                Some(now) => self.calls.answered(now, request.stream, &mut self.deadlines),
+                None => self.calls.asked_nothing(),
+            }
+            self.events.push_back(Event::RequestCancelled { id });
+        }
     }
 }

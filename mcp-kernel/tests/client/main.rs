@@ -101,7 +101,7 @@ fn requests_of_a_server_are_served_as_declared() {
     script.say(&roots(1));
     let responder = script.asked();
     let result = RawObject::parse(r#"{"roots":[]}"#).expect("an object");
-    assert!(script.client.respond(responder, Ok(&result)));
+    assert!(script.client.respond(script.now, responder, Ok(&result)));
     assert_eq!(script.sent(), json!({ "jsonrpc": "2.0", "id": 1, "result": { "roots": [] } }));
     script.assert_nothing_left();
 }
@@ -121,9 +121,9 @@ fn ids_of_a_server_are_used_once_at_a_time() {
     script.say(&roots("a"));
     let fresh = script.asked();
     let result = RawObject::parse(r#"{"roots":[]}"#).expect("an object");
-    assert!(!script.client.respond(stale, Ok(&result)), "the first request is gone");
+    assert!(!script.client.respond(script.now, stale, Ok(&result)), "the first request is gone");
     assert_eq!(script.client.poll_transmit(), None);
-    assert!(script.client.respond(fresh, Ok(&result)));
+    assert!(script.client.respond(script.now, fresh, Ok(&result)));
     script.sent();
     script.assert_nothing_left();
 }
@@ -141,7 +141,7 @@ fn requests_of_a_server_are_bounded() {
     assert_eq!(script.sent()["error"]["code"], -32603);
     assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooManyRequests)));
     for responder in responders {
-        assert!(script.client.respond(responder, Ok(&RawObject::empty())));
+        assert!(script.client.respond(script.now, responder, Ok(&RawObject::empty())));
         script.sent();
     }
     script.assert_nothing_left();

@@ -55,7 +55,7 @@ fn sec_1_answers_are_sent_on_one_line() {
     for (outcome, place) in [(Ok(&smuggled()), "/result"), (Err(error), "/error/data")] {
         script.say(&roots(1));
         let responder = script.asked();
-        assert!(script.client.respond(responder, outcome));
+        assert!(script.client.respond(script.now, responder, outcome));
         assert_eq!(script.line().pointer(place), Some(&meant));
     }
 }

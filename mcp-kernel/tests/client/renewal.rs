@@ -71,7 +71,7 @@ fn questions_end_with_their_session() {
     let now = script.now;
     script.client.handle_session_lost(now, None, true);
     assert!(matches!(script.event(), Event::RequestCancelled { id } if id == RequestId::from("a")));
-    assert!(!script.client.respond(responder, Ok(&RawObject::empty())));
+    assert!(!script.client.respond(script.now, responder, Ok(&RawObject::empty())));
     script.shake_hands(Revision::V2025_11_25);
     script.assert_nothing_left();
 }

@@ -129,7 +129,7 @@ fn a_legacy_server_asks_the_client() {
     };
     assert_eq!(method, Method::ELICITATION_CREATE);
     let accept = RawObject::parse(r#"{"action":"accept","content":{}}"#).expect("an object");
-    assert!(pair.client.respond(answer, Ok(&accept)));
+    assert!(pair.client.respond(pair.now, answer, Ok(&accept)));
     pair.drive();
     let Some(server::Event::CallFinished { call: ended, outcome: Ok(result) }) = pair.server_events.pop_front() else {
         panic!("an answer")

@@ -277,7 +277,10 @@ impl World {
         let result = RawObject::new(&json!({ "tag": tag })).expect("an object");
         let refused = ErrorObject::new(ErrorCode::INTERNAL_ERROR, format!("tag {}", tag.unwrap_or_default()));
         let outcome = if self.random.chance(70) { Ok(&result) } else { Err(refused) };
-        assert_eq!(self.client.respond(responder, outcome), was_open, "the answer to {id}");
+        assert_eq!(self.client.respond(self.now, responder, outcome), was_open, "the answer to {id}");
+        if was_open {
+            self.answered_at = Some(self.now);
+        }
         let (_, said) = self.drain_client(&Why::Nothing);
         assert_eq!(said, if was_open { vec![id] } else { Vec::new() }, "what the client answers");
     }
