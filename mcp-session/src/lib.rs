@@ -76,6 +76,9 @@ mod store;
 pub mod suite;
 mod table;
 
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub use self::redis::internals;
 #[cfg(feature = "redis")]
 pub use self::redis::{Redis, RedisEvents, RedisOptions, RedisSessions};
 pub use event_id::EventKey;

@@ -3,6 +3,8 @@
 //! See [`Redis`].
 
 mod events;
+#[cfg(feature = "internals")]
+pub mod internals;
 mod keys;
 mod link;
 mod options;

@@ -58,6 +58,9 @@ mod server;
 #[doc = include_str!("../../docs/stateless-or-stateful.md")]
 mod stateless_or_stateful {}
 
+#[cfg(all(feature = "client", feature = "internals"))]
+#[doc(hidden)]
+pub use client::internals;
 #[cfg(feature = "client")]
 pub use client::{Authorizer, Authorizing, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl};
 #[cfg(feature = "server")]

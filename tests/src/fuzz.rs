@@ -1,7 +1,22 @@
 //! The bodies of the fuzz targets: each takes any bytes and panics if a promise does not hold.
 
+#[cfg(feature = "fuzz")]
+mod client;
+#[cfg(feature = "fuzz")]
+mod client_http;
+#[cfg(feature = "fuzz")]
+mod client_stdio;
+#[cfg(feature = "fuzz")]
+mod event_stream;
+#[cfg(feature = "fuzz")]
+mod header_encoding;
 mod rounds;
 mod sequence;
+#[cfg(feature = "fuzz")]
+mod server_http;
+#[cfg(feature = "fuzz")]
+mod session_record;
+mod uri_template;
 
 use std::fmt::Debug;
 
@@ -19,8 +34,40 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+#[cfg(feature = "fuzz")]
+pub use client_http::client_http;
+#[cfg(feature = "fuzz")]
+pub use client_stdio::client_stdio;
+#[cfg(feature = "fuzz")]
+pub use event_stream::event_stream;
+#[cfg(feature = "fuzz")]
+pub use header_encoding::header_encoding;
 pub use rounds::rounds;
 pub use sequence::sequence;
+#[cfg(feature = "fuzz")]
+pub use server_http::server_http;
+#[cfg(feature = "fuzz")]
+pub use session_record::session_record;
+pub use uri_template::uri_template;
+
+/// A fuzz target: its name, and its body.
+#[cfg(feature = "fuzz")]
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every fuzz target.
+#[cfg(feature = "fuzz")]
+pub const TARGETS: [Target; 10] = [
+    ("client_http", client_http),
+    ("client_stdio", client_stdio),
+    ("envelope", envelope),
+    ("event_stream", event_stream),
+    ("header_encoding", header_encoding),
+    ("rounds", rounds),
+    ("sequence", sequence),
+    ("server_http", server_http),
+    ("session_record", session_record),
+    ("uri_template", uri_template),
+];
 
 /// Whatever comes in, the envelope answers with a message or with a fault that can be told to the peer.
 ///

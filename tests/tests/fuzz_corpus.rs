@@ -1,36 +1,52 @@
 //! Replays the corpus of the fuzz targets, so that what was found once stays found.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
+use mcp_tests::fuzz::TARGETS;
 use mcp_tests::{Random, fuzz};
 
 /// Files of a corpus are read by people, too.
 const LARGEST: usize = 4096;
 
+/// The files of a target, and all of them together, stay small.
+const MOST_FILES: usize = 300;
+const MOST_BYTES: u64 = 256 << 10;
+
 #[test]
-fn envelope() {
-    let files = corpus("envelope");
-    assert!(files.len() >= 50, "only {} files", files.len());
-    let failed: Vec<_> = files.iter().filter(|file| !survives(fuzz::envelope, file)).collect();
+fn corpora_are_replayed() {
+    let mut failed = Vec::new();
+    for (target, body) in TARGETS {
+        let files = corpus(target);
+        assert!((20..=MOST_FILES).contains(&files.len()), "{target}: {} files", files.len());
+        let bytes: u64 = files.iter().map(|file| fs::metadata(file).expect("a file").len()).sum();
+        assert!(bytes <= MOST_BYTES, "{target}: {bytes} bytes");
+        failed.extend(files.into_iter().filter(|file| !survives(body, file)));
+    }
     assert!(failed.is_empty(), "the body panics for {failed:?}");
 }
 
+/// Each target has a program, and each program and corpus a target.
 #[test]
-fn sequence() {
-    let files = corpus("sequence");
-    assert!(files.len() >= 25, "only {} files", files.len());
-    let failed: Vec<_> = files.iter().filter(|file| !survives(fuzz::sequence, file)).collect();
-    assert!(failed.is_empty(), "the body panics for {failed:?}");
-}
-
-#[test]
-fn rounds() {
-    let files = corpus("rounds");
-    assert!(files.len() >= 30, "only {} files", files.len());
-    let failed: Vec<_> = files.iter().filter(|file| !survives(fuzz::rounds, file)).collect();
-    assert!(failed.is_empty(), "the body panics for {failed:?}");
+fn targets_are_complete() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+    let names = |below: &str| {
+        let entries = fs::read_dir(folder.join(below)).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry of the folder").path());
+        let names = paths.filter_map(|path| path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        names.filter(|name| !name.starts_with('.')).collect::<BTreeSet<String>>()
+    };
+    let targets: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(names("fuzz_targets"), targets);
+    assert_eq!(names("corpus"), targets);
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+    for target in &targets {
+        assert!(manifest.contains(&format!("[[bin]]\nname = \"{target}\"\n")), "{target} is not built");
+    }
 }
 
 /// What a fuzzer would try first, for those who have none: lines that mean something, and files with changed bytes.
@@ -40,8 +56,7 @@ fn rounds_at_random() {
     for seed in 0..3000 {
         let mut random = Random::new(seed);
         let data = if random.chance(70) { lines(&mut random) } else { changed(&mut random, &files) };
-        let is_fine = catch_unwind(AssertUnwindSafe(|| fuzz::rounds(&data))).is_ok();
-        assert!(is_fine, "seed {seed}:\n{}", String::from_utf8_lossy(&data));
+        assert!(is_fine(fuzz::rounds, &data), "seed {seed}:\n{}", String::from_utf8_lossy(&data));
     }
 }
 
@@ -126,5 +141,24 @@ fn corpus(target: &str) -> Vec<PathBuf> {
 fn survives(body: fn(&[u8]), file: &Path) -> bool {
     let data = fs::read(file).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
     assert!(data.len() <= LARGEST, "{} is large", file.display());
-    catch_unwind(AssertUnwindSafe(|| body(&data))).is_ok()
+    is_fine(body, &data)
+}
+
+thread_local! {
+    /// How many panics there were in this thread.
+    static PANICS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a body ends without a panic, also in a task of its runtime, which contains panics.
+fn is_fine(body: fn(&[u8]), data: &[u8]) -> bool {
+    static COUNTING: Once = Once::new();
+    COUNTING.call_once(|| {
+        let report = take_hook();
+        set_hook(Box::new(move |panic| {
+            PANICS.set(PANICS.get() + 1);
+            report(panic);
+        }));
+    });
+    let before = PANICS.get();
+    catch_unwind(AssertUnwindSafe(|| body(data))).is_ok() && PANICS.get() == before
 }

@@ -6,6 +6,8 @@ mod event_parser;
 mod events;
 mod head;
 mod identity;
+#[cfg(feature = "internals")]
+pub mod internals;
 mod listening;
 mod news;
 mod post;

@@ -68,6 +68,9 @@ pub(super) struct Options {
     pub(super) connect_timeout: Duration,
     pub(super) max_body: usize,
     pub(super) max_event: usize,
+    /// Takes the place of the network.
+    #[cfg(feature = "internals")]
+    pub(super) script: Option<super::internals::Script>,
 }
 
 /// How many bytes an answer, or one event of a stream, may have unless told.
@@ -99,6 +102,8 @@ impl HttpTransport {
                 connect_timeout: Duration::from_secs(30),
                 max_body: MOST_BYTES,
                 max_event: MOST_BYTES,
+                #[cfg(feature = "internals")]
+                script: None,
             },
             fingerprints: Fingerprints::new(),
         })

@@ -170,7 +170,7 @@ impl Wire {
             all.insert(AUTHORIZATION, credential.value().clone());
         }
         *request.body_mut() = body.map(|body| body.clone().into());
-        let response = self.client.execute(request).await.map_err(|fault| describe(&fault))?;
+        let response = self.execute(request).await?;
         if response.url().origin() != url.origin() {
             return Err(format!(
                 "the server sent us on to another origin, {}, which is not trusted",
@@ -178,6 +178,14 @@ impl Wire {
             ));
         }
         Ok(response)
+    }
+
+    async fn execute(&self, request: Request) -> Result<Response, String> {
+        #[cfg(feature = "internals")]
+        if let Some(script) = &self.options.script {
+            return script.respond(request).await;
+        }
+        self.client.execute(request).await.map_err(|fault| describe(&fault))
     }
 }
 
