@@ -3,6 +3,7 @@
 mod bench;
 mod codegen;
 mod conformance;
+mod fuzz;
 mod import;
 mod model;
 mod names;
@@ -31,7 +32,11 @@ usage: cargo xtask <command>
   conformance server     run the official conformance suite against the server of mcp-tests, at all revisions
   conformance client     run it against the client of mcp-tests, each scenario by itself
     [--spec REVISION]      at one revision
-    [--scenario NAME]      one scenario";
+    [--scenario NAME]      one scenario
+  fuzz smoke             run every fuzz target for 20 s; installs the nightly toolchain and cargo-fuzz if they are missing
+    [--seconds N]          for N seconds
+  fuzz run TARGET --minutes N
+                         run one fuzz target";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -51,6 +56,8 @@ fn main() -> ExitCode {
         ["bench", "client"] => bench::client(),
         ["conformance", "server", options @ ..] => conformance::server(options),
         ["conformance", "client", options @ ..] => conformance::client(options),
+        ["fuzz", "smoke", options @ ..] => fuzz::smoke(options),
+        ["fuzz", "run", target, options @ ..] => fuzz::run(target, options),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {
