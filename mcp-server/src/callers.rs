@@ -19,14 +19,20 @@ impl Callers {
         }
     }
 
-    pub(crate) fn of(&self, request: RequestKey) -> Extensions {
+    /// Finds who sent a request whose turn it is; only an entry of a batch is needed again.
+    pub(crate) fn take(&mut self, request: RequestKey) -> Extensions {
         let after = self.0.partition_point(|(key, _)| *key <= request);
-        let found = after.checked_sub(1).and_then(|index| self.0.get(index));
-        found.map(|(_, extensions)| extensions.clone()).unwrap_or_default()
+        let Some(index) = after.checked_sub(1) else { return Extensions::default() };
+        match self.0.get(index) {
+            Some((key, _)) if *key == request => self.0.remove(index).1,
+            Some((_, extensions)) => extensions.clone(),
+            None => Extensions::default(),
+        }
     }
 
-    /// Forgets those whose requests are over.
-    pub(crate) fn retain(&mut self, is_open: impl Fn(RequestKey) -> bool) {
-        self.0.retain(|(key, _)| is_open(*key));
+    /// Takes out those whose requests are over. They are the transport's values, to be dropped without a lock.
+    #[must_use]
+    pub(crate) fn take_closed(&mut self, is_open: impl Fn(RequestKey) -> bool) -> Vec<(RequestKey, Extensions)> {
+        self.0.extract_if(.., |(key, _)| !is_open(*key)).collect()
     }
 }

@@ -28,9 +28,11 @@ impl Cancel {
             if self.is_set() {
                 return Poll::Ready(());
             }
+            // Cloned without the lock, and dropped without it if it is there already.
+            let waker = cx.waker().clone();
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-                waiting.push(cx.waker().clone());
+            if !waiting.iter().any(|other| other.will_wake(&waker)) {
+                waiting.push(waker);
             }
             drop(waiting);
             // It may have been set before there was somebody to wake.

@@ -17,17 +17,18 @@ use tracing::{Instrument, Span};
 use crate::answer::{self, Answer};
 use crate::ask::AskError;
 use crate::ask_options::AskOptions;
-use crate::callers::Callers;
 use crate::connection_handle::ConnectionHandle;
 use crate::context::RequestContext;
 use crate::endpoint::{AnswerFuture, BoxFuture, Request, Served};
 use crate::extensions::Extensions;
 use crate::guarded::{Guarded, panicked};
 use crate::notification::Notification;
+use crate::port::ConnectionPort;
 use crate::reentry;
 use crate::server::Server;
-use crate::shared::{Ask, OpenAsk, Shared};
+use crate::shared::{Ask, Inbox, OpenAsk, Shared, State};
 use crate::tasks::{Task, Tasks};
+use crate::teardown::run_teardown;
 use crate::telemetry;
 
 /// One client of a server, for a transport to drive.
@@ -50,8 +51,6 @@ pub struct Connection {
     fresh: Fifo<Fresh>,
     /// Handlers that wait for something.
     running: Tasks,
-    /// Who sent the requests that wait.
-    callers: Callers,
 }
 
 struct Fresh {
@@ -130,7 +129,6 @@ impl Connection {
             shared: Arc::new(Shared::new(kernel)),
             fresh: Fifo::default(),
             running: Tasks::default(),
-            callers: Callers::default(),
         }
     }
 
@@ -151,12 +149,14 @@ impl Connection {
         feed: impl FnOnce(&mut Kernel) -> Option<RequestKey>,
     ) -> Option<RequestKey> {
         let mut state = self.shared.lock();
-        let key = feed(&mut state.kernel);
-        self.callers.retain(|key| state.kernel.is_open(key));
+        let State { kernel, callers, .. } = &mut *state;
+        let key = feed(kernel);
+        let closed = callers.take_closed(|key| kernel.is_open(key));
         drop(state);
+        drop(closed);
         let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
         if let Some(key) = key.filter(|key| !has_begun && self.is_open(*key)) {
-            self.callers.note(key, &caller.extensions);
+            self.shared.lock().callers.note(key, &caller.extensions);
         }
         key
     }
@@ -166,6 +166,8 @@ impl Connection {
     /// The task is woken when a handler can go on, has something to say, or when something is published.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         self.shared.driver.register(cx.waker());
+        // What came in by a port.
+        self.handle_events(None);
         for (task, outcome) in self.running.poll(cx) {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
@@ -255,6 +257,7 @@ impl Connection {
 
     /// Gives up what is at work: handlers are dropped where they wait, and their clients are told why.
     pub fn give_up(&mut self, why: &ErrorObject) {
+        self.handle_events(None);
         // Whoever waits for room would take the place of those that are given up.
         while self.is_busy() {
             for Task { handler, responder, ctx } in self.running.take_all() {
@@ -305,6 +308,12 @@ impl Connection {
     #[must_use]
     pub fn handle(&self) -> ConnectionHandle {
         ConnectionHandle(Arc::clone(&self.shared))
+    }
+
+    /// The connection's messages, in and out, for tasks other than the one that runs its handlers.
+    #[must_use]
+    pub fn port(&self) -> ConnectionPort {
+        ConnectionPort::new(self.server.clone(), Arc::clone(&self.shared))
     }
 
     /// The server that it is a connection to.
@@ -402,7 +411,7 @@ impl Connection {
                     // Handles grow: what is younger than what was fed came with it.
                     let extensions = match fed {
                         Some((fed, extensions)) if fed <= key => extensions.clone(),
-                        Some(_) | None => self.callers.of(key),
+                        Some(_) | None => self.shared.lock().callers.take(key),
                     };
                     self.admit(scope, params, responder, extensions);
                 }
@@ -437,7 +446,12 @@ impl Connection {
     }
 
     fn next_event(&self) -> Option<Event> {
-        self.shared.lock().kernel.poll_event()
+        let mut state = self.shared.lock();
+        let event = state.kernel.poll_event();
+        if event.is_none() {
+            state.inbox = Inbox::default();
+        }
+        event
     }
 
     /// Tells whoever asked of the progress; the question may be over by the time that they have heard of it.
@@ -529,44 +543,15 @@ impl Connection {
             let AskOptions { time, watcher } = options;
             match state.kernel.call(now, related, method, &params, time) {
                 Ok(call) => state.open.push(OpenAsk { number, call, watcher, reply }),
-                Err(misuse) => refused.push((reply, misuse)),
+                Err(misuse) => refused.push((reply, misuse, watcher)),
             }
         }
         drop(state);
-        // Whoever waits for them is woken, and may look here.
-        for (reply, misuse) in refused {
+        // Whoever waits for them is woken, and may look here; so may a watcher that is dropped.
+        for (reply, misuse, _watcher) in refused {
             reply.send(Err(misuse.into()));
         }
     }
-}
-
-async fn run_teardown<B: Future<Output = ()>>(shared: &Shared, mut bound: impl FnMut() -> B) {
-    let next = || shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    while let Some(teardown) = next() {
-        let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
-        let mut bound = std::pin::pin!(bound());
-        let outcome = std::future::poll_fn(|cx| {
-            let Ok(running) = &mut teardown else { return Poll::Ready(Err(Teardown::Panicked)) };
-            match std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-                Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-                Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err(Teardown::TooLong)),
-                Err(_) => Poll::Ready(Err(Teardown::Panicked)),
-            }
-        });
-        match outcome.await {
-            Ok(()) => {}
-            Err(Teardown::Panicked) => tracing::warn!(target: "mcp", "a teardown callback panicked"),
-            Err(Teardown::TooLong) => {
-                tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
-            }
-        }
-    }
-}
-
-/// Why a teardown callback came to no good end.
-enum Teardown {
-    Panicked,
-    TooLong,
 }
 
 impl Drop for Connection {

@@ -30,13 +30,13 @@ impl ConnectionHandle {
         if let Some(value) = self.get() {
             return value;
         }
-        // Made without the lock, as it may take its time; whoever comes second takes what is there.
-        let made = make();
+        // Made without the lock, as it may take its time; whoever comes second takes what is there, and drops what it
+        // made without the lock as well.
+        let made = Arc::new(make());
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         scratch.share().unwrap_or_else(|| {
-            let value = Arc::new(made);
-            scratch.insert_shared(Arc::clone(&value));
-            value
+            scratch.insert_shared(Arc::clone(&made));
+            Arc::clone(&made)
         })
     }
 

@@ -312,7 +312,10 @@ impl RequestContext {
 
     /// Gives the handler a value, by its type: what a layer found out about the request.
     pub fn insert_extension<T: std::any::Any + Send + Sync>(&self, value: T) {
-        self.extensions().insert(value);
+        let value = Arc::new(value);
+        let old = self.extensions().insert_shared(value);
+        // It may do anything when it goes.
+        drop(old);
     }
 
     fn extensions(&self) -> MutexGuard<'_, Extensions> {

@@ -46,11 +46,13 @@ impl<T> Receiver<T> {
     /// Waits for the value; there is none if the sender is gone.
     pub(crate) async fn wait(self) -> Option<T> {
         poll_fn(|cx| {
+            // Wakers are cloned and dropped without the lock.
+            let mut waiting = Some(cx.waker().clone());
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if slot.is_sent {
                 return Poll::Ready(slot.value.take());
             }
-            slot.waiting = Some(cx.waker().clone());
+            std::mem::swap(&mut slot.waiting, &mut waiting);
             Poll::Pending
         })
         .await

@@ -65,7 +65,7 @@ impl Server {
     ///
     /// Fails if the closure does, or if something was added of a kind that clients were told the server does not have.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
-        let _alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&self.registry());
         for changed in registry.changes() {
             *changed = false;
@@ -73,7 +73,11 @@ impl Server {
         change(&mut registry)?;
         self.check_declared(&registry)?;
         let [tools, prompts, resources, templates] = registry.changes().map(|changed| *changed);
-        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
+        let mut registry = Arc::new(registry);
+        std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);
+        drop(alone);
+        // What was offered before may do anything when it goes, and so may whoever is told.
+        drop(registry);
         for (changed, what) in
             [(tools, Change::Tools), (prompts, Change::Prompts), (resources || templates, Change::Resources)]
         {

@@ -12,6 +12,7 @@ use mcp_types::{Method, RawObject};
 
 use crate::ask::AskError;
 use crate::ask_options::{AskOptions, Watcher};
+use crate::callers::Callers;
 use crate::endpoint::BoxFuture;
 use crate::extensions::Extensions;
 use crate::reply::{self, Receiver, Sender};
@@ -35,6 +36,10 @@ pub(crate) struct Shared {
 
 pub(crate) struct State {
     pub(crate) kernel: Kernel,
+    /// What came in by a port since the kernel's news were acted on.
+    pub(crate) inbox: Inbox,
+    /// Who sent the requests that wait.
+    pub(crate) callers: Callers,
     /// Questions that the driver has to pass on: only it knows the time.
     pub(crate) asks: VecDeque<Ask>,
     /// Questions that the client has to answer.
@@ -42,6 +47,13 @@ pub(crate) struct State {
     /// Requests whose round is over, because they asked something.
     #[cfg(feature = "mrtr")]
     pub(crate) suspended: Vec<RequestKey>,
+}
+
+/// How much came in, and how much that takes.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    pub(crate) messages: usize,
+    pub(crate) bytes: usize,
 }
 
 /// What runs when a connection ends.
@@ -71,6 +83,8 @@ impl Shared {
         Self {
             state: Mutex::new(State {
                 kernel,
+                inbox: Inbox::default(),
+                callers: Callers::default(),
                 asks: VecDeque::new(),
                 open: Vec::new(),
                 #[cfg(feature = "mrtr")]

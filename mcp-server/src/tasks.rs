@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use mcp_kernel::RequestKey;
@@ -126,17 +126,22 @@ pub(crate) struct DriverWaker(Mutex<Option<Waker>>);
 
 impl DriverWaker {
     pub(crate) fn register(&self, waker: &Waker) {
-        let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *driver {
-            Some(driver) => driver.clone_from(waker),
-            None => *driver = Some(waker.clone()),
+        if self.lock().as_ref().is_some_and(|driver| driver.will_wake(waker)) {
+            return;
         }
+        // Wakers are cloned and dropped without the lock.
+        let mut driver = Some(waker.clone());
+        std::mem::swap(&mut *self.lock(), &mut driver);
     }
 
     pub(crate) fn wake(&self) {
-        let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let driver = self.lock().clone();
         if let Some(driver) = driver {
             driver.wake();
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,11 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use mcp_kernel::Route;
+use mcp_server::types::jsonrpc::parse;
 use mcp_server::types::{RawObject, Revision};
 use mcp_server::{
-    Connection, Extensions, Limits, NoArguments, RequestContext, Server, Typed, prompt, resource, template, tool,
+    Caller, Connection, Extensions, InboxFull, Limits, NoArguments, RequestContext, Server, Typed, prompt, resource,
+    template, tool,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -228,5 +230,39 @@ fn a_strict_server_waits_for_the_handshake() {
             client.notify("notifications/initialized", json!({}));
             client.result("tools/list", json!({}));
         }
+    }
+}
+
+/// A port takes messages for a connection that others poll, as many as the limits allow; handlers know who sent them.
+#[test]
+fn sec_6_ports_hand_messages_over() {
+    let mut limits = Limits::default();
+    limits.outbox_messages = 3;
+    let server = server(|server| {
+        server.limits(limits).tool(tool("who", async |ctx: RequestContext, _: NoArguments| {
+            ctx.extension::<u64>().map_or_else(String::new, |sender| sender.to_string())
+        }))
+    });
+    for revision in LEGACY {
+        let mut client = Client::new(&server, revision);
+        let port = client.connection.port();
+        let mut said = Vec::new();
+        for sender in 1..=4_u64 {
+            let mut caller = Caller::default();
+            caller.extensions.insert(sender);
+            let text = client.request("tools/call", json!({ "name": "who" })).to_string();
+            let incoming = parse(text.as_bytes(), &Limits::default().message).unwrap();
+            said.push(port.feed_parsed(client.now(), incoming, &caller).map(|key| key.is_some()));
+        }
+        assert_eq!(said, [Ok(true), Ok(true), Ok(true), Err(InboxFull)], "nothing is taken beyond the limit");
+        assert!(port.poll_transmit().is_none(), "no handler runs where a message is handed over");
+        client.run();
+        for id in 1..=3 {
+            assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], id.to_string());
+        }
+        let ping = client.request("ping", json!({})).to_string();
+        let incoming = parse(ping.as_bytes(), &Limits::default().message).unwrap();
+        assert!(port.feed_parsed(client.now(), incoming, &Caller::default()).is_ok(), "there is room again");
+        assert!(port.poll_transmit().is_some(), "what needs no handler does not wait for one");
     }
 }

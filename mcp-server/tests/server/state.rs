@@ -296,3 +296,52 @@ fn connections_have_names_of_their_own() {
     assert_eq!(told(&mut one), name);
     assert_ne!(told(&mut other), name);
 }
+
+/// A value that looks at where it was kept when it goes.
+struct Looks(Box<dyn Fn() + Send + Sync>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+fn looks(ctx: &RequestContext) -> Looks {
+    let ctx = ctx.clone();
+    Looks(Box::new(move || {
+        drop((ctx.extension::<Looks>(), ctx.connection().get::<Looks>()));
+        assert!(ctx.server().update(|_| Ok(())).is_ok());
+    }))
+}
+
+/// What is dropped may do anything, so no lock is held then: it would wait for itself.
+#[test]
+fn sec_6_values_are_dropped_without_a_lock() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let server = server(|server| {
+            server.tool(tool("drop", async |ctx: RequestContext, _: NoArguments| {
+                ctx.insert_extension(looks(&ctx));
+                ctx.insert_extension(looks(&ctx));
+                ctx.connection().get_or_insert_with(|| {
+                    // Somebody else is faster.
+                    ctx.connection().insert(looks(&ctx));
+                    looks(&ctx)
+                });
+                let kept = looks(&ctx);
+                let other = tool("other", move |_, _: NoArguments| {
+                    let _ = &kept;
+                    std::future::ready("other")
+                });
+                let added = ctx.server().update(|registry| registry.add_tool(other));
+                let removed = ctx.server().update(|registry| {
+                    registry.remove_tool("other");
+                    Ok(())
+                });
+                if added.and(removed).is_ok() { "dropped" } else { "refused" }
+            }))
+        });
+        let _ = sender.send(Client::new(&server, MODERN).tool_text("drop", json!({})));
+    });
+    assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), "dropped");
+}
