@@ -4,8 +4,11 @@
 #[expect(dead_code, reason = "the other tests use the rest of it")]
 mod http_kit;
 mod kit;
+#[path = "../server/threads.rs"]
+mod threads;
 
 mod asking;
+mod blocking;
 mod draining;
 mod leaving;
 mod living;

@@ -50,6 +50,7 @@ async fn one_user_is_bounded() {
     assert_eq!(tool_text(&his.message().await), "hello");
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
     hers.tell(cancelled).await;
+    hers.works().await;
     assert_eq!(demo.notes.take(), ["began", "dropped"]);
     hers.tell(call(2, "hello")).await;
     assert_eq!(tool_text(&hers.message().await), "hello");

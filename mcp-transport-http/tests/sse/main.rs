@@ -1,6 +1,7 @@
 //! HTTP+SSE of 2024-11-05: what its clients see, and what they cannot do to others.
 
 mod abuse;
+mod blocking;
 mod client;
 mod ending;
 mod hosting;
@@ -9,6 +10,8 @@ mod hosting;
 mod kit;
 mod limits;
 mod talking;
+#[path = "../server/threads.rs"]
+mod threads;
 
 /// Whether responses may name a session.
 const HAS_SESSIONS: bool = true;

@@ -14,9 +14,9 @@ use crate::server::lifeline::AtWork;
 
 /// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes
 /// back, but not for longer than `grace` (G11). The end of the service waits for them.
-pub(crate) fn call(session: &Lease<Session>, state: &mut State, grace: Duration, at_work: &AtWork) {
+pub(crate) fn call(session: &Lease<Session>, grace: Duration, at_work: &AtWork) {
     let Ok(runtime) = Handle::try_current() else { return };
-    if !std::mem::replace(&mut state.has_caretaker, true) {
+    if !std::mem::replace(&mut session.lock().has_caretaker, true) {
         runtime.spawn(look_after(session.clone(), grace, at_work.another()));
     }
 }
@@ -29,17 +29,16 @@ async fn look_after(session: Lease<Session>, grace: Duration, _at_work: AtWork) 
         let mut pause = std::pin::pin!(sleep(interval));
         let is_done = poll_fn(|cx| {
             session.readers.register(reader, cx.waker());
-            let mut state = session.lock();
-            session.pump(&mut state, now());
-            if let Some(deadline) = state.connection.poll_timeout()
-                && deadline.at <= now()
-            {
-                state.connection.handle_timeout(now());
+            if session.connection.poll_timeout().is_some_and(|deadline| deadline.at <= now()) {
+                session.connection.handle_timeout(now());
             }
+            session.pump(Some(reader));
+            let mut state = session.lock();
             if orphans(&state).is_empty() {
                 state.has_caretaker = false;
                 return Poll::Ready(true);
             }
+            drop(state);
             pause.as_mut().poll(cx).map(|()| false)
         });
         if is_done.await {

@@ -119,9 +119,9 @@ impl Keeper {
         let Some(kept) = &session.kept else { return Ok(()) };
         for _ in 0..ATTEMPTS {
             let (settled, base, version) = {
-                let state = session.lock();
+                let _state = session.lock();
                 let (base, version) = kept.read();
-                (state.connection.session_state(), base, version)
+                (session.connection.session_state(), base, version)
             };
             let Some(settled) = settled.filter(|settled| *settled != state_of(&base)) else { return Ok(()) };
             let record = with_state(base, settled);
@@ -145,13 +145,13 @@ impl Keeper {
 /// What is known of the record changes together with the session, or else what one of them has and the other has not
 /// would be taken for something that the client wants.
 fn take_over(session: &Session, kept: &Kept, found: Versioned) {
-    let mut state = session.lock();
+    let _state = session.lock();
     let (base, version) = kept.read();
     if found.version <= version {
         return;
     }
-    if let Some(ours) = state.connection.session_state() {
-        state.connection.refresh(merge(&state_of(&base), ours, state_of(&found.record)));
+    if let Some(ours) = session.connection.session_state() {
+        session.connection.refresh(merge(&state_of(&base), ours, state_of(&found.record)));
     }
     kept.set(found.record, found.version);
 }

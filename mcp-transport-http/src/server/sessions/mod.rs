@@ -4,6 +4,7 @@ mod caretaker;
 mod keeper;
 mod reader;
 mod readers;
+mod runner;
 mod session;
 mod stateful;
 mod stream;

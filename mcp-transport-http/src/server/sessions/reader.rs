@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::caretaker;
 use super::keeper::Keeper;
-use super::session::{STANDALONE, Session, State};
+use super::session::{STANDALONE, Session};
 use super::stream::Stream;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
@@ -100,6 +100,7 @@ impl Reader {
     ) -> (Self, Vec<u8>) {
         let (number, reader) = (place.map_or(STANDALONE, |(stream, _)| stream), session.readers.next());
         let mut state = session.lock();
+        let mut before = None;
         // It may have ended since it was found.
         let is_ended = state.is_ended;
         if number == STANDALONE && !is_ended {
@@ -112,7 +113,7 @@ impl Reader {
         match state.streams.get_mut(&number).filter(|_| !is_ended) {
             Some(stream) => {
                 // Whoever read it before has lost it, and does not know yet.
-                stream.reader = Some(reader);
+                before = stream.reader.replace(reader);
                 stream.left = None;
                 stream.is_known = session.may_be_resumed();
                 if place.is_none() {
@@ -123,7 +124,7 @@ impl Reader {
             None => is_over = place.is_none() || is_ended,
         }
         drop(state);
-        session.readers.wake_all();
+        session.readers.wake(before.as_slice());
         let replay = |(stream, after)| Some(session.events.as_ref()?.store.replay(session.id, stream, after));
         let missed = place.and_then(replay);
         let reader = Self {
@@ -175,8 +176,8 @@ impl Reader {
         }
         if !self.is_stream {
             self.session.readers.register(self.reader, cx.waker());
+            self.session.pump(Some(self.reader));
             let mut state = self.session.lock();
-            self.session.pump(&mut state, now());
             let stream = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader));
             let is_answer =
                 |stream: &Stream| matches!(stream.queue.front().map(|next| next.route), Some(Route::Reply(_)));
@@ -276,9 +277,9 @@ impl Reader {
     /// Takes what is in the stream.
     fn take(&mut self, events: &mut Vec<u8>) {
         let session = &self.session;
-        let mut state = session.lock();
-        session.pump(&mut state, now());
-        let state = &mut *state;
+        session.pump(Some(self.reader));
+        let mut guard = session.lock();
+        let state = &mut *guard;
         let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
         else {
             // Another reader took its place, or the session is over.
@@ -317,9 +318,9 @@ impl Reader {
             }
             // The client is told when to come back, and let go.
             events.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
-            self.leave(state);
             self.is_over = true;
-            return;
+            drop(guard);
+            return self.leave();
         }
         session.unblock(state, self.number);
     }
@@ -331,7 +332,8 @@ impl Reader {
     }
 
     /// Leaves the stream to whoever comes next.
-    fn leave(&self, state: &mut State) {
+    fn leave(&self) {
+        let mut state = self.session.lock();
         let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
         else {
             return;
@@ -343,13 +345,17 @@ impl Reader {
                 self.session.counts.unheard.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.session.unblock(state, self.number);
-        if self.number != STANDALONE {
-            if Session::is_open(state, self.number) {
-                caretaker::call(&self.session, state, self.settings.grace, &self.at_work);
-            } else {
-                state.streams.remove(&self.number);
-            }
+        let was_blocked = self.session.unblock(&mut state, self.number);
+        let is_open = Session::is_open(&state, self.number);
+        if self.number != STANDALONE && !is_open {
+            state.streams.remove(&self.number);
+        }
+        drop(state);
+        if is_open {
+            caretaker::call(&self.session, self.settings.grace, &self.at_work);
+        } else if was_blocked {
+            // There is room now for what others wait for.
+            self.session.readers.wake_all();
         }
     }
 
@@ -365,10 +371,11 @@ impl Reader {
             // S4.84: what belongs to no request ends at once.
             Stage::Draining if self.number != STANDALONE => {}
             Stage::Cut if self.number != STANDALONE && !self.is_cut => {
-                self.is_cut = true;
                 let why = ErrorObject::internal_error("the server had to end before the request was done");
-                self.session.lock().connection.give_up(&why);
-                return Poll::Ready(None);
+                if self.session.poll_give_up(cx, &why).is_ready() {
+                    self.is_cut = true;
+                    return Poll::Ready(None);
+                }
             }
             Stage::Draining | Stage::Cut => {
                 self.is_over = true;
@@ -380,7 +387,7 @@ impl Reader {
             return Poll::Ready(Some(News::Over));
         }
         if self.poll_deadline(cx).is_ready() {
-            self.session.lock().connection.handle_timeout(now());
+            self.session.connection.handle_timeout(now());
             return Poll::Ready(None);
         }
         let Some(waiting) = &mut self.waiting else { return Poll::Pending };
@@ -391,7 +398,7 @@ impl Reader {
 
     /// Waits for what the session is to be reminded of.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(deadline) = self.session.lock().connection.poll_timeout() else {
+        let Some(deadline) = self.session.connection.poll_timeout() else {
             self.deadline = None;
             return Poll::Pending;
         };
@@ -408,7 +415,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.session.readers.leave(self.reader);
-        self.leave(&mut self.session.lock());
+        self.leave();
     }
 }
 

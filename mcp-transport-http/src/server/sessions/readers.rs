@@ -23,10 +23,16 @@ impl Readers {
 
     /// Notes who is to be woken.
     pub(crate) fn register(&self, reader: u64, waker: &Waker) {
+        let is_it = |task: &(u64, Waker)| task.0 == reader;
+        if self.lock().tasks.iter().any(|task| is_it(task) && task.1.will_wake(waker)) {
+            return;
+        }
+        // Wakers are cloned and dropped without the lock.
+        let mut waker = waker.clone();
         let mut waiting = self.lock();
-        match waiting.tasks.iter_mut().find(|(other, _)| *other == reader) {
-            Some((_, task)) => task.clone_from(waker),
-            None => waiting.tasks.push((reader, waker.clone())),
+        match waiting.tasks.iter_mut().find(|task| is_it(task)) {
+            Some((_, task)) => std::mem::swap(task, &mut waker),
+            None => waiting.tasks.push((reader, waker)),
         }
     }
 
@@ -37,9 +43,22 @@ impl Readers {
         waiting.tasks.is_empty()
     }
 
-    pub(crate) fn wake_all(&self) {
+    /// Wakes all; returns whether there was anybody.
+    pub(crate) fn wake_all(&self) -> bool {
         let tasks: Vec<Waker> = self.lock().tasks.iter().map(|(_, task)| task.clone()).collect();
+        let was_any = !tasks.is_empty();
         tasks.into_iter().for_each(Waker::wake);
+        was_any
+    }
+
+    /// Wakes some.
+    pub(crate) fn wake(&self, readers: &[u64]) {
+        for reader in readers {
+            let task = self.lock().tasks.iter().find(|(other, _)| other == reader).map(|(_, task)| task.clone());
+            if let Some(task) = task {
+                task.wake();
+            }
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {

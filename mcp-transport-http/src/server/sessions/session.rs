@@ -1,21 +1,23 @@
 //! One session: a connection, and the streams on which its client hears from it.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use mcp_kernel::{RequestKey, Route, Transmit};
-use mcp_server::{Caller, Connection};
-use mcp_session::{BoxFuture, EventStore, Reason, Refused, SessionId, StoredEvent};
-use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits};
-use mcp_types::{ErrorObject, Revision};
+use mcp_server::{Caller, Connection, ConnectionPort};
+use mcp_session::{BoxFuture, EventStore, Reason, SessionId, StoredEvent};
+use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
+use mcp_types::{ErrorObject, Method, Revision};
 use tokio::time::sleep;
 
 use super::keeper::Kept;
 use super::readers::Readers;
+use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
 use crate::server::admission::Permit;
 use crate::server::exchange::{TEARDOWN, now};
@@ -26,7 +28,8 @@ pub(crate) const STANDALONE: u64 = 0;
 /// What the transport keeps of a session, without a task.
 ///
 /// The connection runs in whichever response is polled; a client that has gone while its requests are at work leaves a
-/// [caretaker](super::caretaker) behind.
+/// [caretaker](super::caretaker) behind. Handlers run without any lock: whoever finds them running
+/// [leaves](super::runner) what it has for them, and looks after its own stream.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) revision: Revision,
@@ -35,7 +38,21 @@ pub(crate) struct Session {
     /// What is known about its record, if there is one.
     pub(crate) kept: Option<Box<Kept>>,
     pub(crate) counts: Arc<Counts>,
+    /// The messages of the connection, in and out.
+    pub(crate) connection: ConnectionPort,
+    /// The connection, for one task at a time.
+    pub(crate) runner: Runner,
+    /// Held for moments, and never while a handler runs.
     state: Mutex<State>,
+}
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// The session has ended.
+    Ended,
+    /// As much waits for a handler that does not let others run as can be kept.
+    Full,
 }
 
 /// Where events are kept.
@@ -56,12 +73,11 @@ pub(crate) struct Counts {
 }
 
 pub(crate) struct State {
-    pub(crate) connection: Connection,
     pub(crate) streams: BTreeMap<u64, Stream>,
     by_request: BTreeMap<RequestKey, u64>,
     last_stream: u64,
-    /// Whether the client has said something since cancelled requests were looked for.
-    has_input: bool,
+    /// Whether the client may have cancelled something since cancelled requests were looked for.
+    has_cancelled: bool,
     pub(crate) is_ended: bool,
     /// Whether somebody looks after requests whose client is gone.
     pub(crate) has_caretaker: bool,
@@ -83,11 +99,10 @@ impl Session {
         counts: Arc<Counts>,
     ) -> Self {
         let state = State {
-            connection,
             streams: BTreeMap::new(),
             by_request: BTreeMap::new(),
             last_stream: first_stream(id),
-            has_input: false,
+            has_cancelled: false,
             is_ended: false,
             has_caretaker: false,
         };
@@ -98,6 +113,8 @@ impl Session {
             events,
             kept: kept.map(Box::new),
             counts,
+            connection: connection.port(),
+            runner: Runner::new(connection),
             state: Mutex::new(state),
         }
     }
@@ -113,18 +130,13 @@ impl Session {
         u64::try_from(now.as_nanos()).unwrap_or_default()
     }
 
-    /// Whether nobody is at work on it.
-    pub(crate) fn is_free(&self) -> bool {
-        self.state.try_lock().is_ok()
-    }
-
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a message may cost to read; which server it is was settled when the session began.
     pub(crate) fn message_limits(&self) -> Limits {
-        self.lock().connection.server().config().limits.message
+        self.connection.server().config().limits.message
     }
 
     /// Takes a message; returns the stream on which it is answered, if it is, and its reader.
@@ -133,17 +145,17 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails if the session has ended since it was found.
+    /// Fails if the session has ended since it was found, or if too much waits for its handlers.
     pub(crate) fn feed(
         &self,
         now: Instant,
         incoming: Incoming<'_>,
         mut caller: Caller,
         permit: Permit,
-    ) -> Result<Option<(u64, u64)>, Refused> {
+    ) -> Result<Option<(u64, u64)>, NotTaken> {
         let mut state = self.lock();
         if state.is_ended {
-            return Err(Refused::Unknown);
+            return Err(NotTaken::Ended);
         }
         let mut stream = Stream::default();
         // Older clients need not know how to come back before they have seen an event.
@@ -152,18 +164,25 @@ impl Session {
                 .extensions
                 .insert(ResponseStream { wish: Arc::clone(&stream.wish), readers: Arc::clone(&self.readers) });
         }
-        let key = state.connection.feed_parsed(now, incoming, &caller);
-        state.has_input = true;
+        // Nobody but the client cancels.
+        state.has_cancelled |= match &incoming {
+            Incoming::Single(Message::Notification(said)) => said.method == Method::NOTIFICATIONS_CANCELLED,
+            Incoming::Single(_) => false,
+            Incoming::Batch(_) => true,
+        };
+        let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| NotTaken::Full)?;
         let begun = key.map(|key| {
             state.last_stream += 1;
             let (number, reader) = (state.last_stream, self.readers.next());
             stream.reader = Some(reader);
+            stream.request = Some(key);
             stream.permit = Some(permit);
             state.by_request.insert(key, number);
             state.streams.insert(number, stream);
             (number, reader)
         });
-        self.pump(&mut state, now);
+        drop(state);
+        self.pump(begun.map(|(_, reader)| reader));
         Ok(begun)
     }
 
@@ -177,54 +196,75 @@ impl Session {
         self.events.is_some() && self.revision >= Revision::V2025_03_26
     }
 
-    /// Runs the handlers, and brings what there is to say to its stream.
-    pub(crate) fn pump(&self, state: &mut State, now: Instant) {
+    /// Runs the handlers, and brings what there is to say to its stream; `own` is the reader who does so, and looks at its
+    /// stream itself. If another task runs them, that one goes on with what there is to do.
+    pub(crate) fn pump(&self, own: Option<u64>) {
+        loop {
+            let Some(mut held) = self.runner.take() else {
+                // What there is to say need not wait for the handlers; but they may wait for that to be said.
+                if self.drain(own) {
+                    continue;
+                }
+                return;
+            };
+            for _ in 0..MOST_ROUNDS {
+                held.with(|connection| self.run(connection, own));
+                match held.give_back() {
+                    Ok(()) => return,
+                    Err(again) => held = again,
+                }
+            }
+            drop(held);
+            // Those who keep this task busy go on by themselves, if one of them can.
+            if self.readers.wake_all() {
+                return;
+            }
+        }
+    }
+
+    /// Runs the handlers, for the task that may.
+    fn run(&self, connection: &mut Connection, own: Option<u64>) {
         let waker = Waker::from(Arc::clone(&self.readers));
         let mut cx = Context::from_waker(&waker);
-        let mut has_news = false;
         loop {
-            let polled = state.connection.poll(&mut cx, now);
-            let mut moved = false;
-            while let Some(transmit) = state.connection.poll_transmit() {
-                moved = true;
-                self.deliver(state, transmit);
+            let polled = connection.poll(&mut cx, now());
+            if !self.drain(own) || polled.is_pending() {
+                return;
             }
-            has_news |= moved;
-            if !moved || polled.is_pending() {
-                break;
-            }
-        }
-        has_news |= Self::end_cancelled(state);
-        if has_news {
-            // It may be for others.
-            self.readers.wake_all();
         }
     }
 
-    /// Ends the streams of requests that were cancelled, and are not answered; returns whether there were any.
-    fn end_cancelled(state: &mut State) -> bool {
-        let State { connection, streams, by_request, has_input, .. } = state;
-        if !std::mem::take(has_input) {
-            // Nobody but the client cancels.
-            return false;
+    /// Brings what there is to say to its stream, and wakes whoever reads it; returns whether there was anything.
+    fn drain(&self, own: Option<u64>) -> bool {
+        let (mut concerned, mut moved) = (Vec::new(), false);
+        let mut state = self.lock();
+        // What was answered before this has its answer among what follows.
+        let closed = self.closed(&mut state);
+        while let Some(transmit) = self.connection.poll_transmit() {
+            moved = true;
+            let reader = self.deliver(&mut state, transmit);
+            if let Some(reader) = reader.filter(|reader| own != Some(*reader) && concerned.last() != Some(reader)) {
+                concerned.push(reader);
+            }
         }
-        let before = by_request.len();
-        by_request.retain(|key, number| {
-            if connection.is_open(*key) {
-                return true;
-            }
-            if streams.get(number).is_some_and(|stream| stream.is_blocked) {
-                // The answer may be kept back.
-                *has_input = true;
-                return true;
-            }
-            streams.remove(number);
-            false
-        });
-        by_request.len() < before
+        for key in closed {
+            concerned.extend(state.end_cancelled(key));
+        }
+        drop(state);
+        self.readers.wake(&concerned);
+        moved
     }
 
-    fn deliver(&self, state: &mut State, transmit: Transmit) {
+    /// The requests that are not open any more, and not known to be answered.
+    fn closed(&self, state: &mut State) -> Vec<RequestKey> {
+        if !std::mem::take(&mut state.has_cancelled) {
+            return Vec::new();
+        }
+        state.by_request.keys().copied().filter(|key| !self.connection.is_open(*key)).collect()
+    }
+
+    /// Brings a message to its stream; returns who reads that, if anybody.
+    fn deliver(&self, state: &mut State, transmit: Transmit) -> Option<u64> {
         let (key, is_last) = match transmit.route {
             Route::Reply(key) => (Some(key), true),
             Route::Related(key) | Route::Listen(key) => (Some(key), false),
@@ -236,14 +276,17 @@ impl Session {
         };
         let Some((number, stream)) = number.and_then(|number| Some((number, state.streams.get_mut(&number)?))) else {
             self.counts.unheard.fetch_add(1, Ordering::Relaxed);
-            return;
+            return None;
         };
-        let route = transmit.route;
-        if stream.reader.is_some() {
+        let (route, reader) = (transmit.route, stream.reader);
+        if is_last {
+            stream.request = None;
+        }
+        if reader.is_some() {
             stream.push(transmit);
             if stream.is_full() && !stream.is_blocked && !is_last {
                 stream.is_blocked = true;
-                state.connection.block(route);
+                self.connection.block(route);
             }
         } else if !self.keep(number, stream, transmit.message) {
             self.counts.unheard.fetch_add(1, Ordering::Relaxed);
@@ -251,15 +294,16 @@ impl Session {
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);
             // A stream that nobody reads is over with its last message.
-            if state.streams.get(&number).is_some_and(|stream| stream.reader.is_none()) {
+            if reader.is_none() {
                 state.streams.remove(&number);
             }
         }
+        reader
     }
 
     /// Whether the request of a stream is still to be answered.
     pub(crate) fn is_open(state: &State, number: u64) -> bool {
-        state.by_request.values().any(|other| *other == number)
+        state.streams.get(&number).is_some_and(|stream| stream.request.is_some())
     }
 
     /// Keeps an event for a client that may come back; returns whether it is kept.
@@ -276,58 +320,96 @@ impl Session {
         true
     }
 
-    /// Lets a reader's stream go on after it made room.
-    pub(crate) fn unblock(&self, state: &mut State, number: u64) {
-        if state.streams.get(&number).is_some_and(Stream::has_room) {
-            self.release(state, number);
+    /// Lets a reader's stream go on after it made room; returns whether it had to wait.
+    pub(crate) fn unblock(&self, state: &mut State, number: u64) -> bool {
+        state.streams.get_mut(&number).is_some_and(|stream| stream.has_room() && self.release(stream))
+    }
+
+    /// Lets a stream go on; returns whether it had to wait.
+    fn release(&self, stream: &mut Stream) -> bool {
+        let was_blocked = std::mem::take(&mut stream.is_blocked);
+        if was_blocked {
+            self.connection.unblock(stream.request.map_or(Route::Standalone, Route::Related));
         }
+        was_blocked
     }
 
-    /// Lets a stream go on.
-    fn release(&self, state: &mut State, number: u64) {
-        let Some(stream) = state.streams.get_mut(&number).filter(|stream| stream.is_blocked) else { return };
-        stream.is_blocked = false;
-        let key = state.by_request.iter().find(|(_, other)| **other == number).map(|(key, _)| *key);
-        let route = key.map_or(Route::Standalone, Route::Related);
-        state.connection.unblock(route);
-    }
-
-    /// Gives up a request that nobody comes back for.
+    /// Gives up a request that nobody comes back for; its handler is dropped when the session is run next.
     pub(crate) fn abandon(&self, state: &mut State, number: u64) {
-        let key = state.by_request.iter().find(|(_, other)| **other == number).map(|(key, _)| *key);
-        if let Some(key) = key {
+        if let Some(key) = state.streams.remove(&number).and_then(|stream| stream.request) {
             state.by_request.remove(&key);
-            state.connection.abandon(key);
+            self.connection.abandon(key);
         }
-        state.streams.remove(&number);
     }
 
-    /// Ends the session: what is pending is cancelled. Returns what handlers left to be done.
+    /// Gives up what is at work, as soon as no other task runs it.
+    pub(crate) fn poll_give_up(&self, cx: &Context<'_>, why: &ErrorObject) -> Poll<()> {
+        self.runner.poll_take(cx).map(|mut held| {
+            held.with(|connection| connection.give_up(why));
+        })
+    }
+
+    /// Ends the session: what is pending is cancelled. Returns what is left to be done, such as what handlers left to be
+    /// done; and if another task runs a handler, that includes the end of what is pending.
     ///
     /// What was said stays if the session can go on elsewhere: only its client ends it there as well.
     #[must_use]
-    pub(crate) fn end(&self, reason: Reason) -> Option<BoxFuture<()>> {
-        let goes_on = reason != Reason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
-        let mut state = self.lock();
-        state.is_ended = true;
-        // Whoever waits for an answer gets one, and nothing else.
-        for number in state.streams.keys().copied().collect::<Vec<_>>() {
-            self.release(&mut state, number);
+    pub(crate) fn end(self: Arc<Self>, reason: Reason) -> Option<BoxFuture<()>> {
+        self.lock().is_ended = true;
+        if let Some(held) = self.runner.take() {
+            return self.take_apart(held, reason);
         }
-        state.connection.give_up(&ErrorObject::internal_error("the session has ended before the request was done"));
-        self.pump(&mut state, now());
-        state.by_request.clear();
-        state.streams.retain(|_, stream| {
-            stream.is_known &= goes_on;
-            stream.is_answered()
+        Some(Box::pin(async move {
+            // It may be one of its own handlers that ends it, and goes on here.
+            let teardown = poll_fn(|cx| self.runner.poll_take(cx).map(|held| self.take_apart(held, reason))).await;
+            if let Some(teardown) = teardown {
+                teardown.await;
+            }
+        }))
+    }
+
+    fn take_apart(&self, mut held: Held<'_>, reason: Reason) -> Option<BoxFuture<()>> {
+        let goes_on = reason != Reason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
+        // Whoever waits for an answer gets one, and nothing else.
+        for stream in self.lock().streams.values_mut() {
+            self.release(stream);
+        }
+        let teardown = held.with(|connection| {
+            connection.give_up(&ErrorObject::internal_error("the session has ended before the request was done"));
+            self.run(connection, None);
+            let mut state = self.lock();
+            state.by_request.clear();
+            state.streams.retain(|_, stream| {
+                stream.is_known &= goes_on;
+                stream.is_answered()
+            });
+            drop(state);
+            let teardown = connection.take_teardown(|| sleep(TEARDOWN));
+            connection.handle_disconnect();
+            teardown
         });
-        let teardown = state.connection.take_teardown(|| sleep(TEARDOWN));
-        state.connection.handle_disconnect();
-        drop(state);
+        drop(held);
         if let Some(events) = self.events.as_ref().filter(|_| !goes_on) {
             events.store.forget(self.id);
         }
         self.readers.wake_all();
-        teardown
+        teardown.flatten()
     }
 }
+
+impl State {
+    /// Ends the stream of a request that was cancelled, and is not answered; returns who reads it.
+    fn end_cancelled(&mut self, key: RequestKey) -> Option<u64> {
+        let number = *self.by_request.get(&key)?;
+        if self.streams.get(&number).is_some_and(|stream| stream.is_blocked) {
+            // The answer may be kept back.
+            self.has_cancelled = true;
+            return None;
+        }
+        self.by_request.remove(&key);
+        self.streams.remove(&number)?.reader
+    }
+}
+
+/// How often a task runs the handlers of a session for others, before it looks after its own affairs.
+const MOST_ROUNDS: usize = 16;

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
-use super::session::{Counts, Events, Session};
+use super::session::{Counts, Events, NotTaken, Session};
 use crate::rules::era::id_of;
 use crate::rules::metadata::{VERSION, value_of};
 use crate::rules::status::status_of;
@@ -212,7 +212,13 @@ impl Sessions {
         let (revision, caller) = (session.revision, caller(parts, principal));
         let keeper = self.keeper.clone().filter(|_| session.kept.is_some());
         let id = id_of(&incoming).filter(|_| keeper.is_some()).cloned();
-        let begun = session.feed(now(), incoming, caller, permit).map_err(|refused| refusal(&refused))?;
+        let begun = session.feed(now(), incoming, caller, permit).map_err(|not_taken| match not_taken {
+            NotTaken::Ended => refusal(&Refused::Unknown),
+            NotTaken::Full => {
+                let text = "a handler of this session keeps the others from running: try again later";
+                Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.retry_after)
+            }
+        })?;
         let Some(begun) = begun else {
             let Some(keeper) = keeper else { return Ok(Taken::Response(accepted())) };
             return Ok(Taken::Later(Box::pin(async move {
@@ -379,15 +385,7 @@ fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
 fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<()>> {
     let end = |Ended { value, reason, .. }: Ended<Session>| {
         let runtime = Handle::try_current().ok()?;
-        if value.is_free() {
-            return Some(runtime.spawn(value.end(reason)?));
-        }
-        // It may be one of its own handlers that ends it, and goes on here.
-        Some(runtime.spawn(async move {
-            if let Some(teardown) = value.end(reason) {
-                teardown.await;
-            }
-        }))
+        Some(runtime.spawn(value.end(reason)?))
     };
     ended.into_iter().filter_map(end).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcp_kernel::{Route, Transmit};
+use mcp_kernel::{RequestKey, Route, Transmit};
 
 use super::readers::Readers;
 use crate::server::admission::Permit;
@@ -17,6 +17,8 @@ pub(crate) struct Stream {
     pub(crate) bytes: usize,
     /// The number of the last event.
     pub(crate) number: u64,
+    /// The request that it is about, until that is answered.
+    pub(crate) request: Option<RequestKey>,
     /// Who reads it, if anybody: a later reader takes the place of an earlier one.
     pub(crate) reader: Option<u64>,
     /// Whether the client knows the stream, and could come back for it.

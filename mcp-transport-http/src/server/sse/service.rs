@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{Caller, Principal, Server};
+use mcp_server::{Caller, Connection, Principal, SecondHandshake, Server};
 use mcp_session::SessionId;
 use mcp_types::jsonrpc::{Incoming, Message, parse};
 use mcp_types::meta::key;
@@ -238,8 +238,9 @@ impl SseService {
             tracing::error!(target: "mcp", %error, "`HttpOptions::configure` chose a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
-        let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), server));
-        let mut stream = Stream::new(client, clients, http.options.keep_alive, at_work, permit);
+        let connection = Connection::for_loop(server).second_handshake(SecondHandshake::Repeat);
+        let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), &connection));
+        let mut stream = Stream::new((client, connection), clients, http.options.keep_alive, at_work, permit);
         if let Some(ValidUntil(at)) = parts.extensions.get() {
             stream.expire_at(*at);
         }
@@ -250,7 +251,7 @@ impl SseService {
 
     /// Hands a message to the stream on which it is answered.
     fn write(&self, client: &Client, parts: Arc<Parts>, body: &Bytes) -> Response<ResponseBody> {
-        let server = &client.server;
+        let server = client.server();
         let refuse = |refusal: Refusal, id: Option<&RequestId>| {
             refusal.into_response(id, legacy(server).max().unwrap_or(Revision::LATEST))
         };
@@ -271,7 +272,7 @@ impl SseService {
 
     fn take(&self, client: &Client, parts: Arc<Parts>, incoming: Incoming<'_>, bytes: usize) -> Result<(), Refusal> {
         let Inner { http, .. } = &*self.0;
-        if let Some(error) = modern(&client.server, &incoming) {
+        if let Some(error) = modern(client.server(), &incoming) {
             return Err(Refusal::with_error(StatusCode::BAD_REQUEST, error));
         }
         let mut caller = Caller::default();

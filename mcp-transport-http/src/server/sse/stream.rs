@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use mcp_server::Connection;
 use mcp_types::ErrorObject;
 use tokio::runtime::Handle;
 use tokio::time::{Sleep, sleep, sleep_until};
@@ -13,7 +14,7 @@ use super::client::Client;
 use super::clients::Clients;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
-use crate::server::exchange::{MOST_AT_ONCE, News, after, now};
+use crate::server::exchange::{MOST_AT_ONCE, News, TEARDOWN, after, now};
 use crate::server::lifeline::{AtWork, Stage, Watch};
 
 /// The stream of a client, which is its session: dropping it ends everything (S4.113).
@@ -25,6 +26,7 @@ use crate::server::lifeline::{AtWork, Stage, Watch};
 /// ```
 pub(crate) struct Stream {
     client: Arc<Client>,
+    connection: Connection,
     clients: Arc<Clients>,
     keep_alive: Duration,
     at_work: AtWork,
@@ -42,7 +44,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(
-        client: Arc<Client>,
+        (client, connection): (Arc<Client>, Connection),
         clients: &Arc<Clients>,
         keep_alive: Duration,
         at_work: AtWork,
@@ -51,6 +53,7 @@ impl Stream {
         clients.insert(&client);
         Self {
             client,
+            connection,
             clients: Arc::clone(clients),
             keep_alive,
             end: at_work.watch(),
@@ -98,11 +101,12 @@ impl Stream {
     }
 
     fn take(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) {
-        let mut state = self.client.lock();
-        state.run(cx);
+        self.client.register(cx.waker());
+        let _ = self.connection.poll(cx, now());
+        self.client.release();
         while events.len() < MOST_AT_ONCE {
-            let Some(transmit) = state.poll_transmit() else {
-                self.is_over = state.is_over();
+            let Some(transmit) = self.connection.poll_transmit() else {
+                self.is_over = self.client.is_over();
                 return;
             };
             events.extend_from_slice(b"event: message\n");
@@ -118,18 +122,20 @@ impl Stream {
             self.is_cut = true;
             self.is_closing = true;
             let why = ErrorObject::internal_error("the server had to end before the request was done");
-            self.client.lock().give_up(&why);
+            self.client.drain();
+            self.connection.give_up(&why);
+            self.client.release();
             return Poll::Ready(None);
         }
         let is_expired = self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready());
         if !self.is_closing && (stage == Stage::Draining || is_expired) {
             self.is_closing = true;
             self.expiry = None;
-            self.client.lock().drain();
+            self.client.drain();
             return Poll::Ready(None);
         }
         if self.poll_deadline(cx).is_ready() {
-            self.client.lock().handle_timeout();
+            self.connection.handle_timeout(now());
             return Poll::Ready(None);
         }
         ready!(self.silence.as_mut().poll(cx));
@@ -138,7 +144,7 @@ impl Stream {
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(at) = self.client.lock().poll_timeout() else {
+        let Some(at) = self.connection.poll_timeout().map(|deadline| deadline.at) else {
             self.deadline = None;
             return Poll::Pending;
         };
@@ -156,7 +162,10 @@ impl Drop for Stream {
     /// What handlers left to be done at the end is done, and counts as a stream until then.
     fn drop(&mut self) {
         self.clients.remove(&self.client.id);
-        let Some(teardown) = self.client.lock().end() else { return };
+        let teardown = self.connection.take_teardown(|| sleep(TEARDOWN));
+        self.connection.handle_disconnect();
+        self.client.end();
+        let Some(teardown) = teardown else { return };
         let held = (self.at_work.another(), self.permit.take());
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
