@@ -87,7 +87,7 @@
 //! - Reading never waits for writing, nor the other way round, and what waits to be sent is bounded. A line that is no
 //!   message, or too long, is passed over.
 //! - Closing the client ends the process: its input is closed, and if that does not help, it gets SIGTERM and SIGKILL
-//!   (`Ladder`). On Unix that goes for all that it started.
+//!   (`Ladder`). That goes for all that it started: on Unix its process group, on Windows its job.
 //!
 //! # Testing
 //!

@@ -1,4 +1,4 @@
-//! Servers as child processes, played by shell scripts.
+//! Servers as child processes, played by shell scripts, hence on Unix; `processes` is for every system.
 //!
 //! No test asserts that something is fast. Every wait has a limit, so that a fault is a failure and not a hang.
 #![cfg(all(unix, feature = "client"))]

@@ -1,9 +1,9 @@
 //! A server as a child process: started, watched, ended.
 
-mod group;
 mod process;
 mod spawn;
 mod stderr;
+mod tree;
 
 pub use process::{ChildProcess, Exited, Ladder};
 pub use spawn::{Spawn, SpawnError};

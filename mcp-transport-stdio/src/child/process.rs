@@ -4,13 +4,13 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::group::Group;
 use super::stderr::Stderr;
+use super::tree::ProcessTree;
 
 /// A server that runs as a child process.
 ///
@@ -22,22 +22,24 @@ use super::stderr::Stderr;
 ///    drop -- SIGKILL
 /// ```
 ///
-/// On Unix signals go to the process group that the child leads, and when the child has ended, what is left of its
-/// group is killed: a server that ended has no processes. One that must live on has to leave the group (`setsid`).
-/// Elsewhere the child itself is killed, and nothing else.
+/// | | Unix | Windows |
+/// |---|---|---|
+/// | the child and what it starts are in | a process group that the child leads | a job object |
+/// | `shutdown` closes stdin, then | sends SIGTERM, then SIGKILL to the group | terminates the job |
+/// | when the child has ended | what is left of the group is killed | what is left of the job is killed |
+/// | what must outlive the child | leaves the group (`setsid`) | cannot |
+/// | if this process dies without dropping its values | nothing is killed; the server sees the end of its input, and should end by itself | the job is killed |
 ///
 /// # Dropping
 ///
-/// Dropping kills the group at once and leaves it to the runtime in which the child was started to collect it, so that
-/// no zombie stays. That needs a runtime that still runs. If it does not, or is never polled again, the child is dead all
-/// the same, but its entry in the process table stays until another tokio runtime of this process finds it, or until this
-/// process ends. Nothing is killed if this process itself dies without dropping its values; then the server sees the end
-/// of its input, and should end by itself (IO-12).
+/// Dropping kills the group or job at once. On Unix it leaves it to the runtime in which the child was started to collect
+/// it, so that no zombie stays. That needs a runtime that still runs. If it does not, or is never polled again, the child
+/// is dead all the same, but its entry in the process table stays until another tokio runtime of this process finds it,
+/// or until this process ends.
 pub struct ChildProcess {
     program: String,
     /// Always there, except while dropping.
-    child: Option<Child>,
-    group: Group,
+    tree: Option<ProcessTree>,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<JoinHandle<()>>,
@@ -52,7 +54,7 @@ pub struct Ladder {
     pub close: Duration,
     /// How long it may take after SIGTERM, which exists on Unix only. Default: 2 s.
     pub terminate: Duration,
-    /// How long to wait for it to be gone after SIGKILL, which it cannot refuse. Default: 10 s.
+    /// How long to wait for it to be gone after SIGKILL, or the end of its job, which it cannot refuse. Default: 10 s.
     pub kill: Duration,
 }
 
@@ -68,14 +70,13 @@ pub struct Exited {
 }
 
 impl ChildProcess {
-    pub(super) fn new(program: String, mut child: Child, stderr: &Stderr) -> Self {
+    pub(super) fn new(program: String, mut tree: ProcessTree, stderr: &Stderr) -> Self {
         Self {
             program,
-            group: Group::of(&child),
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take(),
-            stderr: stderr.read(child.stderr.take()),
-            child: Some(child),
+            stdin: tree.take_stdin(),
+            stdout: tree.take_stdout(),
+            stderr: stderr.read(tree.take_stderr()),
+            tree: Some(tree),
             runtime: Handle::current(),
         }
     }
@@ -89,7 +90,7 @@ impl ChildProcess {
     /// Its process id, until it has been waited for.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
-        self.child.as_ref().and_then(Child::id)
+        self.tree.as_ref().and_then(ProcessTree::id)
     }
 
     /// Takes its standard input; `None` the second time.
@@ -144,9 +145,9 @@ impl ChildProcess {
         self.reap().await
     }
 
-    /// Asks the group to end; whether the child did.
+    /// Asks the child and what it started to end; returns whether the child did.
     async fn terminated(&mut self, patience: Duration) -> io::Result<bool> {
-        if !self.group.terminate() {
+        if !self.tree.as_ref().is_some_and(ProcessTree::terminate) {
             return Ok(false);
         }
         match timeout(patience, self.exit()).await {
@@ -155,12 +156,9 @@ impl ChildProcess {
         }
     }
 
-    /// Waits for the child alone, and takes what is left of its group with it.
+    /// Waits for the child alone; what it started ends with it.
     async fn exit(&mut self) -> io::Result<ExitStatus> {
-        let child = self.child.as_mut().ok_or(io::ErrorKind::NotFound)?;
-        let status = child.wait().await?;
-        self.group.bury();
-        Ok(status)
+        self.tree.as_mut().ok_or(io::ErrorKind::NotFound)?.wait().await
     }
 
     /// Waits for the child and for the end of its standard error.
@@ -179,8 +177,8 @@ impl ChildProcess {
     }
 
     fn kill(&mut self) {
-        if let Some(child) = &mut self.child {
-            self.group.kill(child);
+        if let Some(tree) = &mut self.tree {
+            tree.kill();
         }
     }
 }
@@ -191,12 +189,12 @@ impl Drop for ChildProcess {
         if let Some(reading) = self.stderr.take() {
             reading.abort();
         }
-        let Some(mut child) = self.child.take() else { return };
+        let Some(mut tree) = self.tree.take() else { return };
         // Without an id it has been waited for.
-        if child.id().is_some() {
+        if tree.id().is_some() {
             // tokio would collect it too, but only after a later SIGCHLD if this one comes at an unlucky moment. If the
             // runtime has ended, the task and with it the child are dropped, and tokio's way is what remains.
-            self.runtime.spawn(async move { child.wait().await });
+            self.runtime.spawn(async move { tree.wait().await });
         }
     }
 }

@@ -7,9 +7,9 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use super::group::Group;
 use super::process::ChildProcess;
 use super::stderr::Stderr;
+use super::tree::ProcessTree;
 
 /// Describes a server to be started as a child process.
 ///
@@ -27,8 +27,8 @@ use super::stderr::Stderr;
 /// # }
 /// ```
 ///
-/// What is not offered here can be set on a [`Command`] and converted. Its standard streams, its process group and
-/// `kill_on_drop` are replaced.
+/// What is not offered here can be set on a [`Command`] and converted. Its standard streams, its process group,
+/// `kill_on_drop` and, on Windows, its creation flags are replaced.
 #[derive(Debug)]
 pub struct Spawn {
     command: Command,
@@ -36,7 +36,9 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// Starts `program`, which is looked for in `PATH` unless it has a slash.
+    /// Describes a server that is started as `program`, which is looked up in `PATH` unless it has a slash.
+    ///
+    /// On Windows a program that is a batch file needs its extension: `npx.cmd`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Command::new(program).into()
     }
@@ -85,8 +87,8 @@ impl Spawn {
 
     /// Starts the server; another one each time.
     ///
-    /// On Unix it leads a process group of its own. Hence Ctrl-C in a terminal does not reach it: to end it is up to
-    /// whoever started it.
+    /// On Unix it leads a process group of its own, so Ctrl-C in a terminal does not reach it: the client ends it. On
+    /// Windows it is in a job object of its own; see [`ChildProcess`].
     ///
     /// # Errors
     ///
@@ -97,10 +99,9 @@ impl Spawn {
     /// Outside of a tokio runtime with I/O and time enabled.
     pub fn start(&mut self) -> Result<ChildProcess, SpawnError> {
         let program = self.command.as_std().get_program().to_string_lossy().into_owned();
-        Group::prepare(&mut self.command);
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(self.stderr.stdio()).kill_on_drop(true);
-        match self.command.spawn() {
-            Ok(child) => Ok(ChildProcess::new(program, child, &self.stderr)),
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(self.stderr.stdio());
+        match ProcessTree::start(&mut self.command) {
+            Ok(tree) => Ok(ChildProcess::new(program, tree, &self.stderr)),
             Err(source) => Err(SpawnError { program, source }),
         }
     }

@@ -167,15 +167,14 @@ mod tests {
         Server::builder("test", "1.0").build().unwrap()
     }
 
-    /// What a socket says if there is no room for a client, of which it knows two kinds.
-    #[cfg(unix)]
+    /// What a socket says if there is no room for a client: EMFILE and ENFILE, or WSAEMFILE and WSAENOBUFS.
+    const NO_ROOM: [i32; 2] = if cfg!(windows) { [10024, 10055] } else { [24, 23] };
+
     #[tokio::test(start_paused = true)]
     async fn those_who_find_no_room_wait() {
-        const EMFILE: i32 = 24;
-        const ENFILE: i32 = 23;
-
         let (mut client, ours) = duplex(1024);
-        let full = [EMFILE, ENFILE, EMFILE].map(|code| Err(io::Error::from_raw_os_error(code)));
+        let [process, machine] = NO_ROOM;
+        let full = [process, machine, process].map(|code| Err(io::Error::from_raw_os_error(code)));
         let mut accepted: VecDeque<Accepted> = full.into();
         accepted.push_back(Err(io::ErrorKind::ConnectionAborted.into()));
         accepted.push_back(Err(io::ErrorKind::OutOfMemory.into()));

@@ -8,7 +8,8 @@ use mcp_client::types::Era;
 use mcp_client::{Change, Closed, Error, Mode};
 use mcp_transport_stdio::{ChildTransport, Restart, Spawn, Stderr};
 
-use crate::kit::{SHORT, Script, builder, call, text, tool_changes, within};
+use crate::kit::{SHORT, builder, call, text, tool_changes, within};
+use crate::script::Script;
 
 fn exited(status: &str) -> Closed {
     Closed::Exited { status: status.to_owned() }

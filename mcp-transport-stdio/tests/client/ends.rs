@@ -3,7 +3,8 @@
 use mcp_client::{Closed, ConnectError, Error};
 use mcp_transport_stdio::{Ladder, Restart};
 
-use crate::kit::{LIMIT, SHORT, Script, builder, call, text, within};
+use crate::kit::{LIMIT, SHORT, builder, call, text, within};
+use crate::script::Script;
 
 fn hasty() -> Ladder {
     Ladder::default().with_close(SHORT).with_terminate(SHORT).with_kill(LIMIT)

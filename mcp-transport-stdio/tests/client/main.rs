@@ -1,10 +1,17 @@
 //! Clients of servers behind lines of text: our own, ill-behaved ones, and ones that die.
 //!
 //! No test asserts that something is fast. Every wait has a limit, so that a fault is a failure and not a hang.
-#![cfg(all(unix, feature = "client", feature = "server"))]
+//!
+//! The servers of `children` and `ends` are shell scripts, so those are for Unix. `processes`, a test of its own, is for
+//! every system.
+#![cfg(all(feature = "client", feature = "server"))]
 
+#[cfg(unix)]
 mod children;
+#[cfg(unix)]
 mod ends;
 mod kit;
 mod own;
+#[cfg(unix)]
+mod script;
 mod streams;

@@ -1,0 +1,73 @@
+//! The process group that a child leads.
+
+use std::io;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+/// A child and the process group that it leads.
+///
+/// The signals go through `rustix`, because `kill` is not in the standard library and needs `unsafe` with `libc`. Next
+/// to tokio it adds three crates on Linux (itself, `bitflags`, `linux-raw-sys`) and two on macOS; `nix` adds four.
+/// `process-wrap` signals a group whose leader was waited for, and waits for all of the group, so it is no substitute.
+pub(in crate::child) struct ProcessTree {
+    child: Child,
+    /// The number of the group, as long as it is certainly its own.
+    leader: Option<Pid>,
+}
+
+impl ProcessTree {
+    /// Starts a child that leads a group.
+    pub(in crate::child) fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Ok(Self { child, leader: id.and_then(Pid::from_raw) })
+    }
+
+    /// The id of the child, until it has been waited for.
+    pub(in crate::child) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    pub(in crate::child) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    pub(in crate::child) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    pub(in crate::child) fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Asks all of the group to end; returns whether that could be asked.
+    pub(in crate::child) fn terminate(&self) -> bool {
+        self.signal(Signal::TERM)
+    }
+
+    /// Kills all of the group.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "on Windows it changes")]
+    pub(in crate::child) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Waits for the child alone, and kills what outlived it.
+    ///
+    /// Dropping the future loses nothing.
+    pub(in crate::child) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        // Now or never: from here on the number of the group may be given to somebody else.
+        if let Some(leader) = self.leader.take() {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+        Ok(status)
+    }
+
+    /// Whether somebody was there to be signalled: all of the group, or the child alone if it left its own group.
+    fn signal(&self, signal: Signal) -> bool {
+        let Some(leader) = self.leader else { return false };
+        kill_process_group(leader, signal).or_else(|_| kill_process(leader, signal)).is_ok()
+    }
+}
