@@ -81,6 +81,7 @@
 //! # }
 //! ```
 //!
+//! - The server gets a few harmless variables of our environment, and those that `Spawn::env` sets.
 //! - The server may be modern or legacy. One that dies when it is asked which is started again, and not asked.
 //! - A server that dies is started again, within bounds (`Restart`). Calls that were open end with an error that says how
 //!   it died; calls that are made in the meantime wait for the next one.

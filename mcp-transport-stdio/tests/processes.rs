@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mcp_client::{Client, Closed, Error};
 use mcp_server::Server;
-use mcp_transport_stdio::{ChildTransport, Ladder, Spawn, Stderr, serve_stdio};
+use mcp_transport_stdio::{ChildTransport, Ladder, Line, LineReader, Spawn, Stderr, serve_stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -44,6 +44,12 @@ fn a_process() {
             let _connection = connect("client");
             let _server = runtime().block_on(async { process("stubborn", &address()).start().expect("a server") });
             sleep();
+        }
+        Ok("variables") => {
+            for (name, value) in std::env::vars() {
+                println!("{name}={value}");
+            }
+            std::process::exit(0);
         }
         Ok(role) => panic!("there is no role {role}"),
     }
@@ -211,6 +217,44 @@ async fn a_program_that_does_not_exist_is_named() {
     let error = within(Client::connect(transport)).await.expect_err("no connection");
     assert!(matches!(error, Error::Closed(Closed::Lost(_))), "{error}");
     assert!(error.to_string().contains("`/nonexistent/server` could not be started: "), "{error}");
+}
+
+/// The variables that a server has, without those of the test itself.
+async fn variables(spawn: Spawn) -> BTreeMap<String, String> {
+    let mut server = spawn.env("ROLE", "variables").stderr(Stderr::Discard).start().expect("a server");
+    let mut lines = LineReader::new(server.take_stdout().expect("its output"), 1 << 20);
+    let mut variables = BTreeMap::new();
+    while let Some(line) = within(lines.next()).await.expect("its output") {
+        let Line::Message(line) = line else { panic!("{line:?}") };
+        let line = String::from_utf8_lossy(line);
+        variables.extend(line.split_once('=').map(|(name, value)| (name.to_uppercase(), value.to_owned())));
+    }
+    within(server.wait()).await.expect("it ends");
+    variables
+}
+
+fn this_program() -> Spawn {
+    Spawn::new(std::env::current_exe().expect("this program")).args(ARGUMENTS)
+}
+
+/// Set by cargo, and by no means on the list.
+const OURS: &str = "CARGO_MANIFEST_DIR";
+
+#[tokio::test]
+async fn sec_12_a_server_does_not_get_our_environment() {
+    let ours = std::env::var(OURS).expect("cargo sets it");
+    let by_default = variables(this_program().env("TOKEN", "secret")).await;
+    assert_eq!(by_default.get(OURS), None, "{by_default:?}");
+    assert_eq!(by_default.get("PATH"), std::env::var("PATH").ok().as_ref());
+    assert_eq!(by_default.get("TOKEN").map(String::as_str), Some("secret"));
+    let inherited = variables(this_program().env("PATH", "ours alone").inherit_env()).await;
+    assert_eq!(inherited.get(OURS), Some(&ours), "{inherited:?}");
+    assert_eq!(inherited.get("PATH").map(String::as_str), Some("ours alone"), "what is set stays");
+    let converted = tokio::process::Command::new(std::env::current_exe().expect("this program"));
+    let converted = variables(Spawn::from(converted).args(ARGUMENTS)).await;
+    assert_eq!(converted.get(OURS), Some(&ours), "{converted:?}");
+    let empty = variables(this_program().env("TOKEN", "secret").env_clear()).await;
+    assert_eq!((empty.get("PATH"), empty.get("TOKEN")), (None, None), "{empty:?}");
 }
 
 /// Longer than anything here takes on the slowest machine.

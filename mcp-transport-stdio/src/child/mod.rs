@@ -1,5 +1,6 @@
 //! A server as a child process: started, watched, ended.
 
+mod environment;
 mod process;
 mod spawn;
 mod stderr;

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use super::environment;
 use super::process::ChildProcess;
 use super::stderr::Stderr;
 use super::tree::ProcessTree;
@@ -27,6 +28,21 @@ use super::tree::ProcessTree;
 /// # }
 /// ```
 ///
+/// # Environment
+///
+/// The secrets of a host do not belong to each of its servers. A server gets the variables that programs need to find
+/// themselves and their user, if we have them, and those that [`env`](Self::env) sets:
+///
+/// | | variables |
+/// |---|---|
+/// | Unix | `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER` |
+/// | Windows | `APPDATA`, `HOMEDRIVE`, `HOMEPATH`, `LOCALAPPDATA`, `PATH`, `PATHEXT`, `PROCESSOR_ARCHITECTURE`, `SYSTEMDRIVE`, `SYSTEMROOT`, `TEMP`, `USERNAME`, `USERPROFILE` |
+///
+/// The official SDKs do the same. [`inherit_env`](Self::inherit_env) passes the whole environment instead, and
+/// [`env_clear`](Self::env_clear) none of it. A [`Command`] that is converted keeps its own environment.
+///
+/// # Commands
+///
 /// What is not offered here can be set on a [`Command`] and converted. Its standard streams, its process group,
 /// `kill_on_drop` and, on Windows, its creation flags are replaced.
 #[derive(Debug)]
@@ -40,7 +56,9 @@ impl Spawn {
     ///
     /// On Windows a program that is a batch file needs its extension: `npx.cmd`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
-        Command::new(program).into()
+        let mut command = Command::new(program);
+        command.env_clear().envs(environment::safe(std::env::vars_os()));
+        command.into()
     }
 
     /// Adds an argument.
@@ -57,14 +75,27 @@ impl Spawn {
         self
     }
 
-    /// Sets a variable of the environment, which otherwise is ours.
+    /// Sets a variable of the server's environment.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Takes away the whole environment, so that none of our own secrets reach the server.
+    /// Passes the whole environment of this process, as it is now, with all secrets in it.
+    ///
+    /// Variables that were set with [`env`](Self::env) stay as they were set.
+    #[must_use]
+    pub fn inherit_env(mut self) -> Self {
+        for (name, value) in std::env::vars_os() {
+            if !self.command.as_std().get_envs().any(|(set, _)| environment::is_same(set, &name)) {
+                self.command.env(name, value);
+            }
+        }
+        self
+    }
+
+    /// Removes all variables from the server's environment, also those that were set with [`env`](Self::env) before.
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.command.env_clear();

@@ -1,0 +1,66 @@
+//! Which variables of our own environment a server gets without being told to.
+
+use std::ffi::{OsStr, OsString};
+
+/// What programs need to find themselves and their user, and what holds no secrets. The official SDKs pass the same.
+#[cfg(not(windows))]
+const SAFE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+
+#[cfg(windows)]
+const SAFE: [&str; 12] = [
+    "APPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+/// Keeps the variables that any server may have.
+pub(super) fn safe(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    variables.into_iter().filter(|(name, value)| is_safe(name) && !is_function(value))
+}
+
+fn is_safe(name: &OsStr) -> bool {
+    SAFE.iter().any(|safe| is_same(name, OsStr::new(safe)))
+}
+
+/// Whether two names are those of one variable.
+pub(super) fn is_same(one: &OsStr, other: &OsStr) -> bool {
+    if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other }
+}
+
+/// Shells have run the functions that they found in variables (Shellshock).
+fn is_function(value: &OsStr) -> bool {
+    value.as_encoded_bytes().starts_with(b"()")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_12_only_what_is_on_the_list_is_passed() {
+        let ours = ["AWS_SECRET_ACCESS_KEY", "PATH", "LD_PRELOAD", "PATHS"];
+        let safe: Vec<_> = safe(ours.map(|name| (name.into(), "value".into()))).collect();
+        assert_eq!(safe, [("PATH".into(), "value".into())]);
+    }
+
+    #[test]
+    fn sec_12_functions_of_shells_are_not_passed() {
+        assert_eq!(safe([("PATH".into(), "() { :; }; id".into())]).count(), 0);
+    }
+
+    #[test]
+    fn sec_12_names_are_compared_as_the_system_does() {
+        assert_eq!(safe([("Path".into(), "value".into())]).count(), usize::from(cfg!(windows)));
+    }
+}
