@@ -7,6 +7,8 @@ mod fuzz;
 mod import;
 mod model;
 mod names;
+mod process;
+mod windows;
 mod workspace;
 
 use std::path::Path;
@@ -36,7 +38,8 @@ usage: cargo xtask <command>
   fuzz smoke             run every fuzz target for 20 s; installs the nightly toolchain and cargo-fuzz if they are missing
     [--seconds N]          for N seconds
   fuzz run TARGET --minutes N
-                         run one fuzz target";
+                         run one fuzz target
+  windows                build the workspace for Windows, and run what depends on the system under Wine";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its user")]
 fn main() -> ExitCode {
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         ["conformance", "client", options @ ..] => conformance::client(options),
         ["fuzz", "smoke", options @ ..] => fuzz::smoke(options),
         ["fuzz", "run", target, options @ ..] => fuzz::run(target, options),
+        ["windows"] => windows::run(),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

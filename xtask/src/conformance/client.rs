@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::install::Suite;
-use super::process::{self, Running};
 use super::tally::{self, Scenario};
 use super::{LIST_LIMIT, Options, Role, SCENARIO_LIMIT, Selection, build, fresh, listed, target};
 use crate::Outcome;
+use crate::process::{self, Running};
 
 const PROGRAM: &str = "conformance-client";
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::process;
+use crate::process;
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 const SUITE_VERSION: &str = "0.2.0-alpha.12";

@@ -2,7 +2,6 @@
 
 mod client;
 mod install;
-mod process;
 mod server;
 mod tally;
 
@@ -10,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Outcome, workspace};
+use crate::process::Running;
+use crate::{Outcome, process, workspace};
 use install::Suite;
-use process::Running;
 use server::Server;
 use tally::Scenario;
 

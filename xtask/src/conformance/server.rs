@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::process::{self, Running};
+use crate::process::{self, Running};
 
 pub(crate) const PROGRAM: &str = "conformance-server";
 
