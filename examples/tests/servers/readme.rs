@@ -35,7 +35,8 @@ fn the_smallest_client_is_shown_as_it_is() {
 async fn the_smallest_client_calls_the_smallest_server() {
     let folder = std::env::temp_dir().join(format!("mcp-examples-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("target/release")).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_minimal"), folder.join("target/release/minimal")).unwrap();
+    let server = format!("target/release/minimal{}", std::env::consts::EXE_SUFFIX);
+    std::fs::copy(env!("CARGO_BIN_EXE_minimal"), folder.join(server)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_minimal_client"));
     let output = command.current_dir(&folder).kill_on_drop(true).output();
     let output = tokio::time::timeout(std::time::Duration::from_secs(30), output).await.unwrap().unwrap();
