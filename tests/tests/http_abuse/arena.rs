@@ -13,9 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::Instant;
 
 use crate::http2::Streams;
-use crate::wire::{Raw, call, listen, text, within};
+use crate::wire::{Raw, call, listen, sent, text, within};
 
 /// Knows how many bytes are allocated.
 #[global_allocator]
@@ -102,9 +103,18 @@ pub(crate) fn mistreat_with(_: &Alone, name: &str, room: Room, options: HttpOpti
     rounds(name, 2, Arena::start(room, options), abuse);
 }
 
+/// How long an abuse goes on for the sake of `MCP_ABUSE_REQUESTS`, because some of them mostly wait.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How many requests each abuse sends at least: what its rounds have, or what `MCP_ABUSE_REQUESTS` says.
+fn requests_wanted() -> usize {
+    std::env::var("MCP_ABUSE_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
 fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena)) {
     let clients = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (before, after) = clients.block_on(async {
+    let wanted = requests_wanted();
+    let (requests, before, after) = clients.block_on(async {
         arena.honest().await;
         // Tables keep the room that they once needed, so the first of several rounds shows what is usual.
         if count > 1 {
@@ -112,13 +122,16 @@ fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena)) {
             arena.honest().await;
         }
         let before = arena.is_at_rest().await;
-        for _ in 1..count.max(2) {
+        let (sent_before, since, mut done) = (sent(), Instant::now(), 1);
+        while done < count.max(2) || (sent() - sent_before < wanted && since.elapsed() < LONGEST) {
             abuse(&arena).await;
             arena.honest().await;
+            done += 1;
         }
+        let requests = sent() - sent_before;
         let after = arena.is_at_rest().await;
         arena.has_room().await;
-        (before, after)
+        (requests, before, after)
     });
     drop(clients);
     let Arena { runtime, stop, .. } = arena;
@@ -126,7 +139,7 @@ fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena)) {
     runtime.shutdown_timeout(Duration::from_secs(10));
     #[expect(clippy::print_stderr, reason = "whoever runs it alone may want to know")]
     {
-        eprintln!("{name}: {before} bytes before, {after} after");
+        eprintln!("{name}: {requests} requests, {before} bytes before, {after} after");
     }
     assert!(after <= before + before / 10, "{name}: {before} bytes were allocated, and now {after}");
 }

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::arena::{Room, SMALL, alone, mistreat};
-use crate::wire::{call_body, listen_body, within};
+use crate::wire::{call_body, count_sent, listen_body, within};
 
 /// As many as one connection may have.
 const PER_CONNECTION: usize = 100;
@@ -52,6 +52,7 @@ impl Streams {
         &mut self,
         request: Request<()>,
     ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
+        count_sent();
         let at = self.next % self.clients.len();
         self.next += 1;
         let client = self.clients[at].clone();

@@ -13,7 +13,7 @@ use tower_service::Service;
 
 use crate::arena::{alone, mistreat_sessions, server};
 use crate::sessions::{HELLO, Session, ask, request, short};
-use crate::wire::post;
+use crate::wire::{count_sent, post};
 
 /// How many handshakes there are: 20,000, or what `MCP_HANDSHAKES` says.
 fn handshakes() -> usize {
@@ -22,6 +22,7 @@ fn handshakes() -> usize {
 
 /// Asks the service itself, without a socket.
 async fn send(service: &HttpService, session: Option<&str>, who: Option<&str>, body: &str) -> Response<ResponseBody> {
+    count_sent();
     let mut request = Request::post("/mcp")
         .header(HOST, "localhost")
         .header(CONTENT_TYPE, "application/json")
