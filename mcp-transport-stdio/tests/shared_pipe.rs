@@ -101,8 +101,7 @@ impl Gateway {
     async fn finish(mut self) -> Vec<String> {
         within(self.writer.shutdown()).await.expect("it reads");
         assert_eq!(within(self.served).await.expect("no panic").expect("it ends well"), Ended::InputClosed);
-        let happened = self.happened.lock().expect("no panic").clone();
-        happened
+        self.happened.lock().expect("no panic").clone()
     }
 }
 

@@ -62,7 +62,7 @@ impl Unsent {
     }
 
     /// Waits until everything is sent.
-    pub(crate) fn poll_empty(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_empty(&self, cx: &Context<'_>) -> Poll<()> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
         if self.pieces.load(Ordering::Acquire) == 0 { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -210,8 +210,8 @@ impl Session {
             for _ in 0..MOST_ROUNDS {
                 held.with(|connection| self.run(connection, own));
                 match held.give_back() {
-                    Ok(()) => return,
-                    Err(again) => held = again,
+                    None => return,
+                    Some(again) => held = again,
                 }
             }
             drop(held);

@@ -79,7 +79,7 @@ impl Stream {
     }
 
     /// The room of the stream, to be held until its last event is sent.
-    pub(crate) fn take_permit(&mut self) -> Option<Permit> {
+    pub(crate) fn take_permit(&self) -> Option<Permit> {
         self.permit.as_ref().map(Permit::another)
     }
 
