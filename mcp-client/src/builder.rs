@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::link::Link;
 use crate::list_limits::ListLimits;
 use crate::saved_session::SavedSession;
+use crate::session_loss::{ClientEvent, DecideSessionLost, EventListener, SessionLost};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::transport::{Transport, TransportKind};
@@ -61,6 +62,8 @@ pub struct ClientBuilder {
     log_level: Option<LoggingLevel>,
     clock: Arc<dyn Fn() -> Instant + Send + Sync>,
     trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    on_session_lost: Arc<dyn DecideSessionLost>,
+    on_event: Option<EventListener>,
     on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
     on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
 }
@@ -99,6 +102,8 @@ impl ClientBuilder {
             log_level: None,
             clock,
             trace: None,
+            on_session_lost: Arc::new(SessionLost::default()),
+            on_event: None,
             on_log: None,
             on_notification: None,
         }
@@ -177,6 +182,27 @@ impl ClientBuilder {
     /// Hears of notifications that the protocol does not know, or only extensions do. It must not block.
     pub fn on_notification(mut self, listener: impl Fn(Method, PayloadBuf) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets what happens when a legacy server over HTTP does not know the session of the client any more, or the session
+    /// was begun with other credentials: a [`SessionLost`], or a function that is given what is known. Defaults to
+    /// [`SessionLost::Renew`].
+    ///
+    /// ```
+    /// use mcp_client::{Client, SessionLost};
+    ///
+    /// let client = Client::builder("example", "1.0").on_session_lost(SessionLost::Fail);
+    /// ```
+    pub fn on_session_lost(mut self, decide: impl DecideSessionLost) -> Self {
+        self.on_session_lost = Arc::new(decide);
+        self
+    }
+
+    /// Hears of what happens to the client while it goes on: a session that was lost, a server that was started again. It
+    /// must not block.
+    pub fn on_event(mut self, listener: impl Fn(ClientEvent) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(listener));
         self
     }
 
@@ -307,6 +333,8 @@ impl ClientBuilder {
             lists: self.lists,
             cache: self.cache,
             trace: self.trace,
+            on_session_lost: self.on_session_lost,
+            on_event: self.on_event,
             on_log: self.on_log,
             on_notification: self.on_notification,
         };

@@ -40,6 +40,7 @@
 //! | answer questions of the server | [`ClientBuilder::on_form`], [`on_url`](ClientBuilder::on_url), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
 //! | hear of changes | [`Client::listen`], [`Listener`], [`Change`] |
 //! | know what went wrong | [`Error`], [`Closed`] |
+//! | learn that a session was lost, and decide what to do | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
 //! | remember what was found out about a server | [`Client::verdict`], [`ClientBuilder::verdict`] |
 //! | go on with a session after a restart | [`Client::save_session`], [`ClientBuilder::resume`] |
 //! | carry messages in another way | [`Transport`], [`Link`], [`Order`] |
@@ -54,7 +55,9 @@
 //! - A call that cannot be made yet waits: until the connection is there, until a server that died was started again,
 //!   until there is room for it.
 //! - A session that a legacy server has forgotten is begun anew, and calls that met that are made again, once. A call
-//!   whose stream broke is not: nobody knows what became of it ([`Error::Interrupted`]).
+//!   whose stream broke is not: nobody knows what became of it ([`Error::Interrupted`]). The new session is empty, so the
+//!   application is told ([`ClientBuilder::on_event`]), and may choose to have the client closed instead
+//!   ([`ClientBuilder::on_session_lost`]).
 //! - A refused version is replaced by a common one, headers that follow from an outdated schema are made anew, and what
 //!   was remembered about a server is corrected. Each of these happens once in a call.
 //!
@@ -97,6 +100,7 @@ mod output;
 mod pages;
 mod relist;
 mod saved_session;
+mod session_loss;
 mod settings;
 mod shared;
 mod slot;
@@ -127,6 +131,7 @@ pub use mcp_types as types;
 pub use memory::Memory;
 pub use pages::{Listed, Pages};
 pub use saved_session::SavedSession;
+pub use session_loss::{ClientEvent, DecideSessionLost, SessionLoss, SessionLossReason, SessionLost};
 pub use transport::{Transport, TransportKind};
 #[cfg(feature = "validate")]
 pub use validate::OutputSchema;

@@ -18,6 +18,7 @@ use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 use crate::closed::Closed;
 use crate::credentials::CredentialFingerprint;
 use crate::headers::Headers;
+use crate::session_loss::{ClientEvent, SessionLossReason, SessionLost};
 use crate::shared::{Inbound, Phase, Shared};
 
 /// What a [`Transport`](crate::Transport) works for: it takes orders, and tells what happens.
@@ -188,12 +189,23 @@ impl Link {
         });
     }
 
-    /// The server does not know the session any more, in answer to `call` if there was one. The client begins a new one,
-    /// if this is the latest.
-    pub fn session_lost(&self, call: Option<CallId>, is_latest: bool) {
-        self.shared.with(|core, now| {
-            core.session_id.take_if(|_| is_latest);
-            core.kernel.handle_session_lost(now, call, is_latest);
+    /// The session cannot be used any more, which `call` met if there was one. If this is the latest session, the client
+    /// begins a new one, or is closed: that is for [`ClientBuilder::on_session_lost`](crate::ClientBuilder::on_session_lost)
+    /// to decide.
+    pub fn session_lost(&self, call: Option<CallId>, is_latest: bool, reason: SessionLossReason) {
+        let loss = self.shared.with(|core, _| core.session_loss(is_latest, reason));
+        let settings = &self.shared.settings;
+        let action = loss.as_ref().map_or(SessionLost::Renew, |loss| settings.on_session_lost.decide(loss));
+        if let Some(loss) = loss.clone() {
+            let renews = action == SessionLost::Renew;
+            tracing::warn!(target: "mcp", %reason, renews, "the session with the server is lost, with all that was in it");
+            if let Some(listener) = &settings.on_event {
+                listener(ClientEvent::SessionLost { loss, action });
+            }
+        }
+        self.shared.with(|core, now| match (action, loss) {
+            (SessionLost::Fail, Some(loss)) => core.over(Closed::SessionLost(loss)),
+            (SessionLost::Renew | SessionLost::Fail, _) => core.kernel.handle_session_lost(now, call, is_latest),
         });
     }
 
@@ -240,13 +252,18 @@ impl Link {
 
     /// There is a new server in place of one that was lost.
     pub fn restarted(&self) {
-        self.shared.with(|core, now| {
+        let is_known = self.shared.with(|core, now| {
+            let is_known = core.epoch > 0;
             if let Phase::Connecting = core.phase {
                 core.died_of_probe = false;
                 let verdict = core.verdict;
                 core.kernel.restart(now, verdict);
             }
+            is_known
         });
+        if is_known && let Some(listener) = &self.shared.settings.on_event {
+            listener(ClientEvent::ServerRestarted);
+        }
     }
 
     /// The transport has ended, and this is why, unless the client wanted it to.

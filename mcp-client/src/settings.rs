@@ -12,6 +12,7 @@ use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 use crate::answers::Answers;
 use crate::credentials::CredentialSource;
 use crate::list_limits::ListLimits;
+use crate::session_loss::{DecideSessionLost, EventListener};
 use crate::transport::TransportKind;
 
 /// What never changes after a client was built.
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     /// How many answers may be kept for as long as the server says.
     pub(crate) cache: usize,
     pub(crate) trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    pub(crate) on_session_lost: Arc<dyn DecideSessionLost>,
+    pub(crate) on_event: Option<EventListener>,
     pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
     pub(crate) on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
 }

@@ -9,7 +9,7 @@ use mcp_kernel::client::{ConnectError, Connection, Event, Responder, ServerFacts
 use mcp_kernel::{CallId, CallOptions, Misuse};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
-    LoggingMessageNotificationParams, Method, ProtocolVersion, RawObject, RequestId, Revision, SubscriptionFilter,
+    Era, LoggingMessageNotificationParams, Method, ProtocolVersion, RawObject, RequestId, Revision, SubscriptionFilter,
 };
 
 use crate::cache::Cache;
@@ -19,6 +19,7 @@ use crate::credentials::CredentialFingerprint;
 use crate::headers::{Headers, Tools};
 use crate::link::{Order, Outgoing};
 use crate::relist::Relisting;
+use crate::session_loss::{SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::timers::Timers;
@@ -44,6 +45,8 @@ pub(crate) struct Core {
     /// Why the latest connection broke.
     pub(crate) lost: Option<String>,
     pub(crate) session_id: Option<String>,
+    /// How the session before was lost.
+    latest_loss: Option<SessionLoss>,
     /// The credentials that the session was begun with.
     pub(crate) session_owner: Option<CredentialFingerprint>,
     pub(crate) slots: BTreeMap<CallId, Slot>,
@@ -120,6 +123,7 @@ impl Shared {
             lost: None,
             session_id: None,
             session_owner: None,
+            latest_loss: None,
             slots: BTreeMap::new(),
             timers: Timers::default(),
             cache,
@@ -279,6 +283,18 @@ impl Core {
         }
     }
 
+    /// Takes note that the session is lost; returns what is known about it, if it is the one in use.
+    pub(crate) fn session_loss(&mut self, is_latest: bool, reason: SessionLossReason) -> Option<SessionLoss> {
+        let is_in_use = matches!(self.phase, Phase::Ready(revision) if revision.era() == Era::Legacy);
+        if !is_latest {
+            return None;
+        }
+        let session_id = self.session_id.take();
+        let loss = is_in_use.then_some(SessionLoss { session_id, reason })?;
+        self.latest_loss = Some(loss.clone());
+        Some(loss)
+    }
+
     /// Nobody knows what a legacy server told in the meantime.
     pub(crate) fn missed_changes(&mut self) {
         let wakes = self.legacy_listeners.assume_all();
@@ -351,9 +367,13 @@ impl Core {
             Event::Ready { revision, server } => self.ready(revision, *server),
             Event::RestartNeeded { verdict } => (self.verdict, self.died_of_probe) = (Some(verdict), true),
             Event::Failed(why) => {
-                // Why the way is cut says more than that it is.
-                let lost = self.lost.take().filter(|_| why == ConnectError::Disconnected);
-                self.over(lost.map_or_else(|| why.into(), Closed::Lost));
+                // Why the way is cut says more than that it is, and how the session was lost more than that it was.
+                let lost = match why {
+                    ConnectError::Disconnected => self.lost.take().map(Closed::Lost),
+                    ConnectError::SessionLost => self.latest_loss.take().map(Closed::SessionLost),
+                    _ => None,
+                };
+                self.over(lost.unwrap_or_else(|| why.into()));
             }
             Event::CallFinished { call, outcome } => {
                 self.headers.remove(&call);

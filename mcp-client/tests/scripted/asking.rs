@@ -109,7 +109,7 @@ fn questions_end_with_who_asked_them() {
         assert_eq!(Arc::strong_count(&at_work), 3);
         match stage {
             0 => {
-                scene.link.session_lost(None, true);
+                scene.link.session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
                 scene.request("initialize");
             }
             1 => {

@@ -323,7 +323,7 @@ fn a_new_session_is_subscribed_to() {
     let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
     let mut hears = hearing(listen_legacy(&client, &mut scene, uris(&["test://a"])));
     hears.waits();
-    scene.link.session_lost(None, true);
+    scene.link.session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
     scene.shake_hands("2025-11-25");
     hears.waits();
     scene.advance(Duration::from_secs(1));

@@ -367,17 +367,17 @@ fn a_lost_session_is_renewed_once() {
     scene.link.set_session(Some("one".to_owned()), None);
     let mut call = Task::new(client.call_tool_without_arguments("t"));
     let request = scene.request("tools/call");
-    scene.link.session_lost(Some(request.call), true);
+    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     assert_eq!(client.session_id(), None);
     call.waits();
     scene.shake_hands("2025-11-25");
     call.waits();
     let request = scene.request("tools/call");
-    scene.link.session_lost(Some(request.call), true);
+    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     let error = call.done().unwrap_err();
     assert!(matches!(&error, Error::Interrupted(why) if why.contains("session")), "{error}");
     assert!(scene.is_over(), "a server that forgets at once is given up");
-    assert!(now(async move { client.closed().await }).to_string().contains("forgets its sessions"));
+    assert!(now(async move { client.closed().await }).to_string().contains("does not know the session"));
 }
 
 /// S4.53: never twice in one call, also if something else was answered in between.
@@ -386,7 +386,7 @@ fn a_call_is_not_made_in_a_third_session() {
     let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
     let mut call = Task::new(client.call_tool_without_arguments("t"));
     let request = scene.request("tools/call");
-    scene.link.session_lost(Some(request.call), true);
+    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     call.waits();
     scene.shake_hands("2025-11-25");
     call.waits();
@@ -395,7 +395,7 @@ fn a_call_is_not_made_in_a_third_session() {
     let another = scene.request("tools/call");
     scene.answer(&another, said("done"));
     other.done().unwrap();
-    scene.link.session_lost(Some(request.call), true);
+    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     assert!(matches!(call.done(), Err(Error::Interrupted(_))));
     // The session is renewed for those who come next.
     scene.shake_hands("2025-11-25");

@@ -366,7 +366,7 @@ fn sessions_are_resumed() {
     let mut call = Task::new(client.call_tool_without_arguments("t"));
     let request = scene.request("tools/call");
     // A session that is not there any more is replaced.
-    scene.link.session_lost(Some(request.call), true);
+    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     call.waits();
     scene.shake_hands("2025-11-25");
     call.waits();

@@ -81,7 +81,11 @@ impl Requests {
             self.session = Some(Connection::for_loop(&self.server));
         } else if self.session.is_none() || number != self.number {
             let is_latest = number == self.number;
-            return self.link.session_lost(outgoing.call, is_latest);
+            return self.link.session_lost(
+                outgoing.call,
+                is_latest,
+                mcp_client::SessionLossReason::Unknown { status: 404 },
+            );
         }
         if let Some(session) = &mut self.session {
             session.feed(now, &outgoing.message, &Caller::default());

@@ -337,16 +337,16 @@ impl Driver {
                 self.link.set_session(name, Some(owner));
                 (self.session.id, self.session.owner) = (id, Some(owner));
             }
-            Heard::SessionLost { call, age } => {
+            Heard::SessionLost { call, age, reason } => {
                 let is_latest = age == self.session.age;
                 if is_latest {
                     self.forget_session();
                     // Those that wait were meant for that session, too.
                     for outgoing in self.held.drain(..) {
-                        self.link.session_lost(outgoing.call, false);
+                        self.link.session_lost(outgoing.call, false, reason);
                     }
                 }
-                self.link.session_lost(call, is_latest);
+                self.link.session_lost(call, is_latest, reason);
             }
             Heard::OldServer { endpoint, mut events, owner } => {
                 (self.old_endpoint, self.session.owner) = (Some(endpoint), Some(owner));

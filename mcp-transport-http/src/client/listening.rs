@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use mcp_client::SessionLossReason;
 
 use super::events::{Events, StreamFault};
 use super::news::{Heard, News};
@@ -28,11 +29,13 @@ pub(super) async fn listen(mut stream: Resumption) {
                     return given_up(&why);
                 }
             }
-            Ok(Opened::Refused(StatusCode::NOT_FOUND)) if was_open && stream.session.id.is_some() => {
-                return stream.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+            Ok(Opened::Refused(status @ StatusCode::NOT_FOUND)) if was_open && stream.session.id.is_some() => {
+                let reason = SessionLossReason::Unknown { status: status.as_u16() };
+                return stream.news.tell(Heard::SessionLost { call: None, age: stream.session.age, reason }).await;
             }
             Ok(Opened::NotTheOwner) => {
-                return stream.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+                let reason = SessionLossReason::CredentialsChanged;
+                return stream.news.tell(Heard::SessionLost { call: None, age: stream.session.age, reason }).await;
             }
             Ok(Opened::Refused(status)) if is_passing(status) => {
                 if stream.is_exhausted() {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderValue;
-use mcp_client::{CallId, CredentialFingerprint};
+use mcp_client::{CallId, CredentialFingerprint, SessionLossReason};
 use reqwest::Url;
 use tokio::sync::mpsc;
 
@@ -22,8 +22,8 @@ pub(super) enum Heard {
     Ended { call: CallId, why: Option<String> },
     /// The server began a session, or did without, for these credentials.
     Session { id: Option<HeaderValue>, owner: CredentialFingerprint },
-    /// The server does not know the session that a request of this age was sent in.
-    SessionLost { call: Option<CallId>, age: u64 },
+    /// The session of this age cannot be used any more.
+    SessionLost { call: Option<CallId>, age: u64, reason: SessionLossReason },
     /// Requests are sent with other credentials than before.
     Credentials(CredentialFingerprint),
     /// A subscription was opened with these credentials.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method as Verb, StatusCode};
-use mcp_client::{CallId, CredentialFingerprint};
+use mcp_client::{CallId, CredentialFingerprint, SessionLossReason};
 use mcp_types::jsonrpc::{Limits, Message};
 use mcp_types::{Era, Revision};
 use reqwest::{Response, Url};
@@ -88,7 +88,8 @@ impl Post {
         }
         let is_legacy = self.revision.is_some_and(|revision| revision.era() == Era::Legacy);
         if status == StatusCode::NOT_FOUND && is_legacy && self.session.id.is_some() {
-            self.news.tell(Heard::SessionLost { call: Some(self.call), age: self.session.age }).await;
+            let reason = SessionLossReason::Unknown { status: status.as_u16() };
+            self.news.tell(Heard::SessionLost { call: Some(self.call), age: self.session.age, reason }).await;
             return Ok(Answered::Here);
         }
         let refusal = self.refusal(response).await?;
@@ -114,7 +115,8 @@ impl Post {
             Ok(sent) => Ok(Some(sent)),
             Err(SendFault::Failed(why)) => Err(why),
             Err(SendFault::NotTheOwner) => {
-                self.news.tell(Heard::SessionLost { call: Some(self.call), age: session.age }).await;
+                let reason = SessionLossReason::CredentialsChanged;
+                self.news.tell(Heard::SessionLost { call: Some(self.call), age: session.age, reason }).await;
                 Ok(None)
             }
         }
@@ -216,12 +218,14 @@ impl Post {
                 Ok(Opened::Refused(status)) => {
                     if status == StatusCode::NOT_FOUND && stream.session.id.is_some() {
                         // The server has seen the call, so it must not be made again in the new session.
-                        self.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+                        let reason = SessionLossReason::Unknown { status: status.as_u16() };
+                        self.news.tell(Heard::SessionLost { call: None, age: stream.session.age, reason }).await;
                     }
                     return Err(format!("the server does not go on with the stream of the call ({status})"));
                 }
                 Ok(Opened::NotTheOwner) => {
-                    self.news.tell(Heard::SessionLost { call: None, age: stream.session.age }).await;
+                    let reason = SessionLossReason::CredentialsChanged;
+                    self.news.tell(Heard::SessionLost { call: None, age: stream.session.age, reason }).await;
                     return Err(SendFault::NotTheOwner.into_text());
                 }
                 Ok(Opened::Unusable(why)) => return Err(why),

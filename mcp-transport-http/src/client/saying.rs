@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method as Verb, StatusCode};
+use mcp_client::SessionLossReason;
 use reqwest::Url;
 
 use super::head::Session;
@@ -43,11 +44,13 @@ impl Saying {
                 return;
             }
             Ok(Ok(response)) if response.status() == StatusCode::NOT_FOUND && self.session.id.is_some() => {
-                return news.tell(Heard::SessionLost { call: None, age: self.session.age }).await;
+                let reason = SessionLossReason::Unknown { status: response.status().as_u16() };
+                return news.tell(Heard::SessionLost { call: None, age: self.session.age, reason }).await;
             }
             Ok(Ok(response)) => response.status().to_string(),
             Ok(Err(SendFault::NotTheOwner)) => {
-                return news.tell(Heard::SessionLost { call: None, age: self.session.age }).await;
+                let reason = SessionLossReason::CredentialsChanged;
+                return news.tell(Heard::SessionLost { call: None, age: self.session.age, reason }).await;
             }
             Ok(Err(SendFault::Failed(why))) => why,
             Err(_) => "the server did not accept it in time".to_owned(),

@@ -1,9 +1,10 @@
 //! Sessions of legacy servers.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::Revision;
-use mcp_client::{Closed, ConnectError, Error};
+use mcp_client::{ClientEvent, Closed, Error, SessionLoss, SessionLossReason, SessionLost};
 
 use crate::kit::{Reply, Scripted, Seen, answer, builder, call, legacy, legacy_builder, said, within};
 
@@ -56,8 +57,52 @@ async fn sessions_that_never_hold_are_given_up() {
     let client = within(legacy_builder().connect(server.transport())).await.unwrap();
     let error = call(&client).await.unwrap_err();
     assert!(matches!(error, Error::Closed(_) | Error::Interrupted(_)), "{error:?}");
-    assert_eq!(within(client.closed()).await, Closed::Refused(ConnectError::SessionLost));
+    let why = within(client.closed()).await;
+    assert!(matches!(why, Closed::SessionLost(_)), "{why:?}");
+    assert_eq!(why.http_status(), Some(404));
     assert_eq!(server.seen_of("initialize").len(), 2);
+}
+
+/// S4.52, S4.53, S4.54: a client that is not to renew ends when its session is gone, and says how; one that asks a
+/// function does what that says; and the application hears of it in any case.
+#[tokio::test]
+async fn mis_12_the_loss_of_a_session_is_told_and_may_be_the_end() {
+    let expected = |id: &str| (Some(id.to_owned()), SessionLossReason::Unknown { status: 404 });
+    for decision in [None, Some(SessionLost::Renew), Some(SessionLost::Fail)] {
+        for asks in [false, true] {
+            let (told, asked) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+            let (events, losses) = (Arc::clone(&told), Arc::clone(&asked));
+            let mut builder = legacy_builder().on_event(move |event| events.lock().unwrap().push(event));
+            builder = match (decision, asks) {
+                (None, _) => builder,
+                (Some(decision), false) => builder.on_session_lost(decision),
+                (Some(decision), true) => builder.on_session_lost(move |loss: &SessionLoss| {
+                    losses.lock().unwrap().push((loss.session_id.clone(), loss.reason));
+                    decision
+                }),
+            };
+            let server = Scripted::start(forgetful(&["s2"])).await;
+            let client = within(builder.connect(server.transport().standalone_stream(false))).await.unwrap();
+            let called = call(&client).await;
+            let action = decision.unwrap_or_default();
+            match action {
+                SessionLost::Fail => {
+                    assert!(matches!(called, Err(Error::Closed(Closed::SessionLost(_)))), "{called:?}");
+                    let why = within(client.closed()).await;
+                    assert_eq!(why.http_status(), Some(404));
+                    assert!(!format!("{why:?}").contains("s1"), "a session is not for logs");
+                    assert_eq!(server.seen_of("initialize").len(), 1);
+                }
+                _ => assert_eq!(called.unwrap(), "s2"),
+            }
+            let told = told.lock().unwrap().clone();
+            let [ClientEvent::SessionLost { loss, action: done }] = &told[..] else { panic!("{told:?}") };
+            assert_eq!(((loss.session_id.clone(), loss.reason), *done), (expected("s1"), action));
+            if asks && decision.is_some() {
+                assert_eq!(*asked.lock().unwrap(), [expected("s1")]);
+            }
+        }
+    }
 }
 
 /// Conformance 9.21: that there is no stream, however the server says it, is fine, and begins no new session.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
 use mcp_client::types::SubscriptionFilter;
-use mcp_client::{Client, SavedSession};
+use mcp_client::{Client, Closed, Error, SavedSession, SessionLossReason, SessionLost};
 use mcp_transport_http::{Authorizer, Authorizing, Challenge, Credential, HttpTransport};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -180,6 +180,21 @@ async fn sec_8_a_legacy_session_is_not_used_by_another_user() {
         within(client.close()).await;
         assert_eq!(seen_in(&server), pairs(&[("alice", "s1"), ("bob", "s2"), ("carol", "s3")]));
     }
+}
+
+/// A client that is not to renew its session does not do so for another user, either.
+#[tokio::test]
+async fn mis_12_a_switch_of_users_may_be_the_end() {
+    let server = Scripted::start(sessions(false)).await;
+    let users = Users::starting_with("alice");
+    let builder = legacy_builder().on_session_lost(SessionLost::Fail);
+    let client = within(builder.connect(server.transport().authorizer(users.clone()))).await.unwrap();
+    call(&client).await.unwrap();
+    users.switch_to("bob");
+    let error = call(&client).await.unwrap_err();
+    let Error::Closed(Closed::SessionLost(loss)) = error else { panic!("{error:?}") };
+    assert_eq!(loss.reason, SessionLossReason::CredentialsChanged);
+    assert_eq!(seen_in(&server), pairs(&[("alice", "s1")]));
 }
 
 #[tokio::test]
