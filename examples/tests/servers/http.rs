@@ -96,9 +96,9 @@ async fn what_the_demo_suggests_works() {
 
 /// At the end the stream of a subscription is closed with its result.
 async fn ends_well(mut server: Child, mut stream: TcpStream) {
-    Command::new("kill").arg(server.id().unwrap().to_string()).status().await.unwrap();
+    Command::new("kill").arg(server.id().expect("it runs").to_string()).status().await.expect("there is `kill`");
     read_until(&mut stream, "\"result\"").await;
-    let status = timeout(PATIENCE, server.wait()).await.unwrap().unwrap();
+    let status = timeout(PATIENCE, server.wait()).await.expect("it ends in time").expect("a status");
     assert!(status.success(), "{status}");
 }
 
