@@ -32,9 +32,9 @@ fn a_process() {
         // Serves, and stays when its input ends. So does what it started.
         Ok("stubborn") => {
             let _connection = connect("stubborn");
-            let _grandchild = start("sleeper");
+            let mut grandchild = start("sleeper");
             serve();
-            sleep();
+            grandchild.wait().expect("a status");
         }
         Ok("sleeper") => {
             let _connection = connect("sleeper");

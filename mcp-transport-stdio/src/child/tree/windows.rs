@@ -43,7 +43,6 @@ impl ProcessTree {
     }
 
     /// There is no way to ask a process to end that it could not miss, other than to close its input.
-    #[expect(clippy::unused_self, reason = "on Unix it is used")]
     pub(in crate::child) fn terminate(&self) -> bool {
         false
     }
