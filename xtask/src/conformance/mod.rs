@@ -239,10 +239,20 @@ fn listed(printed: &str, role: Role) -> Vec<String> {
     names
 }
 
-/// Builds a program as the tests do, whose dependencies are compiled already. Its speed does not matter here.
+/// Builds a program as the tests do: cargo builds the programs of a package for any of its tests, and with the features of
+/// `.ci/run` nothing is compiled twice. The speed of the program does not matter here.
 fn build(target: &Path, program: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--package", "mcp-tests", "--features", "fixture", "--bin", program, "--locked"]);
+    command.args([
+        "test",
+        "--no-run",
+        "--quiet",
+        "--workspace",
+        "--all-features",
+        "--test",
+        "input_required",
+        "--locked",
+    ]);
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
     process::run(&mut command, &format!("the build of {program}"), BUILD_LIMIT)?;
     Ok(target.join("debug").join(program))
