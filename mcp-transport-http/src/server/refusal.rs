@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use mcp_types::jsonrpc::{UnknownId, write_error};
+use mcp_types::jsonrpc::{EncodedMessage, UnknownId, write_error};
 use mcp_types::{ErrorCode, ErrorObject, RequestId, Revision};
 
 use super::body::ResponseBody;
@@ -59,6 +59,11 @@ impl Refusal {
     pub(crate) fn of(mut self, id: Option<RequestId>) -> Self {
         self.id = id;
         self
+    }
+
+    /// The refusal of a request as a message, where there is no response to refuse any more.
+    pub(crate) fn to_message(&self, id: Option<&RequestId>, revision: Revision) -> Option<EncodedMessage> {
+        EncodedMessage::error(id, &self.error, UnknownId::of(revision)).ok()
     }
 
     pub(crate) fn into_response(self, id: Option<&RequestId>, revision: Revision) -> Response<ResponseBody> {

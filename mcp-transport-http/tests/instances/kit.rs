@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -71,24 +72,45 @@ impl Shared {
     }
 }
 
-/// A store that does not answer.
-pub(crate) struct Gone;
+/// A store that does not answer, or not any more once it has saved so much.
+#[derive(Default)]
+pub(crate) struct Gone {
+    before: Option<MemorySessions>,
+    saves: AtomicUsize,
+}
+
+impl Gone {
+    pub(crate) fn after(before: MemorySessions, saves: usize) -> Self {
+        Self { before: Some(before), saves: AtomicUsize::new(saves) }
+    }
+}
+
+fn gone<T: Send + 'static>() -> BoxFuture<Result<T, StoreError>> {
+    Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+}
 
 impl SessionStore for Gone {
-    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
-        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+        self.before.as_ref().map_or_else(gone, |store| store.load(id))
     }
 
-    fn save(&self, _: SessionId, _: SessionRecord, _: Version, _: Duration) -> BoxFuture<Result<Saved, StoreError>> {
-        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    fn save(
+        &self,
+        id: SessionId,
+        new: SessionRecord,
+        read: Version,
+        time: Duration,
+    ) -> BoxFuture<Result<Saved, StoreError>> {
+        let is_there = self.saves.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        self.before.as_ref().filter(|_| is_there).map_or_else(gone, |store| store.save(id, new, read, time))
     }
 
-    fn touch(&self, _: SessionId, _: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    fn touch(&self, id: SessionId, time: Duration) -> BoxFuture<Result<bool, StoreError>> {
+        self.before.as_ref().map_or_else(gone, |store| store.touch(id, time))
     }
 
-    fn remove(&self, _: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
+        self.before.as_ref().map_or_else(gone, |store| store.remove(id))
     }
 }
 

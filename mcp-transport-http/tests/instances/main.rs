@@ -2,5 +2,6 @@
 
 mod events;
 mod kit;
+mod layered;
 mod moving;
 mod records;

@@ -12,7 +12,7 @@ use crate::kit::{Client, Gone, Leaky, Shared, server};
 /// G3, G4: a session that cannot be kept is no session, and nothing is left of it.
 #[tokio::test]
 async fn without_a_store_nothing_begins() {
-    let options = Shared::default().options().session_store(Arc::new(Gone), Duration::from_secs(60));
+    let options = Shared::default().options().session_store(Arc::new(Gone::default()), Duration::from_secs(60));
     let service = HttpService::with_options(server(), options);
     let answer = Client::default().shake_hands(&service).await;
     assert_eq!(answer.session, None);

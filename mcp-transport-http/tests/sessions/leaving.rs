@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
 use mcp_session::{Reason, SessionOptions};
-use mcp_transport_http::HttpService;
+use mcp_transport_http::{HttpService, ResponseStream};
 use serde_json::json;
 
 use crate::kit::{
@@ -377,4 +377,44 @@ async fn what_was_spawned_hears_of_the_end() {
     let mut all = notes.take();
     all.sort_unstable();
     assert_eq!(all, ["cancelled", "gone"]);
+}
+
+/// A handler that lets its client go runs at least until the client was asked to come back, and patience is over.
+#[tokio::test(start_paused = true)]
+async fn mis_6_closed_streams_are_waited_for_as_long_as_the_client_was_told() {
+    let minutes = |count: u64| seconds(60 * count);
+    // What the handler wants, how long it takes, when the client comes back, and whether there is an answer.
+    for (retry, work, back, is_there) in [
+        (minutes(10), minutes(8), minutes(10), true),
+        (minutes(10), minutes(14), minutes(15) - seconds(10), true),
+        (minutes(10), minutes(16), minutes(17), false),
+        (Duration::MAX, minutes(5), minutes(10), true),
+        (Duration::ZERO, minutes(6), minutes(7), false),
+    ] {
+        let notes = Notes::default();
+        let noting = notes.clone();
+        let server = server(|builder| {
+            builder.tool(tool("work", move |ctx: RequestContext, _: NoArguments| {
+                let dropped = OnDrop(noting.clone(), "dropped");
+                async move {
+                    if let Some(stream) = ctx.extension::<ResponseStream>() {
+                        stream.close(retry);
+                    }
+                    tokio::time::sleep(work).await;
+                    std::mem::forget(dropped);
+                    "worked"
+                }
+            }))
+        });
+        let service = HttpService::with_options(server, stateful().grace(minutes(5)));
+        let client = Client::open(&service, NEWEST).await;
+        let events = Events::of(client.tool("work").to(&service).await).rest().await;
+        let id = events.iter().find_map(|event| event.id.clone()).expect("an id");
+        let told = retry.min(ResponseStream::MAX_RETRY);
+        assert_eq!(events.last().and_then(|event| event.retry).map(Duration::from_millis), Some(told));
+        pass(back).await;
+        assert_eq!(notes.take().is_empty(), is_there, "{retry:?} {work:?}");
+        let answers = client.resume(&id).await.messages().await;
+        assert_eq!(answers.iter().map(tool_text).collect::<Vec<_>>(), if is_there { vec!["worked"] } else { vec![] });
+    }
 }

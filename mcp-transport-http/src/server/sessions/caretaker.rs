@@ -1,6 +1,7 @@
 //! Somebody who looks after requests whose client is gone.
 
 use std::future::poll_fn;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -8,57 +9,111 @@ use mcp_session::Lease;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
+use super::reader::Settings;
 use super::session::{STANDALONE, Session, State};
+use super::stream::Stream;
 use crate::server::exchange::now;
 use crate::server::lifeline::AtWork;
 
 /// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes
-/// back, but not for longer than `grace` (G11). The end of the service waits for them.
-pub(crate) fn call(session: &Lease<Session>, grace: Duration, at_work: &AtWork) {
+/// back, but not for longer than it is given (G11). The end of the service waits for them.
+pub(crate) fn call(session: &Lease<Session>, settings: &Settings, at_work: &AtWork) {
     let Ok(runtime) = Handle::try_current() else { return };
-    if !std::mem::replace(&mut session.lock().has_caretaker, true) {
-        runtime.spawn(look_after(session.clone(), grace, at_work.another()));
+    let reader = session.readers.next();
+    let mut state = session.lock();
+    if state.caretaker.is_none() {
+        state.caretaker = Some(reader);
+        drop(state);
+        runtime.spawn(look_after(session.clone(), reader, settings.clone(), at_work.another()));
     }
 }
 
-async fn look_after(session: Lease<Session>, grace: Duration, _at_work: AtWork) {
-    let reader = session.readers.next();
+/// What is to be done next.
+enum Next {
+    Nothing,
+    /// There are answers that wait until what they say is kept.
+    Save,
+    /// The time of some may be over.
+    Expire,
+}
+
+async fn look_after(session: Lease<Session>, reader: u64, settings: Settings, _at_work: AtWork) {
     // How often it looks for those whose time is over.
-    let interval = (grace / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
+    let interval = (settings.grace / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
     loop {
         let mut pause = std::pin::pin!(sleep(interval));
-        let is_done = poll_fn(|cx| {
+        let next = poll_fn(|cx| {
             session.readers.register(reader, cx.waker());
             if session.connection.poll_timeout().is_some_and(|deadline| deadline.at <= now()) {
                 session.connection.handle_timeout(now());
             }
             session.pump(Some(reader));
             let mut state = session.lock();
-            if orphans(&state).is_empty() {
-                state.has_caretaker = false;
-                return Poll::Ready(true);
+            if orphans(&state).next().is_none() {
+                state.caretaker = None;
+                return Poll::Ready(Next::Nothing);
+            }
+            if !answered(&state).is_empty() {
+                return Poll::Ready(Next::Save);
             }
             drop(state);
-            pause.as_mut().poll(cx).map(|()| false)
+            pause.as_mut().poll(cx).map(|()| Next::Expire)
         });
-        if is_done.await {
-            break;
-        }
-        let mut state = session.lock();
-        for number in orphans(&state) {
-            let left = state.streams.get(&number).and_then(|stream| stream.left);
-            if left.is_some_and(|left| now().duration_since(left) >= grace) {
-                tracing::debug!(target: "mcp", "a request is given up, because its client does not come back");
-                session.abandon(&mut state, number);
-            }
+        match next.await {
+            Next::Nothing => break,
+            Next::Save => save(&session, &settings).await,
+            Next::Expire => expire(&session),
         }
     }
     session.readers.leave(reader);
 }
 
+/// Keeps what requests have settled, and then their answers, for clients that come back for them.
+async fn save(session: &Lease<Session>, settings: &Settings) {
+    let answered = answered(&session.lock());
+    let saved = match &settings.keeper {
+        Some(keeper) => keeper.save(session).await,
+        None => Ok(()),
+    };
+    let mut state = session.lock();
+    for number in answered {
+        // Somebody may have come back for it meanwhile.
+        let Some(stream) = state.streams.get_mut(&number).filter(|stream| stream.reader.is_none()) else { continue };
+        if let Err(refusal) = &saved
+            && let Some(message) = refusal.to_message(stream.id.as_ref(), session.revision)
+        {
+            stream.replace_answer(message);
+        }
+        while let Some(transmit) = stream.pop() {
+            if !session.keep(number, stream, transmit.message) {
+                session.counts.unheard.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        state.streams.remove(&number);
+    }
+}
+
+/// Gives up what nobody has come back for in time.
+fn expire(session: &Session) {
+    let mut state = session.lock();
+    let is_over = |number: &u64| {
+        let expires_at = state.streams.get(number).and_then(|stream| stream.expires_at);
+        expires_at.is_some_and(|expires_at| now() >= expires_at)
+    };
+    for number in orphans(&state).filter(is_over).collect::<Vec<_>>() {
+        tracing::debug!(target: "mcp", "a request is given up, because its client does not come back");
+        session.abandon(&mut state, number);
+    }
+}
+
 /// The requests that nobody reads the answers of.
-fn orphans(state: &State) -> Vec<u64> {
-    let is_orphan =
-        |number: &u64| *number != STANDALONE && state.streams.get(number).is_some_and(|stream| stream.reader.is_none());
-    state.streams.keys().copied().filter(is_orphan).collect()
+fn orphans(state: &State) -> impl Iterator<Item = u64> {
+    let is_orphan = |number: &u64| state.streams.get(number).is_some_and(|stream| stream.reader.is_none());
+    state.streams.keys().copied().filter(|number| *number != STANDALONE).filter(is_orphan)
+}
+
+/// Those of them that are answered.
+fn answered(state: &State) -> Vec<u64> {
+    let is_answered = |number: &u64| state.streams.get(number).is_some_and(Stream::is_answer_next);
+    orphans(state).filter(is_answered).collect()
 }

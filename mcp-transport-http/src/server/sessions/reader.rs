@@ -35,8 +35,7 @@ pub(crate) struct Reader {
     is_stream: bool,
     is_cut: bool,
     is_over: bool,
-    /// What the request has settled is kept before it is answered.
-    saving: Option<BoxFuture<Result<(), Refusal>>>,
+    saving: Saving,
     /// What the client missed, on its way.
     missed: Option<BoxFuture<Result<Replay, StoreError>>>,
     waiting: Option<Waiting>,
@@ -58,6 +57,13 @@ pub(crate) struct Settings {
     pub(crate) keeper: Option<Keeper>,
 }
 
+/// What a request has settled is kept before it is answered.
+enum Saving {
+    Due,
+    Running(BoxFuture<Result<(), Refusal>>),
+    Done,
+}
+
 struct Waiting {
     end: Watch,
     silence: Pin<Box<Sleep>>,
@@ -70,9 +76,9 @@ impl Reader {
         (number, reader): (u64, u64),
         settings: Settings,
         at_work: AtWork,
-        saving: Option<BoxFuture<Result<(), Refusal>>>,
     ) -> Self {
         Self {
+            saving: if session.kept.is_some() { Saving::Due } else { Saving::Done },
             session,
             number,
             reader,
@@ -82,7 +88,6 @@ impl Reader {
             is_stream: false,
             is_cut: false,
             is_over: false,
-            saving,
             missed: None,
             waiting: None,
             deadline: None,
@@ -114,7 +119,7 @@ impl Reader {
             Some(stream) => {
                 // Whoever read it before has lost it, and does not know yet.
                 before = stream.reader.replace(reader);
-                stream.left = None;
+                stream.expires_at = None;
                 stream.is_known = session.may_be_resumed();
                 if place.is_none() {
                     prime(&session, &settings, number, stream.number, settings.retry, &mut first);
@@ -128,6 +133,7 @@ impl Reader {
         let replay = |(stream, after)| Some(session.events.as_ref()?.store.replay(session.id, stream, after));
         let missed = place.and_then(replay);
         let reader = Self {
+            saving: if session.kept.is_some() { Saving::Due } else { Saving::Done },
             session,
             number,
             reader,
@@ -137,7 +143,6 @@ impl Reader {
             is_stream: true,
             is_cut: false,
             is_over,
-            saving: None,
             missed,
             waiting: None,
             deadline: None,
@@ -166,33 +171,60 @@ impl Reader {
 
     /// Waits for the answer, or for the first thing that is said before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
-        if let Some(saving) = &mut self.saving {
-            let saved = ready!(saving.as_mut().poll(cx));
-            self.saving = None;
-            if let Err(refusal) = saved {
-                self.is_over = true;
-                return Poll::Ready(First::Refused(refusal));
-            }
-        }
         if !self.is_stream {
             self.session.readers.register(self.reader, cx.waker());
             self.session.pump(Some(self.reader));
-            let mut state = self.session.lock();
-            let stream = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader));
-            let is_answer =
-                |stream: &Stream| matches!(stream.queue.front().map(|next| next.route), Some(Route::Reply(_)));
-            if stream.is_some_and(|stream| is_answer(stream))
-                && let Some(mut stream) = state.streams.remove(&self.number)
-                && let Some(answer) = stream.pop()
-            {
-                drop(state);
-                self.permit = stream.permit;
-                self.is_over = true;
-                self.is_cut |= answer.failure.is_some() && self.at_work.stage() == Stage::Cut;
-                return Poll::Ready(First::Answer(answer));
+            while self.is_answer_next() {
+                let saved = ready!(self.poll_saved(cx));
+                let mut state = self.session.lock();
+                let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
+                if stream.is_some_and(Stream::is_answer_next)
+                    && let Some(mut stream) = state.streams.remove(&self.number)
+                    && let Some(answer) = stream.pop()
+                {
+                    drop(state);
+                    self.permit = stream.permit;
+                    self.is_over = true;
+                    if let Err(refusal) = saved {
+                        return Poll::Ready(First::Refused(refusal.of(stream.id)));
+                    }
+                    self.is_cut |= answer.failure.is_some() && self.at_work.stage() == Stage::Cut;
+                    return Poll::Ready(First::Answer(answer));
+                }
             }
         }
         self.poll(cx, events).map(First::News)
+    }
+
+    /// Whether the next message of the stream is the answer.
+    fn is_answer_next(&self) -> bool {
+        let state = self.session.lock();
+        let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
+        stream.is_some_and(Stream::is_answer_next)
+    }
+
+    /// Keeps what the request has settled, which it has when there is an answer.
+    fn poll_saved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        if let (Saving::Due, Some(keeper)) = (&self.saving, &self.settings.keeper) {
+            let (keeper, session) = (keeper.clone(), self.session.clone());
+            self.saving = Saving::Running(Box::pin(async move { keeper.save(&session).await }));
+        }
+        let saved = match &mut self.saving {
+            Saving::Running(saving) => ready!(saving.as_mut().poll(cx)),
+            Saving::Due | Saving::Done => Ok(()),
+        };
+        self.saving = Saving::Done;
+        Poll::Ready(saved)
+    }
+
+    /// Says that the answer cannot be given, because what it says cannot be kept.
+    fn refuse(&self, refusal: &Refusal) {
+        let mut state = self.session.lock();
+        if let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
+            && let Some(message) = refusal.to_message(stream.id.as_ref(), self.session.revision)
+        {
+            stream.replace_answer(message);
+        }
     }
 
     /// Appends what there is to say.
@@ -210,7 +242,7 @@ impl Reader {
                 return Poll::Ready(if events.is_empty() { News::Over } else { News::Events });
             }
             self.session.readers.register(self.reader, cx.waker());
-            self.take(events);
+            let is_held = self.take(events);
             if !events.is_empty() {
                 if let Some(waiting) = &mut self.waiting {
                     waiting.silence.as_mut().reset(after(self.settings.keep_alive));
@@ -219,6 +251,17 @@ impl Reader {
             }
             if self.is_over {
                 continue;
+            }
+            if is_held && self.is_stream {
+                if let Err(refusal) = ready!(self.poll_saved(cx)) {
+                    self.refuse(&refusal);
+                }
+                continue;
+            }
+            if is_held {
+                // It is no event as long as the response is no stream.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             let Some(news) = ready!(self.poll_idle(cx)) else {
                 if self.is_stream {
@@ -274,8 +317,8 @@ impl Reader {
         }
     }
 
-    /// Takes what is in the stream.
-    fn take(&mut self, events: &mut Vec<u8>) {
+    /// Takes what is in the stream; returns whether the answer is there, and must not be an event, or not yet.
+    fn take(&mut self, events: &mut Vec<u8>) -> bool {
         let session = &self.session;
         session.pump(Some(self.reader));
         let mut guard = session.lock();
@@ -284,8 +327,11 @@ impl Reader {
         else {
             // Another reader took its place, or the session is over.
             self.is_over = true;
-            return;
+            return false;
         };
+        if stream.is_answer_next() && !self.is_stream {
+            return true;
+        }
         let closed = stream.wish.take().filter(|_| session.may_be_resumed());
         let has_news = !stream.queue.is_empty() || closed.is_some();
         if has_news && !self.is_stream {
@@ -293,7 +339,9 @@ impl Reader {
             stream.is_known = session.may_be_resumed();
             prime(session, &self.settings, self.number, stream.number, closed.unwrap_or(self.settings.retry), events);
         }
+        let is_saved = matches!(self.saving, Saving::Done);
         while events.len() < MOST_AT_ONCE
+            && (is_saved || !stream.is_answer_next())
             && let Some(Transmit { route, message, .. }) = stream.pop()
         {
             let is_last = matches!(route, Route::Reply(_));
@@ -307,22 +355,25 @@ impl Reader {
                 self.is_over = true;
                 let stream = state.streams.remove(&self.number);
                 self.permit = self.permit.take().or_else(|| stream?.permit);
-                return;
+                return false;
             }
         }
+        let is_held = !is_saved && stream.is_answer_next();
         if let Some(retry) = closed {
             if !stream.queue.is_empty() {
                 // There is more to say than is sent at once.
                 stream.wish.set(retry);
-                return;
+                return is_held;
             }
             // The client is told when to come back, and let go.
             events.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
             self.is_over = true;
             drop(guard);
-            return self.leave();
+            self.leave(retry);
+            return false;
         }
         session.unblock(state, self.number);
+        is_held
     }
 
     fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
@@ -331,28 +382,32 @@ impl Reader {
         write_event(events, message);
     }
 
-    /// Leaves the stream to whoever comes next.
-    fn leave(&self) {
+    /// Leaves the stream to whoever comes next, which is not expected before some time.
+    fn leave(&self, retry: Duration) {
         let mut state = self.session.lock();
         let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
         else {
             return;
         };
         stream.reader = None;
-        stream.left = Some(now());
-        while let Some(transmit) = stream.pop() {
+        stream.expires_at = now().checked_add(self.settings.grace.saturating_add(retry));
+        // An answer stays until what it says is kept.
+        while !(stream.is_answer_next() && self.session.kept.is_some())
+            && let Some(transmit) = stream.pop()
+        {
             if !self.session.keep(self.number, stream, transmit.message) {
                 self.session.counts.unheard.fetch_add(1, Ordering::Relaxed);
             }
         }
         let was_blocked = self.session.unblock(&mut state, self.number);
-        let is_open = Session::is_open(&state, self.number);
-        if self.number != STANDALONE && !is_open {
+        let is_left = |stream: &Stream| stream.request.is_some() || !stream.queue.is_empty();
+        let is_orphan = state.streams.get(&self.number).is_some_and(is_left);
+        if self.number != STANDALONE && !is_orphan {
             state.streams.remove(&self.number);
         }
         drop(state);
-        if is_open {
-            caretaker::call(&self.session, self.settings.grace, &self.at_work);
+        if self.number != STANDALONE && is_orphan {
+            caretaker::call(&self.session, &self.settings, &self.at_work);
         } else if was_blocked {
             // There is room now for what others wait for.
             self.session.readers.wake_all();
@@ -415,7 +470,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.session.readers.leave(self.reader);
-        self.leave();
+        self.leave(Duration::ZERO);
     }
 }
 

@@ -72,10 +72,9 @@ impl Held<'_> {
         self.connection.as_mut().map(work)
     }
 
-    /// Gives the connection back; keeps holding it if another task has wanted it since this was asked last.
-    #[must_use]
-    pub(crate) fn give_back(mut self) -> Option<Self> {
-        if self.put_back(false) { None } else { Some(self) }
+    /// Gives the connection back, unless another task has wanted it since this was asked last; returns whether it did.
+    pub(crate) fn give_back(&mut self) -> bool {
+        self.put_back(false)
     }
 
     fn put_back(&mut self, even_if_wanted: bool) -> bool {

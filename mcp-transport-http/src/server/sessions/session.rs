@@ -19,6 +19,7 @@ use super::keeper::Kept;
 use super::readers::Readers;
 use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
+use crate::rules::era::id_of;
 use crate::server::admission::Permit;
 use crate::server::exchange::{TEARDOWN, now};
 
@@ -79,8 +80,8 @@ pub(crate) struct State {
     /// Whether the client may have cancelled something since cancelled requests were looked for.
     has_cancelled: bool,
     pub(crate) is_ended: bool,
-    /// Whether somebody looks after requests whose client is gone.
-    pub(crate) has_caretaker: bool,
+    /// The reader who looks after requests whose client is gone, if there is one.
+    pub(crate) caretaker: Option<u64>,
 }
 
 /// Streams are numbered from somewhere else in each process, so that nobody takes those of another one for ours.
@@ -104,7 +105,7 @@ impl Session {
             last_stream: first_stream(id),
             has_cancelled: false,
             is_ended: false,
-            has_caretaker: false,
+            caretaker: None,
         };
         Self {
             id,
@@ -164,6 +165,7 @@ impl Session {
                 .extensions
                 .insert(ResponseStream { wish: Arc::clone(&stream.wish), readers: Arc::clone(&self.readers) });
         }
+        let id = id_of(&incoming).filter(|_| self.kept.is_some()).cloned();
         // Nobody but the client cancels.
         state.has_cancelled |= match &incoming {
             Incoming::Single(Message::Notification(said)) => said.method == Method::NOTIFICATIONS_CANCELLED,
@@ -176,6 +178,7 @@ impl Session {
             let (number, reader) = (state.last_stream, self.readers.next());
             stream.reader = Some(reader);
             stream.request = Some(key);
+            stream.id = id;
             stream.permit = Some(permit);
             state.by_request.insert(key, number);
             state.streams.insert(number, stream);
@@ -209,9 +212,8 @@ impl Session {
             };
             for _ in 0..MOST_ROUNDS {
                 held.with(|connection| self.run(connection, own));
-                match held.give_back() {
-                    None => return,
-                    Some(again) => held = again,
+                if held.give_back() {
+                    return;
                 }
             }
             drop(held);
@@ -279,10 +281,12 @@ impl Session {
             return None;
         };
         let (route, reader) = (transmit.route, stream.reader);
+        // What an answer says is kept before anybody can come back for it.
+        let is_held = is_last && reader.is_none() && self.kept.is_some();
         if is_last {
             stream.request = None;
         }
-        if reader.is_some() {
+        if reader.is_some() || is_held {
             stream.push(transmit);
             if stream.is_full() && !stream.is_blocked && !is_last {
                 stream.is_blocked = true;
@@ -294,16 +298,11 @@ impl Session {
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);
             // A stream that nobody reads is over with its last message.
-            if reader.is_none() {
+            if reader.is_none() && !is_held {
                 state.streams.remove(&number);
             }
         }
-        reader
-    }
-
-    /// Whether the request of a stream is still to be answered.
-    pub(crate) fn is_open(state: &State, number: u64) -> bool {
-        state.streams.get(&number).is_some_and(|stream| stream.request.is_some())
+        reader.or(state.caretaker.filter(|_| is_held))
     }
 
     /// Keeps an event for a client that may come back; returns whether it is kept.

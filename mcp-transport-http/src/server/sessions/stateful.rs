@@ -23,7 +23,6 @@ use tokio::time::Instant;
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
 use super::session::{Counts, Events, NotTaken, Session};
-use crate::rules::era::id_of;
 use crate::rules::metadata::{VERSION, value_of};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
@@ -211,7 +210,6 @@ impl Sessions {
         check_version(&parts, &session)?;
         let (revision, caller) = (session.revision, caller(parts, principal));
         let keeper = self.keeper.clone().filter(|_| session.kept.is_some());
-        let id = id_of(&incoming).filter(|_| keeper.is_some()).cloned();
         let begun = session.feed(now(), incoming, caller, permit).map_err(|not_taken| match not_taken {
             NotTaken::Ended => refusal(&Refused::Unknown),
             NotTaken::Full => {
@@ -227,11 +225,7 @@ impl Sessions {
                 Ok(accepted())
             })));
         };
-        let saving = keeper.map(|keeper| {
-            let session = session.clone();
-            Box::pin(async move { keeper.save(&session).await.map_err(|refusal| refusal.of(id)) }) as BoxFuture<_>
-        });
-        let reader = Reader::of_request(session, begun, self.settings.clone(), at_work, saving);
+        let reader = Reader::of_request(session, begun, self.settings.clone(), at_work);
         Ok(Taken::Reader(reader, revision))
     }
 

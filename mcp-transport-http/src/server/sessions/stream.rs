@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp_kernel::{RequestKey, Route, Transmit};
+use mcp_types::RequestId;
+use mcp_types::jsonrpc::EncodedMessage;
 
 use super::readers::Readers;
 use crate::server::admission::Permit;
@@ -19,12 +21,14 @@ pub(crate) struct Stream {
     pub(crate) number: u64,
     /// The request that it is about, until that is answered.
     pub(crate) request: Option<RequestKey>,
+    /// The id of that request, if its answer has to wait until what it settled is kept.
+    pub(crate) id: Option<RequestId>,
     /// Who reads it, if anybody: a later reader takes the place of an earlier one.
     pub(crate) reader: Option<u64>,
     /// Whether the client knows the stream, and could come back for it.
     pub(crate) is_known: bool,
-    /// Since when nobody reads it.
-    pub(crate) left: Option<Instant>,
+    /// When its request is given up, if nobody reads it.
+    pub(crate) expires_at: Option<Instant>,
     /// Whether the kernel keeps messages back because the reader does not read.
     pub(crate) is_blocked: bool,
     pub(crate) wish: Arc<Wish>,
@@ -42,6 +46,19 @@ impl Stream {
         let transmit = self.queue.pop_front()?;
         self.bytes -= transmit.message.len();
         Some(transmit)
+    }
+
+    /// Whether the next message is the answer.
+    pub(crate) fn is_answer_next(&self) -> bool {
+        matches!(self.queue.front().map(|next| next.route), Some(Route::Reply(_)))
+    }
+
+    /// Says something else instead of the answer, which is the next message.
+    pub(crate) fn replace_answer(&mut self, message: EncodedMessage) {
+        if let Some(answer) = self.queue.front_mut() {
+            self.bytes = self.bytes - answer.message.len() + message.len();
+            answer.message = message;
+        }
     }
 
     /// Whether its reader has but to read to the end.
@@ -105,9 +122,17 @@ pub struct ResponseStream {
 }
 
 impl ResponseStream {
+    /// The maximum time after which a client is asked to come back: a day.
+    pub const MAX_RETRY: Duration = Duration::from_secs(24 * 3600);
+
     /// Ends the response, while the request goes on. The client comes back after about `retry`, and gets what it missed.
+    ///
+    /// The handler runs on for at least `retry` and [`HttpOptions::grace`](crate::HttpOptions::grace) together, and is
+    /// dropped if the client has not come back by then. A time beyond [`MAX_RETRY`](Self::MAX_RETRY) is cut down to it.
+    /// What the handler said meanwhile is there for as long as the store of events keeps it, which is half an hour for
+    /// [`MemoryEvents`](crate::session::MemoryEvents) by default: choose a shorter `retry` than that.
     pub fn close(&self, retry: Duration) {
-        self.wish.set(retry);
+        self.wish.set(retry.min(Self::MAX_RETRY));
         self.readers.wake_all();
     }
 }
