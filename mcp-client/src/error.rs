@@ -22,6 +22,12 @@ pub enum Error {
     /// The server's answer is not what the protocol says.
     #[error("the server's answer is invalid: {0}")]
     InvalidAnswer(String),
+    /// The server's answer is longer than the transport reads; its `line_limit` sets how much that is.
+    #[error("the server's answer has more than {limit} bytes; raise `line_limit` of the transport to receive it")]
+    TooLong {
+        /// The limit that was hit.
+        limit: usize,
+    },
     /// The server did not answer in time; the call was cancelled. Progress gives it more time, up to a limit.
     #[error("the server did not answer in time")]
     TimedOut,
@@ -85,6 +91,7 @@ impl Error {
             CallError::InvalidAnswer => {
                 Self::InvalidAnswer("it is no response, or of a kind that this client does not know".to_owned())
             }
+            CallError::TooLong { limit } => Self::TooLong { limit },
             CallError::Status(status) => Self::Status(status),
             CallError::SessionLost => Self::Interrupted("the server does not know the session any more".to_owned()),
             CallError::Disconnected | _ => {

@@ -13,6 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use mcp_kernel::CallId;
 use mcp_kernel::client::Responder;
 use mcp_types::jsonrpc::EncodedMessage;
+use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use crate::closed::Closed;
@@ -163,6 +164,12 @@ impl Link {
     /// A message came.
     pub fn message(&self, bytes: &[u8]) {
         self.shared.with(|core, now| core.kernel.handle_bytes(now, bytes));
+    }
+
+    /// A message came that is longer than the transport reads. A response ends its call, or every call if its id is not
+    /// known; a request is refused.
+    pub fn oversized(&self, limit: usize, summary: &EnvelopeSummary) {
+        self.shared.with(|core, now| core.kernel.handle_oversized(now, limit, summary));
     }
 
     /// A message came on the stream of a call.

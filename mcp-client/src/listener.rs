@@ -135,7 +135,8 @@ impl Stream for Listener {
 /// Whether it may be different the next time.
 fn is_passing(error: &Error) -> bool {
     match error {
-        Error::TimedOut | Error::Interrupted(_) => true,
+        // One that is too long was hardly meant for a subscription, which is answered with next to nothing.
+        Error::TimedOut | Error::Interrupted(_) | Error::TooLong { .. } => true,
         Error::Status(status) => *status >= 500 || *status == 408 || *status == 429,
         Error::Rejected(_)
         | Error::InvalidAnswer(_)

@@ -56,6 +56,7 @@ pub(crate) fn end(span: &Span, error: &Error) {
             span.record("error.type", "cancelled");
         }
         Error::InvalidAnswer(_)
+        | Error::TooLong { .. }
         | Error::Interrupted(_)
         | Error::Closed(_)
         | Error::Misuse(_)

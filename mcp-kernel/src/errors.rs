@@ -60,7 +60,7 @@ pub enum PeerMisbehaved {
     #[error("{0}")]
     InvalidMessage(Box<InvalidMessage>),
     /// A text that is longer than the driver reads.
-    #[error("a message must not have more than {limit} bytes")]
+    #[error("a message must not have more than {limit} bytes (`line_limit` of the receiving side)")]
     TooLong {
         /// The limit that was hit.
         limit: usize,
@@ -184,6 +184,12 @@ pub enum CallError {
     /// The peer's answer is not a response.
     #[error("the peer's answer is invalid")]
     InvalidAnswer,
+    /// The peer's answer is longer than the driver reads.
+    #[error("the answer has more than {limit} bytes; `line_limit` of this side's transport allows no more")]
+    TooLong {
+        /// The limit that was hit.
+        limit: usize,
+    },
     /// An HTTP status came instead of an answer.
     #[error("the server answered with HTTP status {0}")]
     Status(u16),

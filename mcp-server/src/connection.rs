@@ -10,7 +10,7 @@ use mcp_kernel::server::{
     Connection as Kernel, Event, Principal, RequestScope, Responder, SecondHandshake, SessionState,
 };
 use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Transmit};
-use mcp_types::jsonrpc::{Incoming, PayloadBuf};
+use mcp_types::jsonrpc::{EnvelopeSummary, Incoming, PayloadBuf};
 use mcp_types::{Era, ErrorObject, InitializeRequestParams, Method, ProgressNotificationParams, Revision};
 use tracing::{Instrument, Span};
 
@@ -219,9 +219,9 @@ impl Connection {
         self.input(|kernel| kernel.handle_timeout(now));
     }
 
-    /// Takes note of a text that was longer than the transport reads: it is refused.
-    pub fn handle_oversized(&mut self, limit: usize) {
-        self.input(|kernel| kernel.handle_oversized(limit));
+    /// Takes note of a text that was longer than the transport reads, with what it could tell of it.
+    pub fn handle_oversized(&mut self, limit: usize, summary: &EnvelopeSummary) {
+        self.input(|kernel| kernel.handle_oversized(limit, summary));
     }
 
     /// Takes note that the stream of a request is gone: that cancels a modern one.

@@ -33,8 +33,9 @@
 //!   one that computes for long should yield now and then, or use a thread.
 //! - The server ends when its input does, or when the process is told to stop (SIGTERM, SIGINT, Ctrl-C). Handlers at
 //!   work then have `ServeOptions::drain` to finish, and what they answer is still sent.
-//! - A line that is too long is refused and skipped, and the next one is read as ever. A client that does not read its
-//!   answers is not read from either, so it makes nothing grow.
+//! - A line that is too long (`line_limit`) is skipped without being kept, and the next one is read as ever. Its id is
+//!   looked for all the same: a request is refused by it, and a response ends what waits for it.
+//! - A client that does not read its answers is not read from either, so it makes nothing grow.
 //!
 //! # Sockets
 //!
@@ -86,7 +87,8 @@
 //! - A server that dies is started again, within bounds (`Restart`). Calls that were open end with an error that says how
 //!   it died; calls that are made in the meantime wait for the next one.
 //! - Reading never waits for writing, nor the other way round, and what waits to be sent is bounded. A line that is no
-//!   message, or too long, is passed over.
+//!   message is passed over. One that is too long (`line_limit`) ends the call that it was to answer with
+//!   `mcp_client::Error::TooLong`, or every open call if it does not say which one that is.
 //! - Closing the client ends the process: its input is closed, and if that does not help, it gets SIGTERM and SIGKILL
 //!   (`Ladder`). That goes for all that it started: on Unix its process group, on Windows its job.
 //!

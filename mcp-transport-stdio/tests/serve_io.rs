@@ -131,3 +131,77 @@ async fn int_8_a_byte_order_mark_is_no_part_of_the_first_message() {
     serve_io(&server, input.as_bytes(), &mut output, &options, std::future::pending()).await.expect("it ends well");
     assert_eq!(String::from_utf8_lossy(&output), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 }
+
+/// Each line of a client, and what the server says to it, with lines of at most 1,000 bytes.
+async fn say(server: &Server, lines: &[String]) -> Vec<serde_json::Value> {
+    let input = lines.join("\n");
+    let mut output = Vec::new();
+    let options = ServeOptions::default().with_line_limit(1000);
+    let served = serve_io(server, input.as_bytes(), &mut output, &options, std::future::pending());
+    timeout(LIMIT, served).await.expect("it does not hang").expect("it ends well");
+    let output = String::from_utf8(output).expect("text");
+    output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// A request that is too long is refused by its id, wherever that stands; a notification is not answered.
+#[tokio::test]
+async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
+    let server = builder().build().expect("a server");
+    let params = format!(r#""params":{{"id":9,"text":"{}"}}"#, "x".repeat(5000));
+    let lines = [
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping",{params}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","method":"ping",{params},"id":"two"}}"#),
+        format!(r#"{{{params},"method":"notifications/message","jsonrpc":"2.0"}}"#),
+        format!(r#"{{"jsonrpc":"2.0",{params},"id":3,"method":"ping"}}"#),
+        r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#.to_owned(),
+    ];
+    let answers = say(&server, &lines).await;
+    let ids: Vec<String> = answers.iter().map(|answer| answer["id"].to_string()).collect();
+    assert_eq!(ids, ["1", "\"two\"", "3", "4"], "{answers:?}");
+    for refused in &answers[..3] {
+        assert_eq!(refused["error"]["code"], -32600);
+        let message = refused["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("1000 bytes") && message.contains("line_limit"), "{message}");
+    }
+    assert!(answers[3].get("result").is_some());
+}
+
+/// The response of a client that is too long ends the request that it answers, at once.
+#[tokio::test(start_paused = true)]
+async fn int_3_a_response_that_is_too_long_ends_what_waits_for_it() {
+    let ask = tool("ask", async |ctx: RequestContext, _: NoArguments| {
+        let options = AskOptions::default().idle(None).limit(None);
+        let asked = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
+        asked.map_or_else(|error| error.to_string(), |_| "answered".to_owned())
+    });
+    let server = builder().tool(ask).build().expect("a server");
+    for answer in [
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"roots":[],"x":"{}"}}}}"#, "x".repeat(5000)),
+        format!(r#"{{"jsonrpc":"2.0","result":{{"roots":[],"x":"{}"}}}}"#, "x".repeat(5000)),
+    ] {
+        let (mut client, ours) = duplex(100_000);
+        let (reader, writer) = tokio::io::split(ours);
+        let options = ServeOptions::default().with_line_limit(1000);
+        let serve = serve_io(&server, reader, writer, &options, std::future::pending());
+        let talk = async {
+            client.write_all(script("ask").as_bytes()).await.expect("there is room");
+            let mut heard = String::new();
+            while !heard.contains(r#""id":2"#) {
+                if heard.contains("roots/list") && !heard.contains("answered at last") {
+                    client.write_all(format!("{answer}\n").as_bytes()).await.expect("there is room");
+                    heard.push_str("answered at last");
+                }
+                let mut piece = [0; 1000];
+                let count = client.read(&mut piece).await.expect("something to read");
+                assert_ne!(count, 0, "cut off after {heard}");
+                heard.push_str(&String::from_utf8_lossy(&piece[..count]));
+            }
+            heard
+        };
+        let heard = tokio::select! {
+            ended = serve => panic!("{ended:?}"),
+            heard = timeout(LIMIT, talk) => heard.expect("it does not hang"),
+        };
+        assert!(heard.contains("more than 1000 bytes"), "{heard}");
+    }
+}

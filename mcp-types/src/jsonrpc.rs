@@ -38,6 +38,7 @@ mod limits;
 mod members;
 mod message;
 mod payload;
+mod summary;
 mod write;
 
 pub use encoded::EncodedMessage;
@@ -48,4 +49,5 @@ pub use invalid_payload::InvalidPayload;
 pub use limits::Limits;
 pub use message::{Message, Notification, Request, Response};
 pub use payload::{Payload, PayloadBuf};
+pub use summary::{EnvelopeKind, EnvelopeScan, EnvelopeSummary};
 pub use write::{NO_PARAMS, UnknownId, write_error, write_notification, write_request, write_result};

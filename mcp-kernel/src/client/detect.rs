@@ -140,6 +140,8 @@ pub(crate) fn judge(
         },
         Err(CallError::TimedOut) if !config.silence_means_legacy => Next::Fail(ConnectError::TimedOut),
         Err(CallError::TimedOut | CallError::InvalidAnswer) => legacy(config),
+        // Only a modern server has so much to say.
+        Err(too_long @ CallError::TooLong { .. }) => Next::Fail(ConnectError::InvalidAnswer(too_long.to_string())),
         Err(CallError::Status(status)) => Next::Fail(ConnectError::Status(*status)),
         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
             Next::Fail(ConnectError::Disconnected)

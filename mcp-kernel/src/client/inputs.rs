@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{
-    EncodedMessage, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, UnknownId,
-    parse,
+    EncodedMessage, EnvelopeKind, EnvelopeSummary, Incoming, InvalidMessage, Message, Notification, Payload,
+    PayloadBuf, Request, Response, UnknownId, parse,
 };
 use mcp_types::meta::key;
 use mcp_types::{
@@ -37,13 +37,8 @@ impl Connection {
     }
 
     fn handle_text(&mut self, now: Instant, stream: Option<CallId>, bytes: &[u8]) {
-        if self.stage == Stage::Over {
+        if !self.may_feed() {
             return;
-        }
-        if !self.wants_input() {
-            self.misbehaved(PeerMisbehaved::NotReading);
-            self.outbox = Outbox::default();
-            return self.close();
         }
         let config = Arc::clone(&self.config);
         match parse(bytes, &config.limits.message) {
@@ -59,6 +54,46 @@ impl Connection {
             Ok(Incoming::Batch(_)) => self.misbehaved(PeerMisbehaved::BatchNotAllowed),
             Err(invalid) => self.handle_invalid(now, invalid),
         }
+    }
+
+    /// Whether anything more is taken in: a server that does not read the answers that it asks for is given up.
+    fn may_feed(&mut self) -> bool {
+        if self.stage != Stage::Over && !self.wants_input() {
+            self.misbehaved(PeerMisbehaved::NotReading);
+            self.outbox = Outbox::default();
+            self.close();
+        }
+        self.stage != Stage::Over
+    }
+
+    /// Takes note of a text that was longer than the transport reads, with what it could tell of it.
+    ///
+    /// A response ends the call that it was for, or every call if that is not known; a request is refused. What is no
+    /// message, or a notification, is ignored.
+    pub fn handle_oversized(&mut self, now: Instant, limit: usize, summary: &EnvelopeSummary) {
+        if !self.may_feed() {
+            return;
+        }
+        let what = PeerMisbehaved::TooLong { limit };
+        match (summary.kind, &summary.id) {
+            (EnvelopeKind::Response, id) => {
+                let calls = match id {
+                    Some(id) => self.calls.by_id(id).into_iter().collect(),
+                    None => self.calls.all(),
+                };
+                for call in calls {
+                    self.finish(now, call, Err(CallError::TooLong { limit }));
+                }
+            }
+            (EnvelopeKind::Call, Some(id)) => {
+                // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16).
+                if let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) {
+                    self.refuse(id, revision, &what);
+                }
+            }
+            (EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, _) => {}
+        }
+        self.misbehaved(what);
     }
 
     /// Takes what is not a message; a response that is none ends the call that it was for.
@@ -211,6 +246,9 @@ impl Connection {
                         Err(CallError::Rejected(error)) => Err(ConnectError::of_refusal(&self.config, error)),
                         Err(CallError::TimedOut) => Err(ConnectError::TimedOut),
                         Err(CallError::InvalidAnswer) => Err(ConnectError::InvalidAnswer("not a response".to_owned())),
+                        Err(too_long @ CallError::TooLong { .. }) => {
+                            Err(ConnectError::InvalidAnswer(too_long.to_string()))
+                        }
                         Err(CallError::Status(status)) => Err(ConnectError::Status(status)),
                         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
                             Err(ConnectError::Disconnected)
@@ -370,18 +408,24 @@ impl Connection {
             self.calls.asked(stream);
             return self.events.push_back(Event::Request { method, params, responder });
         };
-        let written = match &answer {
-            Ok(()) => EncodedMessage::result(&id, &EmptyResult::default()),
-            Err(what) => {
-                let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
-                EncodedMessage::error(Some(&id), &error, UnknownId::of(revision))
+        match answer {
+            Ok(()) => {
+                if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
+                    self.send_answer(message);
+                }
             }
-        };
-        if let Ok(message) = written {
-            self.send_answer(message);
+            Err(what) => {
+                self.refuse(&id, revision, &what);
+                self.misbehaved(what);
+            }
         }
-        if let Err(what) = answer {
-            self.misbehaved(what);
+    }
+
+    /// Refuses a request of the server.
+    fn refuse(&mut self, id: &RequestId, revision: Revision, what: &PeerMisbehaved) {
+        let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
+        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::of(revision)) {
+            self.send_answer(message);
         }
     }
 

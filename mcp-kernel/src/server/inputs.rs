@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{
-    Fault, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Request, Response, parse,
+    EnvelopeKind, EnvelopeSummary, Fault, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf,
+    Request, Response, parse,
 };
 use mcp_types::meta::key;
 use mcp_types::{
@@ -48,18 +49,34 @@ impl Connection {
         }
     }
 
-    /// Takes note of a text that was longer than the driver reads. It is refused like any other that is no message:
-    /// without an id, as nobody has read so far.
-    pub fn handle_oversized(&mut self, limit: usize) {
-        if self.may_feed() {
-            let key = self.in_flight.next_key();
-            let what = PeerMisbehaved::TooLong { limit };
-            let revision = self.revision_for_errors();
-            if let Some(error) = what.to_error_object() {
-                self.refuse(key, None, None, revision, &error);
-            }
-            self.misbehaved(what);
+    /// Takes note of a text that was longer than the driver reads, with what it could tell of it.
+    ///
+    /// A request is refused by its id, a response ends the call that it was for, or every call if that is not known. A
+    /// notification is ignored, as any other that is wrong, and the rest is refused without an id.
+    pub fn handle_oversized(&mut self, limit: usize, summary: &EnvelopeSummary) {
+        if !self.may_feed() {
+            return;
         }
+        let what = PeerMisbehaved::TooLong { limit };
+        match (summary.kind, &summary.id) {
+            (EnvelopeKind::Response, id) => {
+                let calls = match id {
+                    Some(id) => self.calls.by_id(id).into_iter().collect(),
+                    None => self.calls.all(),
+                };
+                for call in calls {
+                    self.finish_call(call, Err(CallError::TooLong { limit }));
+                }
+            }
+            (EnvelopeKind::Call, None) => {}
+            (EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, id) => {
+                let (key, revision) = (self.in_flight.next_key(), self.revision_for_errors());
+                if let Some(error) = what.to_error_object() {
+                    self.refuse(key, None, id.as_ref(), revision, &error);
+                }
+            }
+        }
+        self.misbehaved(what);
     }
 
     /// Whether anything more is taken in. A driver that feeds on although nobody reads has to be stopped, or else what

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use mcp_kernel::Route;
-use mcp_server::types::jsonrpc::parse;
+use mcp_server::types::jsonrpc::{EnvelopeSummary, parse};
 use mcp_server::types::{RawObject, Revision};
 use mcp_server::{
     Caller, Connection, Extensions, InboxFull, Limits, NoArguments, RequestContext, Server, Typed, prompt, resource,
@@ -54,7 +54,7 @@ fn transports_know_when_to_stop_reading() {
     assert!(!client.connection.wants_input());
     client.run();
     assert!(client.connection.wants_input());
-    client.connection.handle_oversized(10);
+    client.connection.handle_oversized(10, &EnvelopeSummary::default());
     client.run();
     let refused = client.reply_to(Value::Null);
     assert_eq!(refused["error"]["code"], -32600);

@@ -66,10 +66,10 @@ impl fmt::Debug for Stderr {
 }
 
 async fn forward(pipe: ChildStderr, callback: Callback) {
-    let mut lines = LineReader::with_capacity(pipe, Stderr::LINE_LIMIT, INITIAL_CAPACITY);
+    let mut lines = LineReader::with_capacity(pipe, Stderr::LINE_LIMIT, INITIAL_CAPACITY).cut_off();
     // An error of a pipe is as good as its end.
     while let Ok(Some(line)) = lines.next().await {
-        let (Line::Message(bytes) | Line::TooLong { prefix: bytes }) = line;
+        let Line::Message(bytes) = line else { continue };
         let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
         callback(&String::from_utf8_lossy(bytes));
     }

@@ -46,8 +46,9 @@ where
         Self { reader, writer, line_limit: DEFAULT_LINE_LIMIT }
     }
 
-    /// How many bytes a line of the server may have. A longer one is skipped, and the call that it was to answer ends
-    /// when its time is over. Default: 16 MiB.
+    /// Sets the maximum number of bytes in a line of the server. A longer one is skipped, and the call that it was to
+    /// answer ends with [`Error::TooLong`](mcp_client::Error::TooLong): that call if the id can be read, else every open
+    /// one. Defaults to 16 MiB.
     #[must_use]
     pub fn line_limit(mut self, line_limit: usize) -> Self {
         self.line_limit = line_limit;

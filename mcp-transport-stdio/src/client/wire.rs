@@ -180,9 +180,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else { break };
             match line? {
                 Some(Line::Message(bytes)) => link.message(bytes),
-                Some(Line::TooLong { .. }) => {
+                Some(Line::TooLong(summary)) => {
                     let limit = self.line_limit;
                     tracing::warn!(target: "mcp", limit, "a line of the server is too long, and was skipped");
+                    link.oversized(limit, &summary);
                 }
                 None => return Ok(None),
             }

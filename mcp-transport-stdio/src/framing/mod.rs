@@ -8,23 +8,21 @@ use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 
+use mcp_types::jsonrpc::{EnvelopeScan, EnvelopeSummary};
 use memchr::memchr;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// One line, without its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must know what to do with each")]
 pub enum Line<'a> {
     /// A line that is not blank.
     Message(&'a [u8]),
-    /// A line that is longer than the limit.
+    /// A line that is longer than the limit, and is skipped.
     ///
-    /// It is reported once, as soon as the limit is passed, so that the peer hears of it even if the line never ends.
-    /// What follows of it is skipped.
-    TooLong {
-        /// How it begins: as many bytes as the limit allows.
-        prefix: &'a [u8],
-    },
+    /// It is reported once, as soon as the limit is passed and it is known which message it is. Often that is at once, and
+    /// at its end if nothing in it says so.
+    TooLong(EnvelopeSummary),
 }
 
 /// Cuts a stream of bytes into lines.
@@ -37,6 +35,8 @@ pub enum Line<'a> {
 pub struct LineReader<R> {
     source: R,
     limit: usize,
+    /// Whether lines that are too long are cut off instead of reported.
+    cuts_off: bool,
     /// The size of the buffer when no large line is being read.
     initial: usize,
     /// All of it is initialised; what was read and not taken yet is `start..end`.
@@ -45,12 +45,23 @@ pub struct LineReader<R> {
     end: usize,
     /// No line ends before here, so that a line which arrives byte by byte is not searched again each time.
     searched: usize,
-    /// Whether what comes next belongs to a line that was reported as too long.
-    skipping: bool,
+    skipping: Skipping,
+    /// A line that is too long, and still to be reported.
+    skipped: Option<EnvelopeSummary>,
     /// Whether it is known if the stream begins with a byte order mark.
     has_begun: bool,
     /// Whether the source has ended.
     ended: bool,
+}
+
+/// What becomes of the bytes that come next.
+enum Skipping {
+    /// They are kept.
+    No,
+    /// They belong to a line that is too long, of which it is not known yet which message it is.
+    Unknown(Box<EnvelopeScan>),
+    /// They belong to a line that is too long, of which all is known.
+    Known,
 }
 
 /// What the bytes that are there amount to.
@@ -58,7 +69,7 @@ enum Found {
     /// A line; the next one begins at `next`.
     Message { line: Range<usize>, next: usize },
     /// Too long a line; the next one begins at `next`, if its end is there.
-    TooLong { prefix: Range<usize>, next: Option<usize> },
+    TooLong { line: Range<usize>, next: Option<usize> },
     /// What begins at `start` has not ended yet; before it are blank lines.
     Incomplete { start: usize },
 }
@@ -78,15 +89,24 @@ impl<R> LineReader<R> {
         Self {
             source,
             limit,
+            cuts_off: false,
             initial,
             buffer,
             start: 0,
             end: 0,
             searched: 0,
-            skipping: false,
+            skipping: Skipping::No,
+            skipped: None,
             has_begun: false,
             ended: false,
         }
+    }
+
+    /// Cuts off lines that are too long instead of reporting them, for text that is not made of messages.
+    #[cfg(feature = "client")]
+    pub(crate) fn cut_off(mut self) -> Self {
+        self.cuts_off = true;
+        self
     }
 
     /// Whether [`next`](Self::next) has a line to give without reading.
@@ -95,7 +115,11 @@ impl<R> LineReader<R> {
     /// lines do not count: whoever relied on them would wait with answers in hand.
     #[must_use]
     pub fn has_buffered_line(&self) -> bool {
-        !matches!(self.find(), Found::Incomplete { .. })
+        match self.find() {
+            Found::Message { .. } | Found::TooLong { next: Some(_), .. } => true,
+            Found::TooLong { line, next: None } => self.cuts_off || self.scan(line).is_decided(),
+            Found::Incomplete { .. } => self.skipped.is_some(),
+        }
     }
 
     /// The line that has not ended yet, as far as it is there.
@@ -116,7 +140,7 @@ impl<R> LineReader<R> {
             // As long as a line has no end, a `\r` may yet turn out to belong to it, and does not count.
             let line = without_return(&self.buffer[start..newline.unwrap_or(self.end)]);
             if line.len() > self.limit {
-                return Found::TooLong { prefix: start..start + self.limit, next };
+                return Found::TooLong { line: start..newline.unwrap_or(self.end), next };
             }
             let Some(next) = next else { return Found::Incomplete { start } };
             if !is_blank(line) {
@@ -124,6 +148,26 @@ impl<R> LineReader<R> {
             }
             (start, from) = (next, next);
         }
+    }
+
+    /// Begins to find out which message a line is that is too long.
+    fn scan(&self, line: Range<usize>) -> Box<EnvelopeScan> {
+        let mut scan = Box::<EnvelopeScan>::default();
+        scan.feed(&self.buffer[line]);
+        scan
+    }
+
+    /// Skips a line that is too long, and reports it once it is known which message it is.
+    fn skip(&mut self, scan: Box<EnvelopeScan>, is_over: bool) {
+        self.skipping = if is_over {
+            self.skipped = Some(scan.finish());
+            Skipping::No
+        } else if scan.is_decided() {
+            self.skipped = Some(scan.finish());
+            Skipping::Known
+        } else {
+            Skipping::Unknown(scan)
+        };
     }
 
     /// Makes room behind what is kept, with as much memory as that needs.
@@ -158,15 +202,23 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Those of the source. What was read before is kept, and one may ask again.
     pub async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
+            if let Some(skipped) = self.skipped.take() {
+                return Ok(Some(Line::TooLong(skipped)));
+            }
             match self.find() {
                 Found::Message { line, next } => {
                     self.start = next;
                     return Ok(Some(Line::Message(&self.buffer[line])));
                 }
-                Found::TooLong { prefix, next } => {
+                Found::TooLong { line, next } if self.cuts_off => {
                     self.start = next.unwrap_or(self.end);
-                    self.skipping = next.is_none();
-                    return Ok(Some(Line::TooLong { prefix: &self.buffer[prefix] }));
+                    self.skipping = if next.is_none() { Skipping::Known } else { Skipping::No };
+                    return Ok(Some(Line::Message(&self.buffer[line.start..line.start + self.limit])));
+                }
+                Found::TooLong { line, next } => {
+                    self.start = next.unwrap_or(self.end);
+                    self.skip(self.scan(line), next.is_some());
+                    continue;
                 }
                 Found::Incomplete { start } => {
                     self.start = start;
@@ -174,6 +226,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 }
             }
             if self.ended {
+                if let Skipping::Unknown(scan) = std::mem::replace(&mut self.skipping, Skipping::Known) {
+                    return Ok(Some(Line::TooLong(scan.finish())));
+                }
                 return Ok(self.take_rest().map(|line| Line::Message(&self.buffer[line])));
             }
             self.fill().await?;
@@ -193,14 +248,27 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         self.make_room();
         let mut free = ReadBuf::new(&mut self.buffer[self.end..]);
         poll_fn(|context| Pin::new(&mut self.source).poll_read(context, &mut free)).await?;
-        let read = free.filled();
-        self.ended = read.is_empty();
-        if !self.skipping {
-            self.end += read.len();
-        } else if let Some(newline) = memchr(b'\n', read) {
-            self.skipping = false;
-            self.start = self.end + newline + 1;
-            self.end += read.len();
+        let read = free.filled().len();
+        self.ended = read == 0;
+        let from = self.end;
+        match std::mem::replace(&mut self.skipping, Skipping::No) {
+            Skipping::No => self.end += read,
+            skipping @ (Skipping::Unknown(_) | Skipping::Known) => {
+                let piece = &self.buffer[from..from + read];
+                let newline = memchr(b'\n', piece);
+                match skipping {
+                    Skipping::Unknown(mut scan) => {
+                        scan.feed(newline.map_or(piece, |newline| &piece[..newline]));
+                        self.skip(scan, newline.is_some());
+                    }
+                    skipping @ (Skipping::Known | Skipping::No) if newline.is_none() => self.skipping = skipping,
+                    Skipping::Known | Skipping::No => {}
+                }
+                if let Some(newline) = newline {
+                    self.start = from + newline + 1;
+                    self.end += read;
+                }
+            }
         }
         if !self.has_begun {
             self.skip_byte_order_mark();

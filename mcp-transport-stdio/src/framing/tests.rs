@@ -53,14 +53,14 @@ impl AsyncRead for Script {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kept {
     Message(Vec<u8>),
-    TooLong(Vec<u8>),
+    TooLong(EnvelopeSummary),
 }
 
 impl From<Line<'_>> for Kept {
     fn from(line: Line<'_>) -> Self {
         match line {
             Line::Message(bytes) => Self::Message(bytes.to_vec()),
-            Line::TooLong { prefix } => Self::TooLong(prefix.to_vec()),
+            Line::TooLong(summary) => Self::TooLong(summary),
         }
     }
 }
@@ -69,8 +69,10 @@ fn message(text: &str) -> Kept {
     Kept::Message(text.into())
 }
 
-fn too_long(prefix: &str) -> Kept {
-    Kept::TooLong(prefix.into())
+fn too_long(line: &[u8]) -> Kept {
+    let mut scan = EnvelopeScan::default();
+    scan.feed(line);
+    Kept::TooLong(scan.finish())
 }
 
 /// Polls a fresh future of `next` once, and drops it.
@@ -98,7 +100,7 @@ fn expected(text: &[u8], limit: usize) -> Vec<Kept> {
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let kept = lines.filter_map(|line| {
         if line.len() > limit {
-            return Some(Kept::TooLong(line[..limit].to_vec()));
+            return Some(too_long(line));
         }
         (!line.trim_ascii().is_empty()).then(|| Kept::Message(line.to_vec()))
     });
@@ -158,7 +160,7 @@ fn int_8_a_byte_order_mark_is_skipped_once() {
         (format!("{MARK}\r\n{MARK}x\n"), vec![message("\u{feff}x")]),
         (format!("{MARK}{MARK}x"), vec![message("\u{feff}x")]),
         (MARK.to_owned(), vec![]),
-        (format!("{MARK}123456\nx"), vec![too_long("12345"), message("x")]),
+        (format!("{MARK}123456\nx"), vec![too_long(b"123456"), message("x")]),
     ] {
         for capacity in [1, 2, 3, 4, 100] {
             for chunk in 1..8 {
@@ -186,7 +188,7 @@ fn a_line_at_the_limit_passes_whatever_ends_it() {
                 assert_eq!(all(reader), [message("12345")], "{end:?} {capacity}");
                 let over = format!("123456{end}");
                 let reader = LineReader::with_capacity(Script::chunks(over.as_bytes().chunks(chunk)), 5, capacity);
-                assert_eq!(all(reader), [too_long("12345")], "{end:?} {capacity}");
+                assert_eq!(all(reader), [too_long(b"123456")], "{end:?} {capacity}");
             }
         }
     }
@@ -200,9 +202,38 @@ fn too_long_a_line_is_reported_at_once_and_only_once() {
     let mut reader = LineReader::new(Script::new(steps), 4);
     assert!(poll(&mut reader).is_pending());
     // Its end is far, but the limit is passed.
-    assert_eq!(next(&mut reader), Some(too_long("xxxx")));
+    assert_eq!(next(&mut reader), Some(too_long(b"xxxxx")));
     assert!(!reader.has_buffered_line());
     assert_eq!(all(reader), [message("next")]);
+}
+
+/// Which message it is shows as soon as its id and its kind do: in what was kept, in what is skipped, or at its end.
+#[test]
+fn int_3_too_long_a_line_is_identified() {
+    let filler = "x".repeat(100);
+    for (line, id, early) in [
+        (format!(r#"{{"id":7,"result":{{"a":"{filler}"}}}}"#), Some(7_u32), 21_usize),
+        (format!(r#"{{"result":{{"a":"{filler}"}},"id":7}}"#), Some(7), 126),
+        (format!(r#"{{"result":{{"a":"{filler}","id":7}}}}"#), None, 126),
+        (format!(r#"{{"a":"{filler}","id":7,"method":"m"}}"#), Some(7), 123),
+    ] {
+        let steps = line.bytes().flat_map(|byte| [Step::Give(vec![byte]), Step::Wait]);
+        let steps = steps.chain([Step::Give(b"\nnext\n".to_vec())]);
+        let mut reader = LineReader::with_capacity(Script::new(steps), 20, 16);
+        let (mut polls, mut most) = (0_usize, 0);
+        let skipped = loop {
+            polls += 1;
+            most = most.max(reader.buffer.capacity());
+            if let Poll::Ready(line) = poll(&mut reader) {
+                break line.unwrap();
+            }
+        };
+        let Some(Kept::TooLong(summary)) = skipped else { panic!("{skipped:?}") };
+        assert_eq!(summary.id, id.map(Into::into), "{line}");
+        assert!(polls.abs_diff(early) <= 2, "{polls} {early} {line}");
+        assert!(most <= 22, "{most}");
+        assert_eq!(all(reader), [message("next")]);
+    }
 }
 
 #[test]
@@ -210,7 +241,7 @@ fn a_stream_may_end_within_too_long_a_line() {
     let mut reader = LineReader::new(Script::chunks([&b"ok\nxxxxx"[..], b"xxx"]), 4);
     assert_eq!(next(&mut reader), Some(message("ok")));
     assert!(reader.has_buffered_line(), "that it is too long is known without its end");
-    assert_eq!(all(reader), [too_long("xxxx")]);
+    assert_eq!(all(reader), [too_long(b"xxxxx")]);
 }
 
 #[test]
@@ -298,7 +329,7 @@ fn a_flood_without_an_end_costs_no_memory() {
     let size = if cfg!(debug_assertions) { 64 << 20 } else { 1 << 30 };
     let source = tokio::io::AsyncReadExt::chain(Flood { left: size }, &b"\nstill here\n"[..]);
     let mut reader = LineReader::new(source, LIMIT);
-    assert_eq!(next(&mut reader), Some(Kept::TooLong(vec![b'x'; LIMIT])));
+    assert_eq!(next(&mut reader), Some(too_long(b"x")));
     assert_eq!(next(&mut reader), Some(message("still here")));
     assert_eq!(reader.buffer.capacity(), DEFAULT_CAPACITY);
     assert_eq!(next(&mut reader), None);

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use mcp_server::types::jsonrpc::{Fault, Incoming, InvalidMessage, parse};
+use mcp_server::types::jsonrpc::{EnvelopeKind, Fault, Incoming, InvalidMessage, parse};
 use mcp_server::types::{ErrorCode, Revision};
 use mcp_server::{BoxFuture, Caller, Connection, SecondHandshake, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -245,9 +245,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                         self.finish(Ended::InvalidInput);
                     }
                 }
-                Ok(Some(Line::TooLong { prefix })) => {
-                    let ends = is_strict && prefix.trim_ascii_start().first() != Some(&b'{');
-                    self.connection.handle_oversized(self.options.line_limit);
+                Ok(Some(Line::TooLong(summary))) => {
+                    let ends = is_strict && summary.kind == EnvelopeKind::NotAnObject;
+                    self.connection.handle_oversized(self.options.line_limit, &summary);
                     if ends {
                         self.finish(Ended::InvalidInput);
                     }

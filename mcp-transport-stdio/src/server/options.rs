@@ -8,7 +8,8 @@ use crate::DEFAULT_LINE_LIMIT;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// How many bytes a line may have. A longer one is refused and skipped. Default: 16 MiB.
+    /// How many bytes a line may have. A longer one is skipped and refused, by the id of its request if that can be
+    /// read; if it is a response, the request to the client that it answers fails. Default: 16 MiB.
     pub line_limit: usize,
     /// How long handlers may go on after the input has ended or the server was told to stop. Then they are cancelled,
     /// and what was answered has as long again to be read by the client. Default: 30 s.

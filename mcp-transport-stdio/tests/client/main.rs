@@ -11,6 +11,7 @@ mod children;
 #[cfg(unix)]
 mod ends;
 mod kit;
+mod long_lines;
 mod own;
 #[cfg(unix)]
 mod script;

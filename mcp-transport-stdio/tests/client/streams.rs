@@ -115,24 +115,6 @@ async fn a_broken_answer_ends_its_call() {
     assert_eq!(text(second), "hello");
 }
 
-/// A line that is too long is skipped: its call ends when its time is over, and the connection goes on.
-#[tokio::test(start_paused = true)]
-async fn a_huge_line() {
-    let (client, mut peer) = modern_with(1000, builder(), |transport| transport.line_limit(10_000)).await;
-    let serve = async {
-        let request = peer.asked("tools/call").await;
-        peer.answer(&request, &"x".repeat(1_000_000)).await;
-        peer.asked("notifications/cancelled").await;
-        let request = peer.asked("tools/call").await;
-        peer.answer(&request, "hello").await;
-    };
-    let hopeless = client.call_tool_without_arguments("tool").idle_timeout(SHORT).into_future();
-    let calls = async { (hopeless.await, call(&client).await) };
-    let ((first, second), ()) = within(async { tokio::join!(calls, serve) }).await;
-    assert!(matches!(first, Err(Error::TimedOut)), "{first:?}");
-    assert_eq!(text(second), "hello");
-}
-
 /// IO-8, K-7: to drop a call is to cancel it, and an answer that comes all the same is no offence.
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it() {

@@ -1,0 +1,351 @@
+//! What can be told of a message that is too long to be kept.
+
+use crate::RequestId;
+
+/// What an [`EnvelopeScan`] found out about a message: which kind it is, and whose answer it concerns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EnvelopeSummary {
+    /// What the members of the message say that it is.
+    pub kind: EnvelopeKind,
+    /// The id, if there is one and it is of reasonable length.
+    pub id: Option<RequestId>,
+}
+
+/// What a message is, by its members.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows no other")]
+pub enum EnvelopeKind {
+    /// A JSON object without the members of any message.
+    #[default]
+    Unknown,
+    /// It is not a JSON object.
+    NotAnObject,
+    /// A request if it has an id, and a notification otherwise.
+    Call,
+    /// A response.
+    Response,
+}
+
+/// Reads the kind and the id of a message from its text, piece by piece, in constant memory.
+///
+/// It serves for texts that are longer than a transport keeps: of those the sender must be told, by the id. The grammar
+/// is not checked beyond what it takes to tell the members of the message from what is inside them.
+///
+/// ```
+/// use mcp_types::jsonrpc::{EnvelopeKind, EnvelopeScan};
+///
+/// let mut scan = EnvelopeScan::default();
+/// for piece in [r#"{"jsonrpc":"2.0","result":{"id":"#, r#""no"},"i"#, r#"d":7}"#] {
+///     scan.feed(piece.as_bytes());
+/// }
+/// let summary = scan.finish();
+/// assert_eq!((summary.kind, summary.id), (EnvelopeKind::Response, Some(7_u32.into())));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct EnvelopeScan {
+    at: Place,
+    /// Whether the byte before was a backslash inside of a string.
+    is_escaped: bool,
+    /// How many objects and arrays are open inside of the message.
+    depth: usize,
+    /// The member whose value is being read.
+    member: Member,
+    /// The name of a member, or the value of the id, as far as it was read.
+    token: Vec<u8>,
+    summary: EnvelopeSummary,
+}
+
+/// Where the next byte belongs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// In front of the message.
+    #[default]
+    Start,
+    /// Between members.
+    Between,
+    /// In the name of a member.
+    Name,
+    /// Between the name of a member and its value.
+    Colon,
+    /// In a number or a literal.
+    Scalar,
+    /// In a string.
+    Text,
+    /// In an object or an array inside of the message.
+    Inside,
+    /// In a string inside of such.
+    InsideText,
+    /// Behind all that counts.
+    End,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Member {
+    Id,
+    #[default]
+    Other,
+}
+
+/// How much of an id is kept: more than any limit for ids allows.
+const MOST_ID: usize = 4096;
+
+/// How much of a name is kept: `method`, all of it escaped.
+const MOST_NAME: usize = 64;
+
+impl EnvelopeScan {
+    /// Reads on.
+    pub fn feed(&mut self, mut bytes: &[u8]) {
+        while self.at != Place::End
+            && let Some((&byte, rest)) = bytes.split_first()
+        {
+            match self.at {
+                Place::Text if self.member == Member::Other => bytes = self.skip(bytes, b"\"\\"),
+                Place::InsideText => bytes = self.skip(bytes, b"\"\\"),
+                Place::Inside => bytes = self.skip(bytes, b"\"{}[]"),
+                Place::Start
+                | Place::Between
+                | Place::Name
+                | Place::Colon
+                | Place::Scalar
+                | Place::Text
+                | Place::End => {
+                    self.step(byte);
+                    bytes = rest;
+                }
+            }
+        }
+    }
+
+    /// Whether nothing that follows would say more.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.at == Place::End
+    }
+
+    /// What was found out, if nothing more follows.
+    #[must_use]
+    pub fn finish(mut self) -> EnvelopeSummary {
+        if self.at == Place::Start {
+            self.summary.kind = EnvelopeKind::NotAnObject;
+        }
+        self.summary
+    }
+
+    /// Passes what does not count, up to the next of the bytes that do, and that one.
+    fn skip<'a>(&mut self, bytes: &'a [u8], stops: &[u8]) -> &'a [u8] {
+        // What follows a backslash never ends anything.
+        if std::mem::take(&mut self.is_escaped) {
+            return bytes.get(1..).unwrap_or_default();
+        }
+        let Some(stop) = bytes.iter().position(|byte| stops.contains(byte)) else { return &[] };
+        match (bytes.get(stop), self.at) {
+            (Some(b'\\'), _) => self.is_escaped = true,
+            (Some(b'"'), Place::Inside) => self.at = Place::InsideText,
+            (Some(b'"'), Place::InsideText) => self.at = Place::Inside,
+            (Some(b'"'), _) => self.at = Place::Between,
+            (Some(b'{' | b'['), _) => self.depth += 1,
+            _ => {
+                self.depth -= 1;
+                if self.depth == 0 {
+                    self.at = Place::Between;
+                }
+            }
+        }
+        bytes.get(stop + 1..).unwrap_or_default()
+    }
+
+    fn step(&mut self, byte: u8) {
+        let is_blank = byte.is_ascii_whitespace();
+        match (self.at, byte) {
+            (Place::Start | Place::Between | Place::Colon, _) if is_blank => {}
+            (Place::Start, b'{') => self.at = Place::Between,
+            (Place::Start, _) => {
+                self.summary.kind = EnvelopeKind::NotAnObject;
+                self.at = Place::End;
+            }
+            (Place::Between, b',') | (Place::Colon, b':') => {}
+            (Place::Between, b'"') => {
+                self.token.clear();
+                self.token.push(byte);
+                self.at = Place::Name;
+            }
+            // It ended, or is no JSON.
+            (Place::Between, _) => self.at = Place::End,
+            (Place::Name, _) => {
+                if self.takes_end_of_text(byte, MOST_NAME) {
+                    self.named();
+                }
+            }
+            (Place::Colon, b'"') => {
+                self.token.clear();
+                self.token.push(byte);
+                self.at = Place::Text;
+            }
+            (Place::Colon, b'{' | b'[') => (self.at, self.depth) = (Place::Inside, 1),
+            (Place::Colon, _) => {
+                self.token.clear();
+                self.token.push(byte);
+                self.at = Place::Scalar;
+            }
+            (Place::Text, _) => {
+                if self.takes_end_of_text(byte, MOST_ID) {
+                    self.at = Place::Between;
+                    self.identified();
+                }
+            }
+            (Place::Scalar, b',' | b'}') => {
+                self.at = if byte == b',' { Place::Between } else { Place::End };
+                self.identified();
+            }
+            (Place::Scalar, _) if is_blank => {
+                self.at = Place::Between;
+                self.identified();
+            }
+            (Place::Scalar, _) => self.keep(byte, MOST_ID),
+            (Place::Inside | Place::InsideText | Place::End, _) => {}
+        }
+    }
+
+    /// Keeps a byte of a string; returns whether it is the last one.
+    fn takes_end_of_text(&mut self, byte: u8, most: usize) -> bool {
+        self.keep(byte, most);
+        if std::mem::take(&mut self.is_escaped) {
+            return false;
+        }
+        self.is_escaped = byte == b'\\';
+        byte == b'"'
+    }
+
+    fn keep(&mut self, byte: u8, most: usize) {
+        // One byte more shows that it is too long, and spoils it.
+        if self.token.len() <= most {
+            self.token.push(byte);
+        }
+    }
+
+    /// Takes note of the name of a member.
+    fn named(&mut self) {
+        self.at = Place::Colon;
+        self.member = Member::Other;
+        if self.token.len() > MOST_NAME {
+            return;
+        }
+        let Ok(name) = serde_json::from_slice::<String>(&self.token) else { return };
+        let kind = match name.as_str() {
+            "id" => {
+                self.member = Member::Id;
+                return;
+            }
+            "method" | "params" => EnvelopeKind::Call,
+            "result" | "error" => EnvelopeKind::Response,
+            _ => return,
+        };
+        if self.summary.kind == EnvelopeKind::Unknown {
+            self.summary.kind = kind;
+        }
+        self.decide();
+    }
+
+    /// Takes note of a value, if it is that of the id.
+    fn identified(&mut self) {
+        if std::mem::take(&mut self.member) == Member::Id && self.summary.id.is_none() && self.token.len() <= MOST_ID {
+            self.summary.id = serde_json::from_slice(&self.token).ok();
+            self.decide();
+        }
+    }
+
+    fn decide(&mut self) {
+        if self.summary.id.is_some() && self.summary.kind != EnvelopeKind::Unknown {
+            self.at = Place::End;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a text in pieces of each length, which must not matter.
+    fn summary(text: &str) -> (EnvelopeKind, Option<RequestId>) {
+        let read = |size: usize| {
+            let mut scan = EnvelopeScan::default();
+            for piece in text.as_bytes().chunks(size) {
+                scan.feed(piece);
+                assert!(scan.token.capacity() <= 2 * MOST_ID, "{}", scan.token.capacity());
+            }
+            scan.finish()
+        };
+        let whole = read(text.len().max(1));
+        for size in 1..text.len().min(20) {
+            assert_eq!(read(size), whole, "{size}: {text}");
+        }
+        (whole.kind, whole.id)
+    }
+
+    fn id(id: u32) -> Option<RequestId> {
+        Some(id.into())
+    }
+
+    #[test]
+    fn the_id_is_found_before_and_behind_other_members() {
+        use EnvelopeKind::{Call, Response};
+        for (text, kind, found) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, Call, id(1)),
+            (r#" { "method" : "m" , "params" : { "id" : 2 , "a" : [ { "id" : 3 } ] } , "id" : 4 } "#, Call, id(4)),
+            (r#"{"result":{"id":5,"text":"\"id\":6,{[\\"},"id":"x\"y"}"#, Response, Some("x\"y".into())),
+            (r#"{"error":{"code":1},"id":7}"#, Response, id(7)),
+            (r#"{"\u0069d":8,"m\u0065thod":"x"}"#, Call, id(8)),
+            (r#"{"id":"a","id":"b","result":1}"#, Response, Some("a".into())),
+            (r#"{"params":[],"id":-9}"#, Call, Some((-9).into())),
+        ] {
+            assert_eq!(summary(text), (kind, found), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_made_up() {
+        use EnvelopeKind::{Call, NotAnObject, Response, Unknown};
+        for (text, kind) in [
+            ("", NotAnObject),
+            ("   ", NotAnObject),
+            ("xxx", NotAnObject),
+            (r#"[{"id":1,"method":"m"}]"#, NotAnObject),
+            ("{}", Unknown),
+            ("{", Unknown),
+            (r#"{x"id":1,"method":"m"}"#, Unknown),
+            (r#"{"a":{"id":1,"method":"m"}}"#, Unknown),
+            (r#"{"method":"m","params":{"id":1}}"#, Call),
+            (r#"{"method":"id","a":"method"}"#, Call),
+            (r#"{"id":null,"error":{}}"#, Response),
+            (r#"{"id":1.5,"result":{}}"#, Response),
+            (r#"{"id":{"id":1},"result":{}}"#, Response),
+            (r#"{"result":{}} {"id":1}"#, Response),
+            (r#"{"result":{"#, Response),
+            // The rest of the number may be missing.
+            (r#"{"result":{},"id":12"#, Response),
+        ] {
+            assert_eq!(summary(text), (kind, None), "{text}");
+        }
+        assert_eq!(summary(&format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(MOST_ID))), (Call, None));
+        assert_eq!(summary(&format!(r#"{{"{}":1,"method":"m"}}"#, "x".repeat(100_000))), (Call, None));
+    }
+
+    #[test]
+    fn it_is_decided_as_soon_as_it_can_be() {
+        for (text, is_decided) in [
+            ("x", true),
+            (r#"{"id":1"#, false),
+            (r#"{"id":1,"resul"#, false),
+            (r#"{"id":1,"result""#, true),
+            (r#"{"params":{"a":"#, false),
+            (r#"{"params":{"a":1},"id":2"#, false),
+            (r#"{"params":{"a":1},"id":2}"#, true),
+            (r#"{"a":1}"#, true),
+        ] {
+            let mut scan = EnvelopeScan::default();
+            scan.feed(text.as_bytes());
+            assert_eq!(scan.is_decided(), is_decided, "{text}");
+        }
+    }
+}
