@@ -1,0 +1,111 @@
+//! Compares SECURITY.md with the settings that there are.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Where a type with settings is, and which of its settings bound nothing that a peer controls.
+struct Settings {
+    name: &'static str,
+    file: &'static str,
+    others: &'static [&'static str],
+    /// Whether all that are no such others have to be named.
+    is_complete: bool,
+}
+
+const fn all(name: &'static str, file: &'static str, others: &'static [&'static str]) -> Settings {
+    Settings { name, file, others, is_complete: true }
+}
+
+const fn some(name: &'static str, file: &'static str) -> Settings {
+    Settings { name, file, others: &[], is_complete: false }
+}
+
+const SETTINGS: [Settings; 18] = [
+    all("jsonrpc::Limits", "mcp-types/src/jsonrpc/limits.rs", &[]),
+    all("Limits", "mcp-kernel/src/limits.rs", &["message"]),
+    all("CallOptions", "mcp-kernel/src/calls.rs", &[]),
+    all(
+        "HttpOptions",
+        "mcp-transport-http/src/server/options.rs",
+        &[
+            "allow_any_host",
+            "allow_any_origin",
+            "configure",
+            "event_store",
+            "keep_alive",
+            "resumable",
+            "retry_after",
+            "session_options",
+            "session_store",
+            "sessions",
+            "sse_retry",
+        ],
+    ),
+    all("HttpServer", "mcp-transport-http/src/server/serve.rs", &["legacy_sse", "path"]),
+    all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "unused_time", "wrong_owner"]),
+    all("MemoryLimits", "mcp-session/src/memory/events.rs", &[]),
+    all("RedisOptions", "mcp-session/src/redis/options.rs", &["command_limit", "prefix"]),
+    all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
+    all("ListLimits", "mcp-client/src/list_limits.rs", &[]),
+    all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),
+    all("Restart", "mcp-transport-stdio/src/client/restart.rs", &["first_delay"]),
+    some("ClientBuilder", "mcp-client/src/builder.rs"),
+    some("ServerBuilder", "mcp-server/src/builder.rs"),
+    some("HttpTransport", "mcp-transport-http/src/client/transport.rs"),
+    some("ChildTransport", "mcp-transport-stdio/src/client/child.rs"),
+    some("StreamTransport", "mcp-transport-stdio/src/client/stream.rs"),
+    some("Ladder", "mcp-transport-stdio/src/child/process.rs"),
+];
+
+/// Every setting that the page names exists, and every setting that bounds a peer is named.
+#[test]
+fn security_md_names_the_settings_there_are() {
+    let page = read("SECURITY.md");
+    let named: BTreeSet<&str> = page.split('`').filter(|word| word.contains("::")).collect();
+    let mut unknown = named.clone();
+    let mut missing = Vec::new();
+    for settings in &SETTINGS {
+        let found = settings_in(&read(settings.file), settings.name);
+        assert!(!found.is_empty(), "{} has no settings in {}", settings.name, settings.file);
+        for setting in found {
+            let path = format!("{}::{setting}", settings.name);
+            let is_named = named.contains(path.as_str());
+            unknown.remove(path.as_str());
+            let is_other = settings.others.contains(&setting.as_str());
+            assert!(!(is_named && is_other), "{path} is named, and is one of the others");
+            if settings.is_complete && !is_named && !is_other {
+                missing.push(path);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "SECURITY.md does not name {missing:?}");
+    assert!(unknown.is_empty(), "SECURITY.md names {unknown:?}, which there is not");
+}
+
+/// The public fields of a type, and its setters as of a builder.
+fn settings_in(text: &str, name: &str) -> BTreeSet<String> {
+    let name = name.rsplit("::").next().unwrap_or_default();
+    let mut is_inside = false;
+    let mut settings = BTreeSet::new();
+    for line in text.lines() {
+        let is_of_type = line.split(|sign: char| !sign.is_alphanumeric()).any(|word| word == name);
+        if line.starts_with("pub struct ") || line.starts_with("impl") {
+            is_inside = is_of_type && !line.contains(" for ");
+        }
+        let Some(item) = line.strip_prefix("    pub ").filter(|_| is_inside) else { continue };
+        let setting = match item.strip_prefix("fn ") {
+            Some(function) => function
+                .split_once(['(', '<'])
+                .filter(|(_, rest)| rest.contains("(mut self") || rest.starts_with("mut self")),
+            None => item.split_once(": ").filter(|(field, _)| !field.contains(' ')),
+        };
+        settings.extend(setting.map(|(setting, _)| setting.to_owned()));
+    }
+    settings
+}
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    fs::read_to_string(&path).unwrap_or_else(|fault| panic!("{}: {fault}", path.display()))
+}
