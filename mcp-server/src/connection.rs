@@ -11,7 +11,7 @@ use mcp_kernel::server::{
 };
 use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Transmit};
 use mcp_types::jsonrpc::{EnvelopeSummary, Incoming, PayloadBuf};
-use mcp_types::{Era, ErrorObject, InitializeRequestParams, Method, ProgressNotificationParams, Revision};
+use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, RawObject, Revision};
 use tracing::{Instrument, Span};
 
 use crate::answer::{self, Answer};
@@ -92,12 +92,15 @@ impl Connection {
         self.shared.lock().kernel.begins_anew(incoming)
     }
 
-    /// A connection that goes on with a session which began elsewhere.
-    #[must_use]
-    pub fn resume(server: &Server, client: InitializeRequestParams, state: SessionState) -> Self {
-        let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), client, state));
+    /// A connection that goes on with a session which began elsewhere, with the parameters of its `initialize`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `initialize` is not what its client can have sent.
+    pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
+        let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
         server.hub().join(&connection.shared);
-        connection
+        Ok(connection)
     }
 
     /// What a legacy client has settled, after its handshake.

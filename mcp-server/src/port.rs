@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use mcp_kernel::server::SessionState;
 use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
+use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
 
 use crate::connection::Caller;
@@ -109,6 +110,18 @@ impl ConnectionPort {
     /// Prepares for the end: nothing more will be read, and handlers may finish.
     pub fn drain(&self) {
         self.shared.lock().kernel.drain();
+    }
+
+    /// Returns the parameters of `initialize`, after a handshake.
+    #[must_use]
+    pub fn initialize_params(&self) -> Option<RawObject> {
+        self.shared.lock().kernel.initialize_params().cloned()
+    }
+
+    /// Returns how many bytes the client makes the connection keep between requests.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.shared.lock().kernel.kept_bytes()
     }
 
     /// What a legacy client has settled, after its handshake.

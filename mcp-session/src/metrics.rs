@@ -8,9 +8,9 @@ pub enum Reason {
     Deleted,
     /// Nobody used it for too long.
     Idle,
-    /// There were too many, and it was the oldest of those that were idle.
+    /// The idle sessions were too many, or kept too many bytes, and it was the first to go.
     Cap,
-    /// Nobody used it at all after the handshake.
+    /// Nobody used it for too long, nor ever after the handshake.
     NeverUsed,
     /// The server ended.
     Shutdown,
@@ -45,6 +45,8 @@ pub struct SessionMetrics {
     pub live: usize,
     /// How many of them nobody uses at the moment.
     pub idle: usize,
+    /// How many bytes the idle ones keep, as far as their transport measures them.
+    pub idle_bytes: usize,
     /// How many of them are in use.
     pub active: usize,
     /// How many were created here.

@@ -1,4 +1,4 @@
-//! How long sessions live, and how many there may be.
+//! How long sessions live, how many there may be, and how much memory they may take.
 
 use std::time::Duration;
 
@@ -15,22 +15,26 @@ pub enum WrongOwner {
     Hidden,
 }
 
-/// How long sessions live, and how many there may be.
+/// How long sessions live, how many there may be, and how much memory they may take.
+///
+/// A session that was never used after its handshake lives as long as any other while there is room. Where there is not,
+/// by count or by bytes, such sessions end first: clients that only shake hands, however often, do not end what others
+/// use. The last tenth of the room is shared by age, so that new clients can begin where all others are in use.
 ///
 /// | setting | default | more of it |
 /// |---|---|---|
 /// | [`idle_time`](Self::idle_time) | 2 h | lets clients pause for longer, and keeps what was left behind for as long |
-/// | [`unused_time`](Self::unused_time) | 60 s | lets whoever only shakes hands take memory for longer |
 /// | [`sweep_interval`](Self::sweep_interval) | 5 s | wakes the process less often; sessions end that much later |
-/// | [`idle_limit`](Self::idle_limit) | 10,000 | takes more memory: that of a session, times this |
+/// | [`idle_limit`](Self::idle_limit) | 10,000 | keeps more idle sessions |
+/// | [`idle_bytes_limit`](Self::idle_bytes_limit) | 256 MiB | takes more memory for them |
 /// | [`limit_per_principal`](Self::limit_per_principal) | 64 | lets one user take more of these |
 /// | [`wrong_owner`](Self::wrong_owner) | [`Forbidden`](WrongOwner::Forbidden) | |
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     pub(crate) idle_time: Option<Duration>,
-    pub(crate) unused_time: Option<Duration>,
     pub(crate) sweep_interval: Duration,
     pub(crate) idle_limit: usize,
+    pub(crate) idle_bytes_limit: usize,
     pub(crate) limit_per_principal: usize,
     pub(crate) wrong_owner: WrongOwner,
 }
@@ -39,9 +43,9 @@ impl Default for SessionOptions {
     fn default() -> Self {
         Self {
             idle_time: Some(Duration::from_secs(2 * 60 * 60)),
-            unused_time: Some(Duration::from_secs(60)),
             sweep_interval: Duration::from_secs(5),
             idle_limit: 10_000,
+            idle_bytes_limit: 256 << 20,
             limit_per_principal: 64,
             wrong_owner: WrongOwner::Forbidden,
         }
@@ -56,14 +60,6 @@ impl SessionOptions {
         self
     }
 
-    /// How long a session may be idle that was never entered after it was created: most of those are never used.
-    /// `None` treats them like all others.
-    #[must_use]
-    pub fn unused_time(mut self, time: Option<Duration>) -> Self {
-        self.unused_time = time;
-        self
-    }
-
     /// How much time is between two sweeps, at least.
     #[must_use]
     pub fn sweep_interval(mut self, time: Duration) -> Self {
@@ -71,11 +67,20 @@ impl SessionOptions {
         self
     }
 
-    /// How many sessions may be idle. Beyond that the oldest of them end before their time; active ones never do, and
-    /// do not count (S4.41). If more than half of this were never used, the oldest of those end first.
+    /// Sets the maximum number of idle sessions. Beyond that, sessions end before their time: those that were never used
+    /// first, as long as they are more than a tenth of this, then the oldest. Active ones never do, and do not count.
     #[must_use]
     pub fn idle_limit(mut self, count: usize) -> Self {
         self.idle_limit = count;
+        self
+    }
+
+    /// Sets the maximum number of bytes that idle sessions keep together, as far as their transport
+    /// [measures](crate::SessionManager::measured) them. Beyond that, sessions end before their time, as they do beyond
+    /// [`idle_limit`](Self::idle_limit).
+    #[must_use]
+    pub fn idle_bytes_limit(mut self, bytes: usize) -> Self {
+        self.idle_bytes_limit = bytes;
         self
     }
 
@@ -101,11 +106,5 @@ impl SessionOptions {
             WrongOwner::Forbidden => Refused::WrongOwner,
             WrongOwner::Hidden => Refused::Unknown,
         }
-    }
-
-    /// How long unused sessions live: never longer than used ones. `None` is for ever.
-    #[must_use]
-    pub fn time_of_unused(&self) -> Option<Duration> {
-        self.unused_time.into_iter().chain(self.idle_time).min()
     }
 }

@@ -20,9 +20,12 @@ pub(crate) struct Table<T> {
     by_owner: HashMap<Principal, Owned>,
     used: List,
     unused: List,
-    idle: usize,
-    /// How many of the idle ones were never used.
-    idle_unused: usize,
+    /// All that are idle.
+    idle: Amount,
+    /// Those of them that were never used.
+    idle_unused: Amount,
+    /// How many bytes all sessions keep, as far as is known.
+    bytes: usize,
     serial: u64,
     /// Counters; how many there are is not among them.
     pub(crate) counted: SessionMetrics,
@@ -31,6 +34,25 @@ pub(crate) struct Table<T> {
     pub(crate) is_closed: bool,
     /// How many had to end since there are too many, and whether some did since the last sweep.
     pub(crate) pruned: (u64, bool),
+}
+
+/// How many sessions, and how many bytes they keep.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    count: usize,
+    bytes: usize,
+}
+
+impl Amount {
+    fn add(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.count -= 1;
+        self.bytes -= bytes;
+    }
 }
 
 struct Session<T> {
@@ -43,6 +65,8 @@ struct Session<T> {
     serial: u64,
     leases: u32,
     is_used: bool,
+    /// How much it keeps, as of when it was last given back.
+    bytes: usize,
     /// Among all that are idle, and were used or not.
     in_all: Link,
     /// Among the idle ones of its owner.
@@ -70,8 +94,9 @@ impl<T> Table<T> {
             by_owner: HashMap::new(),
             used: List::EMPTY,
             unused: List::EMPTY,
-            idle: 0,
-            idle_unused: 0,
+            idle: Amount::default(),
+            idle_unused: Amount::default(),
+            bytes: 0,
             serial: 0,
             counted: SessionMetrics::default(),
             unseen: Vec::new(),
@@ -81,8 +106,8 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn metrics(&self) -> SessionMetrics {
-        let (live, idle) = (self.by_id.len(), self.idle);
-        SessionMetrics { live, idle, active: live - idle, ..self.counted }
+        let (live, Amount { count: idle, bytes: idle_bytes }) = (self.by_id.len(), self.idle);
+        SessionMetrics { live, idle, idle_bytes, active: live - idle, ..self.counted }
     }
 
     /// Finds a session: where it is, and whose.
@@ -96,12 +121,25 @@ impl<T> Table<T> {
         self.sessions.get(place.place).is_some_and(|session| session.serial == place.serial)
     }
 
+    /// Whether all sessions together are within the limits, so that they are if some become idle.
+    pub(crate) fn is_within(&self, options: &SessionOptions) -> bool {
+        self.by_id.len() <= options.idle_limit && self.bytes <= options.idle_bytes_limit
+    }
+
     /// Adds a session with one lease. There is none with this id, and its owner has [taken](Self::take_room) the room.
-    pub(crate) fn insert(&mut self, id: SessionId, owner: Option<Principal>, value: Arc<T>, is_used: bool) -> Place {
+    pub(crate) fn insert(
+        &mut self,
+        id: SessionId,
+        owner: Option<Principal>,
+        value: Arc<T>,
+        bytes: usize,
+        is_used: bool,
+    ) -> Place {
         let (serial, since) = (self.serial, Instant::now());
         self.serial += 1;
         let (in_all, in_own) = (Link::LOOSE, Link::LOOSE);
-        let session = Session { id, value, owner, since, serial, leases: 1, is_used, in_all, in_own };
+        let session = Session { id, value, owner, since, serial, leases: 1, is_used, bytes, in_all, in_own };
+        self.bytes += bytes;
         let place = self.sessions.insert(session);
         self.by_id.insert(id, place);
         Place { place, serial }
@@ -127,19 +165,23 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes a lease back, if the session is still there.
-    pub(crate) fn give_back(&mut self, place: Place) {
+    /// Takes a lease back of a session that keeps so many bytes, if it is still there.
+    pub(crate) fn give_back(&mut self, place: Place, bytes: usize) {
         let Some(session) = self.sessions.get_mut(place.place).filter(|session| session.serial == place.serial) else {
             return;
         };
         session.leases -= 1;
+        self.bytes = self.bytes - session.bytes + bytes;
+        session.bytes = bytes;
         if session.leases > 0 {
             return;
         }
         session.since = Instant::now();
         let list = if session.is_used { &mut self.used } else { &mut self.unused };
-        self.idle += 1;
-        self.idle_unused += usize::from(!session.is_used);
+        self.idle.add(bytes);
+        if !session.is_used {
+            self.idle_unused.add(bytes);
+        }
         let owned = session.owner.as_ref().and_then(|owner| self.by_owner.get_mut(owner));
         list.push(&mut self.sessions, place.place, |session| &mut session.in_all);
         if let Some(owned) = owned {
@@ -151,8 +193,10 @@ impl<T> Table<T> {
     fn unlink(&mut self, place: u32) {
         let Some(session) = self.sessions.get(place) else { return };
         let list = if session.is_used { &mut self.used } else { &mut self.unused };
-        self.idle -= 1;
-        self.idle_unused -= usize::from(!session.is_used);
+        self.idle.remove(session.bytes);
+        if !session.is_used {
+            self.idle_unused.remove(session.bytes);
+        }
         let owned = session.owner.as_ref().and_then(|owner| self.by_owner.get_mut(owner));
         list.remove(&mut self.sessions, place, |session| &mut session.in_all);
         if let Some(owned) = owned {
@@ -172,7 +216,8 @@ impl<T> Table<T> {
         if self.sessions.get(place)?.leases == 0 {
             self.unlink(place);
         }
-        let Session { id, value, owner, .. } = self.sessions.remove(place)?;
+        let Session { id, value, owner, bytes, .. } = self.sessions.remove(place)?;
+        self.bytes -= bytes;
         self.by_id.remove(&id);
         if let Some(owner) = &owner {
             self.give_room(owner);
@@ -216,18 +261,26 @@ impl<T> Table<T> {
         }
     }
 
-    /// Ends the oldest idle sessions until there are only as many as there may be; returns whether this has just begun
-    /// to be necessary.
+    /// Ends idle sessions until there are only as many, with as many bytes, as there may be; returns whether this has just
+    /// begun to be necessary.
     ///
-    /// As long as most of what there may be was never used, it is among those: whoever only shakes hands, however often,
-    /// does not end what others use (G3). Up to that number, who is new has the same right as who was there before.
-    pub(crate) fn prune(&mut self, limit: usize, ended: &mut Vec<Ended<T>>) -> bool {
+    /// Those that were never used go first: clients that only shake hands, however often, do not end what others use (G3).
+    /// But within a tenth of the room the oldest goes first, whatever it is: or else where all are used, new sessions
+    /// would end before they can be.
+    pub(crate) fn prune(&mut self, options: &SessionOptions, ended: &mut Vec<Ended<T>>) -> bool {
         let before = self.pruned.0;
-        while self.idle > limit {
+        loop {
+            let is_flood = if self.idle.count > options.idle_limit {
+                self.idle_unused.count > options.idle_limit / 10
+            } else if self.idle.bytes > options.idle_bytes_limit {
+                self.idle_unused.bytes > options.idle_bytes_limit / 10
+            } else {
+                break;
+            };
             let since =
                 |list: List| list.oldest().and_then(|place| self.sessions.get(place)).map(|oldest| oldest.since);
             let list = match (since(self.used), since(self.unused)) {
-                _ if self.idle_unused > limit / 2 => self.unused,
+                (_, Some(_)) if is_flood => self.unused,
                 (Some(used), Some(unused)) if unused <= used => self.unused,
                 (Some(_), _) => self.used,
                 (None, _) => self.unused,
@@ -258,8 +311,7 @@ impl<T> Table<T> {
     /// When the first of an order has to end.
     fn deadline(&self, list: List, options: &SessionOptions) -> Option<Instant> {
         let oldest = self.sessions.get(list.oldest()?)?;
-        let time = if oldest.is_used { options.idle_time } else { options.time_of_unused() };
-        oldest.since.checked_add(time?)
+        oldest.since.checked_add(options.idle_time?)
     }
 
     /// When the first session has to end, as far as is known.

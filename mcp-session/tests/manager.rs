@@ -101,32 +101,96 @@ async fn active_sessions_are_never_idle() {
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_may_stay() {
     for time in [None, Some(Duration::MAX)] {
-        let manager = manager(SessionOptions::default().idle_time(time).unused_time(None));
+        let manager = manager(SessionOptions::default().idle_time(time));
         let (used, unused) = (leave(&manager), create(&manager).id());
         advance(10_000 * HOUR).await;
         assert_eq!(sweep(&manager), []);
         assert!(manager.enter(&used, None).is_ok() && manager.enter(&unused, None).is_ok());
-        assert_eq!(manager.next_sweep(Instant::now()), Instant::now() + 5 * SECOND);
+        assert_eq!(manager.next_sweep(Instant::now()), Instant::now() + 60 * SECOND);
     }
 }
 
-/// G3: who only shakes hands does not stay for long, and never longer than others.
+/// MIS-10, G3: a session that was never used lives as long as others while there is room.
 #[tokio::test(start_paused = true)]
-async fn unused_sessions_end_soon() {
-    let first = manager(SessionOptions::default());
-    let (unused, used) = (create(&first).id(), leave(&first));
-    advance(60 * SECOND - SECOND).await;
-    assert_eq!(sweep(&first), []);
+async fn mis_10_unused_sessions_live_as_long_as_others() {
+    let manager = manager(SessionOptions::default());
+    let (unused, used) = (create(&manager).id(), leave(&manager));
+    advance(2 * HOUR - SECOND).await;
+    assert_eq!(sweep(&manager), []);
     advance(SECOND).await;
-    assert_eq!(sweep(&first), [(unused, Reason::NeverUsed)]);
-    assert!(first.enter(&used, None).is_ok());
-    let second = manager(SessionOptions::default().idle_time(Some(SECOND)));
-    let unused = create(&second).id();
+    assert_eq!(sweep(&manager), [(unused, Reason::NeverUsed), (used, Reason::Idle)]);
+}
+
+/// MIS-10, G3: where there is no room, those that were never used go first, up to the last tenth of it.
+#[tokio::test(start_paused = true)]
+async fn mis_10_unused_sessions_go_first() {
+    let manager = manager(SessionOptions::default().idle_limit(20));
+    let mut used = Vec::new();
+    for _ in 0..18 {
+        used.push(leave(&manager));
+        advance(SECOND).await;
+    }
+    // However many only shake hands, they end each other.
+    for _ in 0..100 {
+        let created = manager.create(None, |_| ()).unwrap();
+        assert!(created.evicted.iter().all(|ended| !used.contains(&ended.id)));
+        advance(SECOND).await;
+    }
+    drop(sweep(&manager));
+    assert_eq!(manager.metrics().idle, 20);
+    let young = create(&manager).id();
+    let ended = sweep(&manager);
+    assert!(ended.len() == 1 && ended[0].0 != young && !used.contains(&ended[0].0), "{ended:?}");
+    assert!(manager.enter(&young, None).is_ok() && used.iter().all(|id| manager.enter(id, None).is_ok()));
+}
+
+/// MIS-10, G3: where all sessions were used, a client that comes has time for its first request, as the oldest makes room.
+#[tokio::test(start_paused = true)]
+async fn mis_10_new_sessions_are_not_locked_out() {
+    let manager = manager(SessionOptions::default().idle_limit(20));
+    let mut used = Vec::new();
+    for _ in 0..20 {
+        used.push(leave(&manager));
+        advance(SECOND).await;
+    }
+    let young = create(&manager).id();
     advance(SECOND).await;
-    assert_eq!(sweep(&second), [(unused, Reason::NeverUsed)]);
-    let adopted = first.adopt(unused, None, |_| ()).unwrap().lease.id();
-    advance(60 * SECOND).await;
-    assert_eq!((sweep(&first), adopted), (vec![], unused), "what comes from elsewhere was used there");
+    assert_eq!(sweep(&manager), [(used[0], Reason::Cap)]);
+    assert!(manager.enter(&young, None).is_ok());
+}
+
+/// SEC-5, G3: idle sessions keep so many bytes together, whatever their number; active ones do not count.
+#[tokio::test(start_paused = true)]
+async fn sec_5_idle_sessions_keep_so_many_bytes() {
+    let options = SessionOptions::default().idle_bytes_limit(1000);
+    let manager = SessionManager::measured(options, |text: &Mutex<String>| text.lock().unwrap().len());
+    let text = |bytes: usize| Mutex::new("x".repeat(bytes));
+    let fat = manager.create(None, |_| text(5000)).unwrap().lease;
+    assert_eq!((manager.metrics().idle_bytes, manager.sweep(Instant::now()).len()), (0, 0));
+    assert_eq!(manager.next_sweep(Instant::now()), Instant::now() + 5 * SECOND, "it may be idle at any time");
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        let id = manager.create(None, |_| text(100)).unwrap().lease.id();
+        drop(manager.enter(&id, None).unwrap());
+        ids.push(id);
+        advance(SECOND).await;
+    }
+    assert_eq!((manager.metrics().idle_bytes, manager.metrics().idle), (1000, 10));
+    // What it keeps is measured when it was used.
+    manager.enter(&ids[9], None).unwrap().lock().unwrap().push_str("one byte more");
+    let ended: Vec<_> = manager.sweep(Instant::now()).into_iter().map(|ended| ended.id).collect();
+    assert_eq!(ended, ids[..1]);
+    assert_eq!(manager.metrics().idle_bytes, 913);
+    // Those that were never used go first.
+    let unused = manager.create(None, |_| text(200)).unwrap().lease.id();
+    let ended: Vec<_> = manager.sweep(Instant::now()).into_iter().map(|ended| ended.id).collect();
+    assert_eq!(ended, [unused]);
+    let id = fat.id();
+    drop(fat);
+    drop(manager.sweep(Instant::now()));
+    assert!(manager.enter(&id, None).is_err() && manager.metrics().idle_bytes <= 1000);
+    drop(manager.shutdown());
+    assert_eq!((manager.metrics().idle_bytes, manager.metrics().live), (0, 0));
 }
 
 /// S0.25, S4.40, S4.41, G3: beyond the limit the oldest idle ones end before their time, active ones never.
@@ -146,11 +210,11 @@ async fn the_oldest_make_room() {
     assert_eq!(reasons(&created.evicted), [(ids[1], Reason::Cap)]);
     assert!(!busy.is_ended() && manager.enter(&ids[0], None).is_ok());
     advance(SECOND).await;
-    let created_id = created.lease.id();
+    let (created_id, busy_id) = (created.lease.id(), busy.id());
     drop((created, busy));
     assert_eq!(manager.metrics().idle, 4);
     let ended = sweep(&manager);
-    assert_eq!(ended, [(created_id, Reason::Cap), (ids[2], Reason::Cap)], "a sweep sees to it, most were never used");
+    assert_eq!(ended, [(created_id, Reason::Cap), (busy_id, Reason::Cap)], "a sweep sees to it: these were never used");
     assert_eq!((manager.metrics().live, manager.metrics().ended(Reason::Cap)), (2, 3));
 }
 
@@ -197,7 +261,7 @@ async fn sessions_have_owners() {
         assert!(manager.enter(&free, Some(&again)).is_ok() && manager.enter(&free, None).is_ok());
     }
     let id = create_for(&open, Some(ann())).id();
-    advance(59 * SECOND).await;
+    advance(2 * HOUR - SECOND).await;
     assert!(open.enter(&id, None).is_err());
     advance(SECOND).await;
     assert!(sweep(&open).contains(&(id, Reason::NeverUsed)), "who may not use it does not keep it alive");
@@ -298,10 +362,14 @@ async fn nothing_waits_for_itself() {
 async fn sweeps_come_in_time() {
     let manager = manager(SessionOptions::default());
     let begin = Instant::now();
-    assert_eq!(manager.next_sweep(begin), begin + 60 * SECOND, "whoever comes now is not unused before");
+    assert_eq!(manager.next_sweep(begin), begin + 60 * SECOND, "whoever comes now may be one too many then");
     drop(create(&manager));
-    advance(57 * SECOND).await;
-    assert_eq!(manager.next_sweep(Instant::now()), begin + 62 * SECOND, "not more often than every five seconds");
+    advance(2 * HOUR - 3 * SECOND).await;
+    assert_eq!(
+        manager.next_sweep(Instant::now()),
+        begin + 2 * HOUR + 2 * SECOND,
+        "not more often than every five seconds"
+    );
     advance(5 * SECOND).await;
     assert_eq!(sweep(&manager).len(), 1);
     let limited = SessionManager::new(SessionOptions::default().idle_limit(0));
@@ -326,8 +394,7 @@ struct Known {
 }
 
 const MODEL_IDLE: Duration = Duration::from_millis(400);
-const MODEL_UNUSED: Duration = Duration::from_millis(150);
-const MODEL_LIMIT: usize = 8;
+const MODEL_LIMIT: usize = 12;
 const MODEL_OWN: usize = 3;
 
 impl Model {
@@ -346,7 +413,7 @@ impl Model {
         while self.idle() > MODEL_LIMIT {
             let unused = || self.live.iter().filter(|known| known.leases == 0 && !known.is_used);
             let oldest_unused = unused().min_by_key(|known| known.since).map(|known| known.id);
-            let is_flood = unused().count() > MODEL_LIMIT / 2;
+            let is_flood = unused().count() > MODEL_LIMIT / 10;
             let id = oldest_unused.filter(|_| is_flood).or_else(|| self.oldest(None)).expect("some are idle");
             self.end(id);
             ended.push((id, Reason::Cap));
@@ -381,9 +448,8 @@ impl Model {
     fn sweep(&mut self, now: Instant) -> Vec<(SessionId, Reason)> {
         let mut ended = Vec::new();
         for known in self.live.clone() {
-            let (time, reason) =
-                if known.is_used { (MODEL_IDLE, Reason::Idle) } else { (MODEL_UNUSED, Reason::NeverUsed) };
-            if known.leases == 0 && known.since + time <= now {
+            let reason = if known.is_used { Reason::Idle } else { Reason::NeverUsed };
+            if known.leases == 0 && known.since + MODEL_IDLE <= now {
                 self.end(known.id);
                 ended.push((known.id, reason));
             }
@@ -404,7 +470,7 @@ async fn any_order_is_right() {
             state ^= state << 17;
             (state >> 11) as usize % below
         };
-        let options = SessionOptions::default().idle_time(Some(MODEL_IDLE)).unused_time(Some(MODEL_UNUSED));
+        let options = SessionOptions::default().idle_time(Some(MODEL_IDLE));
         let manager = manager(options.idle_limit(MODEL_LIMIT).limit_per_principal(MODEL_OWN));
         let (mut model, mut leases, mut ids) = (Model::default(), Vec::<Lease<()>>::new(), Vec::new());
         let (mut created, mut ended) = (0, 0);
@@ -475,8 +541,8 @@ async fn any_order_is_right() {
             assert_eq!((metrics.live, metrics.idle), (model.live.len(), model.idle()), "{context}");
             assert_eq!(metrics.live + ended, created, "{context}: each ends once");
             let next = model.live.iter().filter(|known| known.leases == 0);
-            let next = next.map(|known| known.since + if known.is_used { MODEL_IDLE } else { MODEL_UNUSED }).min();
-            let latest = next.map_or(now + MODEL_UNUSED, |next| next.min(now + MODEL_UNUSED)).max(now + 5 * SECOND);
+            let next = next.map(|known| known.since + MODEL_IDLE).min();
+            let latest = next.map_or(now + MODEL_IDLE, |next| next.min(now + MODEL_IDLE)).max(now + 5 * SECOND);
             assert!(manager.next_sweep(now) <= latest, "{context}");
         }
         drop(leases);

@@ -397,7 +397,8 @@ impl Connection {
             return Err(Misuse::NotInRevision { method: method.clone(), revision: agreed.revision });
         }
         let needed = needed_for(method, params, agreed.revision);
-        let missing = needed.into_iter().find(|needed| !needed.is_declared(&agreed.client.capabilities));
+        let client = agreed.client.read();
+        let missing = needed.into_iter().find(|needed| !needed.is_declared(&client.capabilities));
         if let Some(missing) = missing {
             return Err(Misuse::MissingCapability(missing.name()));
         }

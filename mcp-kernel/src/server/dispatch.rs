@@ -140,8 +140,8 @@ impl Connection {
         if params.as_str().len() > limit {
             return Err(malformed(&format_args!("more than {limit} bytes")));
         }
-        let params = params.decode().map_err(|fault| malformed(&fault))?;
-        let mut result = self.lifecycle.initialize(params, &config, self.second_handshake)?;
+        let decoded = params.decode().map_err(|fault| malformed(&fault))?;
+        let mut result = self.lifecycle.initialize(decoded, params, &config, self.second_handshake)?;
         if let Some(revision) = result.protocol_version.revision() {
             let _ = self.restrict(&mut result, revision);
         }

@@ -14,11 +14,12 @@ use mcp_types::{
     ProgressNotificationParams, RawObject, RequestId, RequestMeta, Revision,
 };
 
+use super::client::{Client, Known};
 use super::connection::{Batch, Connection};
 use super::event::Event;
 use super::in_flight::{Entry, Kind};
-use super::lifecycle::{Agreed, Client};
-use super::scope::{Known, Principal, RequestScope};
+use super::lifecycle::Agreed;
+use super::scope::{Principal, RequestScope};
 use crate::RequestKey;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
@@ -221,7 +222,7 @@ impl Connection {
             return self.initialize(key, &request);
         } else {
             let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
-            (revision, Known::Shared(client), Some(self.log_level))
+            (revision, Known::shared(client), Some(self.log_level))
         };
         // Y-1: a server that did not declare logging does not log.
         let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
@@ -272,7 +273,7 @@ impl Connection {
         method: &Method,
         facts: Option<&MethodFacts>,
         revision: Revision,
-        client: &Client,
+        client: &Known,
     ) -> Result<(), Refusal> {
         let unknown = || Refusal::from(PeerMisbehaved::UnknownMethod(method.clone()));
         if let Some((extension, revisions)) = self.config.extension_of(method)

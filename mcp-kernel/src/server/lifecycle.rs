@@ -12,11 +12,10 @@
 
 use std::sync::Arc;
 
-use mcp_types::{
-    ClientCapabilities, Era, Implementation, InitializeRequestParams, InitializeResult, Method, ProtocolVersion,
-    Revision,
-};
+use mcp_types::jsonrpc::Payload;
+use mcp_types::{Era, InitializeRequestParams, InitializeResult, Method, ProtocolVersion, Revision};
 
+use super::client::Introduction;
 use super::config::ServerConfig;
 use crate::errors::PeerMisbehaved;
 
@@ -53,14 +52,7 @@ pub(crate) enum Lifecycle {
 #[derive(Clone)]
 pub(crate) struct Agreed {
     pub(crate) revision: Revision,
-    pub(crate) client: Arc<Client>,
-}
-
-/// What a client says about itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Client {
-    pub(crate) capabilities: ClientCapabilities,
-    pub(crate) info: Option<Implementation>,
+    pub(crate) client: Arc<Introduction>,
 }
 
 impl Agreed {
@@ -93,6 +85,7 @@ impl Lifecycle {
     pub(crate) fn initialize(
         &mut self,
         params: InitializeRequestParams,
+        text: &Payload<'_>,
         config: &ServerConfig,
         second: SecondHandshake,
     ) -> Result<InitializeResult, PeerMisbehaved> {
@@ -107,11 +100,11 @@ impl Lifecycle {
         let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
         match self {
             Self::Fresh => {
-                let client = Client { capabilities: params.capabilities, info: Some(params.client_info) };
-                *self = Self::Negotiated(Agreed { revision, client: Arc::new(client) });
+                let client = Arc::new(Introduction::new(text.to_object()));
+                *self = Self::Negotiated(Agreed { revision, client });
             }
             Self::Negotiated(agreed) | Self::Ready(agreed) => {
-                let is_same = agreed.revision == revision && agreed.client.capabilities == params.capabilities;
+                let is_same = agreed.revision == revision && agreed.client.read().capabilities == params.capabilities;
                 match second {
                     SecondHandshake::Refuse => return Err(PeerMisbehaved::InitializedTwice),
                     SecondHandshake::Repeat if !is_same => return Err(PeerMisbehaved::InitializedDifferently),

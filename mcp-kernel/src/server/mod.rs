@@ -1,6 +1,7 @@
 //! The server's side of a connection.
 
 mod announcement;
+mod client;
 mod commands;
 mod config;
 mod connection;

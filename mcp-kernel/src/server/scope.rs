@@ -9,7 +9,7 @@ use mcp_types::{
     RequestId, Revision,
 };
 
-use super::lifecycle::Client;
+use super::client::Known;
 use crate::RequestKey;
 
 /// Who is behind a request, as the transport made sure.
@@ -27,25 +27,6 @@ impl Principal {
     #[must_use]
     pub fn new(issuer: Option<&str>, subject: &str) -> Self {
         Self { issuer: issuer.map(Into::into), subject: subject.into() }
-    }
-}
-
-/// What is known about a client: what the request says, or what the handshake said for all of them.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is a part of what a request allocates anyway")]
-pub(crate) enum Known {
-    Own(Client),
-    Shared(Arc<Client>),
-}
-
-impl std::ops::Deref for Known {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        match self {
-            Self::Own(client) => client,
-            Self::Shared(client) => client,
-        }
     }
 }
 

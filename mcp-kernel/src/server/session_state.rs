@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use mcp_types::{InitializeRequestParams, LoggingLevel, Revision};
+use mcp_types::{InitializeRequestParams, LoggingLevel, RawObject, Revision};
 
+use super::client::Introduction;
 use super::config::ServerConfig;
 use super::connection::Connection;
-use super::lifecycle::{Agreed, Client, Lifecycle};
+use super::lifecycle::{Agreed, Lifecycle};
 
 /// What a legacy client has settled in its session, for somebody who keeps that and goes on with it elsewhere (S4.116).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +32,38 @@ impl SessionState {
 }
 
 impl Connection {
-    /// A connection that goes on with a session which began elsewhere: with what its client said then, and what was
-    /// settled since.
-    #[must_use]
-    pub fn resume(config: Arc<ServerConfig>, client: InitializeRequestParams, state: SessionState) -> Self {
+    /// A connection that goes on with a session which began elsewhere: with the parameters of its `initialize`, and what
+    /// was settled since.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `initialize` is not what its client can have sent.
+    pub fn resume(
+        config: Arc<ServerConfig>,
+        initialize: RawObject,
+        state: SessionState,
+    ) -> Result<Self, serde_json::Error> {
+        initialize.decode::<InitializeRequestParams>()?;
         let mut connection = Self::for_loop(config);
-        let client = Client { capabilities: client.capabilities, info: Some(client.client_info) };
-        connection.lifecycle = Lifecycle::Negotiated(Agreed { revision: state.revision, client: Arc::new(client) });
+        let client = Arc::new(Introduction::new(initialize));
+        connection.lifecycle = Lifecycle::Negotiated(Agreed { revision: state.revision, client });
         connection.refresh(state);
-        connection
+        Ok(connection)
+    }
+
+    /// The parameters of `initialize`, after a handshake: whoever keeps sessions keeps them once.
+    #[must_use]
+    pub fn initialize_params(&self) -> Option<&RawObject> {
+        self.lifecycle.agreed()?.client.text()
+    }
+
+    /// How many bytes the client makes the connection keep between requests: its handshake, and its subscriptions.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        /// What an entry takes beside its text.
+        const ENTRY: usize = 64;
+        let handshake = self.initialize_params().map_or(0, |params| params.as_str().len());
+        self.subscriptions.iter().map(|uri| uri.len() + ENTRY).sum::<usize>() + handshake
     }
 
     /// Takes over what was settled elsewhere.

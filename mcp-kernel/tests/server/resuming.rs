@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_kernel::Change;
 use mcp_kernel::server::{Connection, SessionState};
-use mcp_types::{ClientCapability, InitializeRequestParams, LoggingLevel, Revision};
+use mcp_types::{ClientCapability, LoggingLevel, RawObject, Revision};
 use serde_json::json;
 
 use crate::kit::{Script, config, initialize, legacy, modern, notification};
@@ -14,7 +14,7 @@ use crate::kit::{Script, config, initialize, legacy, modern, notification};
 fn a_session_goes_on_elsewhere() {
     let mut first = Script::with(config());
     let hello = initialize(1, "2025-06-18", json!({ "sampling": {} }));
-    let client: InitializeRequestParams = serde_json::from_value(hello["params"].clone()).unwrap();
+    let client = RawObject::new(&hello["params"]).unwrap();
     first.send(hello);
     first.reply();
     let fresh = first.connection.session_state().unwrap();
@@ -26,7 +26,8 @@ fn a_session_goes_on_elsewhere() {
     assert_eq!((state.is_ready, state.log_level), (true, LoggingLevel::Error));
     assert_eq!(state.subscriptions, ["a:b"]);
 
-    let mut second = Script::over(Connection::resume(Arc::new(config()), client, state.clone()));
+    let mut second = Script::over(Connection::resume(Arc::new(config()), client.clone(), state.clone()).unwrap());
+    assert_eq!(second.connection.initialize_params(), Some(&client));
     assert_eq!(second.connection.session_state(), Some(state));
     second.refused(initialize(4, "2025-06-18", json!({})), -32600);
     let asked = second.served(legacy(5, "tools/call", json!({ "name": "a" })));
@@ -40,6 +41,29 @@ fn a_session_goes_on_elsewhere() {
     second.connection.publish(&Change::Resource("a:b".into()));
     second.silence();
     second.assert_nothing_left();
+}
+
+/// What is kept of a client is what it said, and not what can be made of it.
+#[test]
+fn sec_5_a_client_is_kept_as_text() {
+    let mut script = Script::with(config());
+    let before = script.connection.kept_bytes();
+    let hello = initialize(1, "2025-06-18", json!({ "sampling": {}, "experimental": { "a": {}, "b": {} } }));
+    let text = hello["params"].to_string();
+    script.send(hello);
+    script.reply();
+    assert_eq!((before, script.connection.kept_bytes()), (0, text.len()));
+    script.send(notification("notifications/initialized", json!({})));
+    script.send(legacy(3, "resources/subscribe", json!({ "uri": "a:b" })));
+    assert!(script.connection.kept_bytes() > text.len() + 3, "subscriptions count as well");
+    let (params, state) = (script.connection.initialize_params().unwrap(), script.connection.session_state().unwrap());
+    let mut second = Script::over(Connection::resume(Arc::new(config()), params.clone(), state).unwrap());
+    let asked = second.served(legacy(5, "tools/call", json!({ "name": "a" })));
+    assert!(asked.scope.supports(ClientCapability::Sampling) && !asked.scope.supports(ClientCapability::Roots));
+    assert_eq!(asked.scope.capabilities().experimental.as_ref().map(|experimental| experimental.len()), Some(2));
+    second.done(asked.responder);
+    let nonsense = RawObject::new(&json!({ "protocolVersion": 1 })).unwrap();
+    assert!(Connection::resume(Arc::new(config()), nonsense, SessionState::new(Revision::V2025_06_18)).is_err());
 }
 
 /// S4.116: only a session has something to go on with.

@@ -210,7 +210,7 @@ impl HttpOptions {
         self
     }
 
-    /// How long sessions last, and how many there may be.
+    /// Sets how long sessions last, how many there may be, and how much memory idle ones may take.
     #[must_use]
     pub fn session_options(mut self, options: SessionOptions) -> Self {
         self.session_options = options;
@@ -241,8 +241,7 @@ impl HttpOptions {
     }
 
     /// Keeps the records of sessions in a store, for `time_to_live` after they were last used, or up to a tenth less:
-    /// another process with the same store goes on with them. Each request of a session then asks the store once. Records
-    /// of sessions that were never used go [earlier](SessionOptions::unused_time).
+    /// another process with the same store goes on with them. Each request of a session then asks the store once.
     #[must_use]
     pub fn session_store(mut self, store: Arc<dyn SessionStore>, time_to_live: Duration) -> Self {
         (self.session_store, self.record_time) = (Some(store), time_to_live);

@@ -16,9 +16,8 @@ const READY: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"
 
 /// Sessions that end soon after they were left.
 pub(crate) fn short() -> HttpOptions {
-    let options = SessionOptions::default()
-        .unused_time(Some(Duration::from_millis(300)))
-        .sweep_interval(Duration::from_millis(20));
+    let options =
+        SessionOptions::default().idle_time(Some(Duration::from_secs(10))).sweep_interval(Duration::from_millis(20));
     HttpOptions::default().session_options(options).grace(Duration::from_millis(100))
 }
 

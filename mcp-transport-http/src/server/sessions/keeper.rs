@@ -7,7 +7,7 @@ use http::StatusCode;
 use mcp_kernel::server::SessionState;
 use mcp_server::{Connection, Principal, Server};
 use mcp_session::{Lease, Refused, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
-use mcp_types::{InitializeRequestParams, RawObject};
+use mcp_types::RawObject;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -20,14 +20,13 @@ use crate::server::refusal::Refusal;
 pub(crate) struct Keeper {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) time_to_live: Duration,
-    /// The same for a session that nobody has used yet.
-    pub(crate) unused_time: Duration,
 }
 
 /// What is known about the record of a session.
 pub(crate) struct Kept(Mutex<Inner>);
 
 struct Inner {
+    /// Without the parameters of `initialize`, which the connection has.
     record: SessionRecord,
     version: Version,
     /// When the store last heard from here that the session is in use.
@@ -35,7 +34,8 @@ struct Inner {
 }
 
 impl Kept {
-    pub(crate) fn new(record: SessionRecord, version: Version) -> Self {
+    pub(crate) fn new(mut record: SessionRecord, version: Version) -> Self {
+        record.initialize = RawObject::empty();
         Self(Mutex::new(Inner { record, version, touched: None }))
     }
 
@@ -44,7 +44,8 @@ impl Kept {
         (inner.record.clone(), inner.version)
     }
 
-    fn set(&self, record: SessionRecord, version: Version) {
+    fn set(&self, mut record: SessionRecord, version: Version) {
+        record.initialize = RawObject::empty();
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody else may have been told of a later one.
         if version >= inner.version {
@@ -67,8 +68,9 @@ impl Keeper {
     /// Makes the record of a new session.
     pub(crate) async fn begin(&self, session: &Session) -> Result<(), Refusal> {
         let Some(kept) = &session.kept else { return Ok(()) };
-        let (record, version) = kept.read();
-        match self.store.save(session.id, record.clone(), version, self.unused_time).await.map_err(unavailable)? {
+        let (mut record, version) = kept.read();
+        record.initialize = session.initialize_params();
+        match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
             Saved::As(version) => kept.set(record, version),
             // Nobody else can have guessed the name.
             Saved::Not(_) => return Err(unavailable(StoreError("there is another session of this name".to_owned()))),
@@ -124,7 +126,8 @@ impl Keeper {
                 (session.connection.session_state(), base, version)
             };
             let Some(settled) = settled.filter(|settled| *settled != state_of(&base)) else { return Ok(()) };
-            let record = with_state(base, settled);
+            let mut record = with_state(base, settled);
+            record.initialize = session.initialize_params();
             match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
                 Saved::As(version) => {
                     kept.set(record, version);
@@ -161,19 +164,15 @@ const ATTEMPTS: usize = 8;
 
 /// A connection that goes on with a session, if its record makes sense.
 pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connection, Refusal> {
-    let client: InitializeRequestParams =
-        record.initialize.decode().map_err(|fault| unavailable(StoreError(fault.to_string())))?;
-    Ok(Connection::resume(server, client, state_of(record)))
+    Connection::resume(server, record.initialize.clone(), state_of(record))
+        .map_err(|fault| unavailable(StoreError(fault.to_string())))
 }
 
-/// The record of a session that begins.
-pub(crate) fn record(
-    initialize: RawObject,
-    connection: &Connection,
-    principal: Option<Principal>,
-) -> Option<SessionRecord> {
+/// What is to be known about the record of a session that begins.
+pub(crate) fn begin(connection: &Connection, principal: Option<Principal>) -> Option<Kept> {
     let state = connection.session_state()?;
-    Some(with_state(SessionRecord::new(initialize, state.revision, principal), state))
+    let record = SessionRecord::new(RawObject::empty(), state.revision, principal);
+    Some(Kept::new(with_state(record, state), Version::NONE))
 }
 
 fn state_of(record: &SessionRecord) -> SessionState {

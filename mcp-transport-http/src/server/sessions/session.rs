@@ -12,7 +12,7 @@ use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::{Caller, Connection, ConnectionPort};
 use mcp_session::{BoxFuture, EventStore, Reason, SessionId, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
-use mcp_types::{ErrorObject, Method, Revision};
+use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::time::sleep;
 
 use super::keeper::Kept;
@@ -133,6 +133,18 @@ impl Session {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many bytes it keeps while nobody uses it.
+    pub(crate) fn bytes(&self) -> usize {
+        /// A session whose client said next to nothing.
+        const LEAST: usize = 2048;
+        LEAST + self.connection.kept_bytes()
+    }
+
+    /// The parameters of `initialize`, for the record.
+    pub(crate) fn initialize_params(&self) -> RawObject {
+        self.connection.initialize_params().unwrap_or_default()
     }
 
     /// What a message may cost to read; which server it is was settled when the session began.

@@ -11,7 +11,7 @@ use mcp_kernel::Route;
 use mcp_server::{Caller, Connection, Principal, Server};
 use mcp_session::{
     BoxFuture, Ended, EventKey, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId, SessionManager,
-    SessionMetrics, Version,
+    SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
 use super::session::{Counts, Events, NotTaken, Session};
+use crate::rules::era::id_of;
 use crate::rules::metadata::{VERSION, value_of};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
@@ -67,8 +68,7 @@ impl Sessions {
     /// Fails if the system has no randomness for the key of event ids.
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
         let time_to_live = options.record_time;
-        let unused_time = options.session_options.time_of_unused().map_or(time_to_live, |time| time.min(time_to_live));
-        let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live, unused_time });
+        let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live });
         let settings = Settings {
             keeper: keeper.clone(),
             keep_alive: options.keep_alive,
@@ -83,7 +83,7 @@ impl Sessions {
             Some(store) => Events { store, is_shared: options.session_store.is_some() },
             None => Events { store: Arc::new(MemoryEvents::default()), is_shared: false },
         });
-        let manager = SessionManager::new(options.session_options.clone());
+        let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
         Ok(Self { manager, settings, events, keeper, counts: Arc::default(), retry_after: options.retry_after })
     }
 
@@ -238,12 +238,7 @@ impl Sessions {
         principal: Option<Principal>,
         (at_work, permit): (AtWork, Permit),
     ) -> Result<Taken, Refusal> {
-        let (hello, request) = match &incoming {
-            Incoming::Single(Message::Request(request)) if self.keeper.is_some() => {
-                (request.params.as_ref().map(|params| params.to_object()), Some(request.id.clone()))
-            }
-            Incoming::Single(_) | Incoming::Batch(_) => (None, None),
-        };
+        let request = id_of(&incoming).filter(|_| self.keeper.is_some()).cloned();
         let mut connection = Connection::for_loop(server);
         let caller = caller(parts, principal.clone());
         connection.feed_parsed(now(), incoming, &caller);
@@ -252,8 +247,7 @@ impl Sessions {
         let Some(revision) = connection.handle().negotiated() else {
             return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
-        let record = hello.and_then(|hello| keeper::record(hello, &connection, principal.clone()));
-        let kept = record.map(|record| Kept::new(record, Version::NONE));
+        let kept = self.keeper.as_ref().and_then(|_| keeper::begin(&connection, principal.clone()));
         let (events, counts) = (self.events.clone(), Arc::clone(&self.counts));
         let make = |id| Session::new(id, connection, revision, events, kept, counts);
         let created = self.manager.create(principal.clone(), make).map_err(|refused| self.no_room(&refused))?;
