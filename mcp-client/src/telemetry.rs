@@ -6,6 +6,13 @@ use tracing::{Span, field};
 
 use crate::error::Error;
 
+/// How many characters of a name are shown: it may be one that a server made up.
+const MOST_SHOWN: usize = 128;
+
+fn excerpt(text: &str) -> &str {
+    text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
 /// The span of a call; free where nobody looks.
 pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
     let span = tracing::info_span!(
@@ -31,7 +38,7 @@ pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
     };
     let members = params.and_then(|params| serde_json::Map::deserialize(params.as_raw()).ok());
     let target = method.name_member().and_then(|member| members.as_ref()?.get(member)?.as_str());
-    if let Some(target) = target {
+    if let Some(target) = target.map(excerpt) {
         span.record(name, target);
         span.record("otel.name", format!("{method} {target}").as_str());
     }

@@ -22,7 +22,7 @@ pub struct Limits {
     pub waiting_bytes: usize,
     /// How many bytes the id of a request may have. Default: 1 KiB.
     pub id_bytes: usize,
-    /// How many bytes the address of a subscription may have. Default: 8 KiB.
+    /// How many bytes the address of a resource may have that is read or subscribed to. Default: 8 KiB.
     pub uri_bytes: usize,
     /// How many requests to the peer may be open. Default: 100.
     pub calls: usize,

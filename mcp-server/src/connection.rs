@@ -479,7 +479,7 @@ impl Connection {
     }
 
     fn admit(&mut self, scope: Arc<RequestScope>, params: PayloadBuf, responder: Responder, extensions: Extensions) {
-        let span = telemetry::span(&scope, &params, &self.shared);
+        let span = telemetry::span(&scope, &params, &self.shared, &self.server);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
         let ctx = RequestContext::new(scope, params, shared, server, extensions);
         self.fresh.push(Fresh { ctx, responder, span });

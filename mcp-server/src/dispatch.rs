@@ -146,6 +146,10 @@ fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> 
 
 fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
     let ReadResourceRequestParams { uri, .. } = decode(params)?;
+    let limit = ctx.server().config().limits.uri_bytes;
+    if uri.len() > limit {
+        return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`uri_bytes`)")));
+    }
     let read = if let Some(resource) = registry.resources.get(&uri) {
         resource.read(ctx)
     } else {

@@ -6,13 +6,25 @@ use mcp_types::jsonrpc::PayloadBuf;
 use tracing::{Span, field};
 
 use crate::answer::Answer;
+use crate::server::Server;
 use crate::shared::Shared;
 
 /// The target of all spans and events here.
 const TARGET: &str = "mcp";
 
+/// How many characters of a client's text are shown.
+const MOST_SHOWN: usize = 128;
+
+/// The beginning of a client's text: what is kept of each request must not grow with it.
+fn excerpt(text: &str) -> &str {
+    text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
 /// The span of a request; free where nobody looks.
-pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared) -> Span {
+///
+/// Its name has the name of a tool, prompt or resource only if that is registered, so that clients cannot make up names.
+/// All other text of a client is cut off.
+pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared, server: &Server) -> Span {
     let method = scope.method().as_str();
     let span = tracing::info_span!(
         target: TARGET,
@@ -21,12 +33,12 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
         otel.kind = "server",
         mcp.method.name = method,
         mcp.protocol.version = scope.revision().as_str(),
-        jsonrpc.request.id = %scope.id(),
+        jsonrpc.request.id = excerpt(&scope.id().to_string()),
         gen_ai.tool.name = field::Empty,
         gen_ai.prompt.name = field::Empty,
         mcp.resource.uri = field::Empty,
         mcp.session.id = field::Empty,
-        traceparent = scope.trace_context().traceparent(),
+        traceparent = scope.trace_context().traceparent().map(excerpt),
         rpc.response.status_code = field::Empty,
         error.type = field::Empty,
     );
@@ -40,13 +52,27 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
         "resources/read" => ("uri", "mcp.resource.uri"),
         _ => return span,
     };
-    let target = params.get(member).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    if let Some(target) = target {
-        span.record(name, target.as_str());
+    let Some(raw) = params.get(member).map(|raw| raw.get()) else { return span };
+    if raw.len() > MOST_READ {
+        span.record(name, excerpt(raw.trim_start_matches('"')));
+        return span;
+    }
+    let Ok(target) = serde_json::from_str::<String>(raw) else { return span };
+    span.record(name, excerpt(&target));
+    let registry = server.registry();
+    let is_registered = match method {
+        "tools/call" => registry.tools.get(&target).is_some(),
+        "prompts/get" => registry.prompts.get(&target).is_some(),
+        _ => registry.resources.get(&target).is_some(),
+    };
+    if is_registered {
         span.record("otel.name", format!("{method} {target}").as_str());
     }
     span
 }
+
+/// A longer text than this, in bytes, is not decoded to be shown.
+const MOST_READ: usize = 1024;
 
 /// Notes how a request ended, where that is not well.
 pub(crate) fn end(span: &Span, outcome: &Result<Answer, ErrorObject>) {
@@ -70,7 +96,9 @@ pub(crate) fn end(span: &Span, outcome: &Result<Answer, ErrorObject>) {
 #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is for the connection to act on")]
 pub(crate) fn note(event: &Event) {
     match event {
-        Event::PeerMisbehaved(what) => tracing::debug!(target: TARGET, %what, "the client broke a rule"),
+        Event::PeerMisbehaved(what) => {
+            tracing::debug!(target: TARGET, what = excerpt(&what.to_string()), "the client broke a rule");
+        }
         Event::Stripped { revision, members } => {
             tracing::trace!(target: TARGET, revision = revision.as_str(), ?members, "left out of an answer");
         }
@@ -78,7 +106,9 @@ pub(crate) fn note(event: &Event) {
             tracing::warn!(target: TARGET, ?what, "an answer cannot be expressed in the client's revision");
         }
         Event::Dropped { count, .. } => tracing::debug!(target: TARGET, count, "dropped for a slow reader"),
-        Event::Cancelled { reason, .. } => tracing::debug!(target: TARGET, reason, "cancelled by the client"),
+        Event::Cancelled { reason, .. } => {
+            tracing::debug!(target: TARGET, reason = reason.as_deref().map(excerpt), "cancelled by the client");
+        }
         _ => {}
     }
 }

@@ -224,6 +224,20 @@ mod tests {
         }
     }
 
+    /// Were the whole address looked at for each template that it does not begin like, this would take hours.
+    #[test]
+    fn sec_12_templates_are_ruled_out_by_how_they_begin() {
+        let uri = format!("x://{}", "a".repeat(4 << 20));
+        let template = UriTemplate::parse("y://{a}").unwrap();
+        for _ in 0..100_000 {
+            assert!(template.matches(&uri).is_none());
+        }
+        for (template, uri) in [("%41b{c}", "Ab1"), ("A%62{c}", "%41%62"), ("abc{d}", "ab"), ("é{a}", "%C3%A9x")] {
+            let is_match = UriTemplate::parse(template).unwrap().matches(uri).is_some();
+            assert_eq!(is_match, matches!(uri, "Ab1" | "%C3%A9x"), "{template} {uri}");
+        }
+    }
+
     #[test]
     fn what_is_absent_in_a_query_stays_absent() {
         let template = UriTemplate::parse("x:/y{;d}{?a,b}{&c}").unwrap();

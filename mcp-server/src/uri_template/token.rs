@@ -17,17 +17,23 @@ pub(super) enum Token {
 impl Token {
     pub(super) fn all(text: &str) -> Vec<Self> {
         let mut tokens = Vec::with_capacity(text.len());
+        tokens.extend(Self::each(text));
+        tokens
+    }
+
+    /// One after the other, as far as they are asked for.
+    pub(super) fn each(text: &str) -> impl Iterator<Item = Self> + '_ {
         let mut rest = text;
-        while let Some(character) = rest.chars().next() {
+        std::iter::from_fn(move || {
+            let character = rest.chars().next()?;
             let (token, length) = match encoded_byte(rest.as_bytes()) {
                 Some(first) => decode(first, rest.as_bytes()),
                 None if character.is_ascii() => (Self::Plain(character), 1),
                 None => (Self::Encoded(character), character.len_utf8()),
             };
-            tokens.push(token);
             rest = &rest[length..];
-        }
-        tokens
+            Some(token)
+        })
     }
 
     pub(super) fn decode(tokens: &[Self]) -> String {

@@ -44,6 +44,19 @@ fn texts_and_bytes_are_read() {
     }
 }
 
+/// An address is matched with each template, so its length is bounded.
+#[test]
+fn sec_12_addresses_have_a_limit() {
+    let server = library();
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let at = |bytes: usize| format!("book://{}/1", "x".repeat(bytes - "book:///1".len()));
+        assert_eq!(read(&mut client, &at(8192))[0]["uri"], at(8192));
+        let refused = client.error("resources/read", json!({ "uri": at(8193) }), -32602);
+        assert!(refused["message"].as_str().is_some_and(|text| text.contains("8192 bytes (`uri_bytes`)")), "{refused}");
+    }
+}
+
 /// RS-9: a template is listed by itself, and read under any address that fits it.
 #[test]
 fn templates_find_their_variables() {

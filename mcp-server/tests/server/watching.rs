@@ -160,6 +160,42 @@ fn spans_name_their_subject() {
     assert_eq!(listed["otel.name"], "tools/list");
 }
 
+/// What a client sends does not become the name of a span unless it is registered, and all of it is cut off.
+#[test]
+fn sec_12_spans_do_not_grow_with_the_text_of_clients() {
+    for size in [200, 100_000] {
+        let text = "\u{e9}".repeat(size);
+        for (method, member, field) in [
+            ("tools/call", "name", "gen_ai.tool.name"),
+            ("prompts/get", "name", "gen_ai.prompt.name"),
+            ("resources/read", "uri", "mcp.resource.uri"),
+        ] {
+            let uri = format!("a:{text}");
+            let trace = text.get(..1000.min(text.len()));
+            let params = json!({ member: uri, "_meta": { "traceparent": trace } });
+            let span = span_of(MODERN, method, params);
+            assert_eq!(span["otel.name"], method);
+            assert!(span[field].starts_with("a:\u{e9}"), "{span:?}");
+            for (field, value) in &span {
+                assert!(value.chars().count() <= 128, "{method} {field}: {value}");
+            }
+        }
+    }
+    let mut client = Client::new(&watched(), LEGACY[3]);
+    let reason = "r".repeat(100_000);
+    let Seen { events, .. } = watch(|| {
+        client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "x".repeat(100_000) }));
+        let params = json!({ "requestId": client.start_tool("add"), "reason": reason });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    });
+    assert!(!events.is_empty());
+    for (_, event) in events {
+        assert!(event.values().all(|value| value.chars().count() <= 200), "{event:?}");
+    }
+    // An unknown name is not repeated in the name of its span even if it is short.
+    assert_eq!(span_of(MODERN, "tools/call", json!({ "name": "nobody" }))["otel.name"], "tools/call");
+}
+
 /// S4.106: a span tells how its request failed.
 #[test]
 fn spans_tell_of_failures() {
