@@ -2,6 +2,8 @@
 
 mod admission;
 mod body;
+#[cfg(feature = "serve")]
+mod discard;
 mod exchange;
 mod lifeline;
 mod options;

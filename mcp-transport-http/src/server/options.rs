@@ -140,7 +140,8 @@ impl HttpOptions {
         self
     }
 
-    /// How many bytes a body may have; more are answered with 413.
+    /// Sets the maximum number of bytes of a request's body; more get 413. [`HttpServer`](crate::HttpServer) reads on, so
+    /// that clients see that.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;

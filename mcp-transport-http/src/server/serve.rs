@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tower_service::Service;
 
 use super::body::ResponseBody;
+use super::discard::{Discards, RequestBody};
 use super::exchange::after;
 use super::lifeline::Drained;
 use super::options::HttpOptions;
@@ -73,6 +74,10 @@ pub async fn told_to_end() {
 }
 
 /// A socket that speaks HTTP/1.1 and HTTP/2, for a [`HttpService`].
+///
+/// A request that is refused before its body was read gets its response at once. Up to 64 MiB of the body are then read and
+/// discarded for up to 10 s, of 256 requests at the same time: most clients send a whole request before they read the
+/// response, and would find the connection reset instead.
 ///
 /// ```no_run
 /// use mcp_server::Server;
@@ -219,7 +224,7 @@ impl HttpServer {
         let places = Arc::new(Semaphore::new(self.connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(SseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
         let sse = self.sse.map(|sse| (sse.message_path_beside(SSE_PATH), sse));
-        let routes = Arc::new(Routes { path: self.path, service: service.clone(), sse });
+        let routes = Arc::new(Routes { path: self.path, service: service.clone(), sse, discards: Discards::default() });
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         loop {
@@ -281,10 +286,11 @@ struct Routes {
     service: HttpService,
     /// With the path of its messages.
     sse: Option<(String, SseService)>,
+    discards: Discards,
 }
 
 impl Routes {
-    fn call(&self, request: Request<Incoming>) -> Routed {
+    fn call(&self, request: Request<RequestBody>) -> Routed {
         let path = request.uri().path();
         if path == self.path {
             return Routed::Service(self.service.clone().call(request));
@@ -302,7 +308,7 @@ impl Routes {
     }
 
     async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
-        let refusal = match self.call(request) {
+        let refusal = match self.call(self.discards.wrap(request)) {
             Routed::Service(response) => return response.await,
             Routed::Sse(response) => return response.await,
             Routed::NotThisVerb(allowed) => method_not_allowed(allowed),
@@ -318,8 +324,8 @@ impl Routes {
     reason = "nearly all requests are of this kind, and are not to cost more for others"
 )]
 enum Routed {
-    Service(ResponseFuture<Incoming>),
-    Sse(Pin<Box<SseFuture<Incoming>>>),
+    Service(ResponseFuture<RequestBody>),
+    Sse(Pin<Box<SseFuture<RequestBody>>>),
     /// Clients that look for Streamable HTTP first learn that it is not here (B-107).
     NotThisVerb(&'static str),
     Nowhere,

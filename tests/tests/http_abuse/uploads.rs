@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use mcp_transport_http::HttpOptions;
 
-use crate::arena::{SMALL, alone, mistreat, mistreat_with};
-use crate::wire::{Raw, call_body, names, post};
+use crate::arena::{SMALL, alone, mistreat, mistreat_once, mistreat_with};
+use crate::http2::{Streams, request};
+use crate::wire::{Raw, call, call_body, names, post, within};
 
 const LIMIT: usize = 4 << 20;
 
@@ -25,7 +26,8 @@ fn more_than_the_limit() {
         client.send(&sized[..head]).await;
         let answer = client.answer().await.expect("an answer");
         assert!(answer.status == 413 && answer.json()["error"]["message"].as_str().is_some(), "{answer:?}");
-        assert!(client.is_closed().await, "the rest is not read");
+        client.finish_quietly().await;
+        assert!(client.is_closed().await);
         for request in [&sized[..], chunked.as_bytes()] {
             let mut client = arena.connect().await;
             client.try_send(request).await;
@@ -85,5 +87,66 @@ fn more_than_may_be_on_their_way() {
             }
         }
         assert!(served >= UPLOADS && served + refused == UPLOADS + 20, "{served} were served, {refused} refused");
+    });
+}
+
+/// INT-2: a client that sends all of a request before it reads anything sees why it was refused, whatever the reason. It
+/// may go on with the connection.
+#[test]
+fn int_2_refusals_reach_those_who_send_first() {
+    const BYTES: usize = 24 << 20;
+    let alone = alone();
+    let names = names("tools/call", Some("echo"));
+    let sized = |more: &str| {
+        let head = post(&format!("{names}{more}"), b"");
+        let head = String::from_utf8(head).expect("text");
+        head.replacen("Content-Length: 0\r\n", &format!("Content-Length: {BYTES}\r\n"), 1)
+    };
+    let chunked = sized("Transfer-Encoding: chunked\r\n").replacen(&format!("Content-Length: {BYTES}\r\n"), "", 1);
+    let cases = [
+        ("a large body", sized(""), 413),
+        ("chunks", chunked, 413),
+        ("another host", sized("").replacen("Host: localhost", "Host: evil.example", 1), 403),
+        ("another path", sized("").replacen(" /mcp ", " /other ", 1), 404),
+        ("another verb", sized("").replacen("POST", "PUT", 1), 405),
+        ("another type", sized("").replacen("application/json\r\n", "text/plain\r\n", 1), 415),
+    ];
+    let piece = vec![b' '; 1 << 20];
+    mistreat_once(&alone, "refusals of those who send first", SMALL, async |arena| {
+        for (case, head, status) in &cases {
+            let mut client = arena.connect().await;
+            client.send(head.as_bytes()).await;
+            for _ in 0..BYTES >> 20 {
+                if head.contains("chunked") {
+                    client.send(format!("{:x}\r\n", piece.len()).as_bytes()).await;
+                    client.send(&piece).await;
+                    client.send(b"\r\n").await;
+                } else {
+                    client.send(&piece).await;
+                }
+            }
+            if head.contains("chunked") {
+                client.send(b"0\r\n\r\n").await;
+            }
+            let answer = client.answer().await.unwrap_or_else(|| panic!("{case}: no answer"));
+            assert_eq!(answer.status, *status, "{case}: {answer:?}");
+            client.send(&call(1, "echo", r#"{"text":"x"}"#)).await;
+            assert_eq!(client.answer().await.map(|answer| answer.status), Some(200), "{case}");
+        }
+        // Who asks first is not made to send.
+        let mut client = arena.connect().await;
+        client.send(sized("Expect: 100-continue\r\n").as_bytes()).await;
+        assert_eq!(client.answer().await.map(|answer| answer.status), Some(413));
+        assert!(client.is_closed().await);
+        // Over HTTP/2 the stream is not reset.
+        let mut streams = Streams::connect(arena.address, 1).await;
+        let (answer, mut stream) = streams.begin(request("tools/call", Some("echo"))).await.expect("it is open");
+        stream.send_data(vec![b' '; BYTES].into(), true).expect("it is open");
+        let answer = within(answer).await.expect("an answer");
+        assert_eq!(answer.status(), 413);
+        let reset = std::future::poll_fn(|cx| stream.poll_reset(cx));
+        let reset = tokio::time::timeout(Duration::from_millis(500), reset).await;
+        assert!(!matches!(reset, Ok(Ok(_))), "it can send all of it: {reset:?}");
+        streams.close().await;
     });
 }
