@@ -26,7 +26,7 @@ use crate::notification::Notification;
 use crate::port::ConnectionPort;
 use crate::reentry;
 use crate::server::Server;
-use crate::shared::{Ask, Inbox, OpenAsk, Shared, State};
+use crate::shared::{Ask, Inbox, OpenAsk, RouteWaker, Shared, State};
 use crate::tasks::{Task, Tasks};
 use crate::teardown::run_teardown;
 use crate::telemetry;
@@ -313,6 +313,16 @@ impl Connection {
         ConnectionHandle(Arc::clone(&self.shared))
     }
 
+    /// Sets who is woken when there is something to do, in place of the task that polls the connection: for transports
+    /// where one of several tasks does. It is called with the route that has something to do or to say, or with `None` if
+    /// it can be any, and may be called while the connection is polled.
+    #[must_use]
+    pub fn route_waker(self, wake: RouteWaker) -> Self {
+        // Nobody can have set another one.
+        let _ = self.shared.route_waker.set(wake);
+        self
+    }
+
     /// The connection's messages, in and out, for tasks other than the one that runs its handlers.
     #[must_use]
     pub fn port(&self) -> ConnectionPort {
@@ -494,7 +504,7 @@ impl Connection {
     /// Has the transport poll again if there is room now for requests that had to wait for it.
     fn wake_for_fresh(&self) {
         if !self.fresh.is_empty() {
-            self.shared.driver.wake();
+            self.shared.wake(None);
         }
     }
 
@@ -533,8 +543,11 @@ impl Connection {
 
     /// Has a handler go on as soon as it can; it is looked at once more, now that somebody watches it.
     fn run(&mut self, task: Task) {
-        self.running.push(task);
-        self.shared.driver.wake();
+        // It is polled once more, now that somebody watches it; pushing it wakes whoever does so.
+        self.running.push(task, self.shared.route_waker.get());
+        if self.shared.route_waker.get().is_none() {
+            self.shared.driver.wake();
+        }
     }
 
     /// Asks the client what handlers want to know.

@@ -73,14 +73,14 @@ impl ConnectionHandle {
     /// Tells the client something that belongs to no request. Best effort: without a way there it is dropped (S1.7).
     pub fn notify(&self, method: &Method, params: &impl Serialize) {
         let Ok(params) = RawObject::new(params) else { return };
-        let told = self.0.tell(|kernel| kernel.tell(None, method, &params));
+        let told = self.0.tell(None, |kernel| kernel.tell(None, method, &params));
         tracing::trace!(target: "mcp", method = method.as_str(), ?told, "notification");
     }
 
     /// Sends a log message that belongs to no request, as legacy clients may get it (S1.35).
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         if let Ok(data) = RawJson::new(data) {
-            let _ = self.0.tell(|kernel| kernel.log(None, level, data, None));
+            let _ = self.0.tell(None, |kernel| kernel.log(None, level, data, None));
         }
     }
 

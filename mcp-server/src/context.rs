@@ -169,7 +169,9 @@ impl RequestContext {
             return;
         }
         let Progress { progress, total, message } = progress.into();
-        let _ = self.shared().tell(|kernel| kernel.progress(self.scope().key(), progress, total, message));
+        let _ = self
+            .shared()
+            .tell(Some(self.scope().key()), |kernel| kernel.progress(self.scope().key(), progress, total, message));
     }
 
     /// The token under which the client hears of progress.
@@ -195,7 +197,7 @@ impl RequestContext {
         }
         if let Ok(data) = RawJson::new(data) {
             let (key, logger) = (self.scope().key(), logger.map(str::to_owned));
-            let _ = self.shared().tell(|kernel| kernel.log(Some(key), level, data, logger));
+            let _ = self.shared().tell(Some(key), |kernel| kernel.log(Some(key), level, data, logger));
         }
     }
 
@@ -205,7 +207,7 @@ impl RequestContext {
     pub fn notify(&self, method: &Method, params: &impl Serialize) -> bool {
         let Ok(params) = mcp_types::RawObject::new(params) else { return false };
         let key = self.scope().key();
-        matches!(self.shared().tell(|kernel| kernel.tell(Some(key), method, &params)), Ok(Delivery::Queued))
+        matches!(self.shared().tell(Some(key), |kernel| kernel.tell(Some(key), method, &params)), Ok(Delivery::Queued))
     }
 
     /// What the client can do, for this request.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use mcp_kernel::Change;
 use mcp_kernel::server::Announcement;
+use mcp_kernel::{Change, Route};
 
 use crate::shared::Shared;
 
@@ -37,13 +37,14 @@ impl Hub {
         };
         let announcement = Announcement::new(change);
         for member in members {
-            let has_news = {
+            let (has_news, has_agreed) = {
                 let mut state = member.lock();
                 state.kernel.announce(&announcement);
-                state.kernel.has_transmit()
+                (state.kernel.has_transmit(), state.kernel.negotiated().is_some())
             };
             if has_news {
-                member.driver.wake();
+                // To a client that has shaken hands a change belongs to no request.
+                member.wake(has_agreed.then_some(Route::Standalone));
             }
         }
     }

@@ -340,6 +340,7 @@ pub use resource::{IntoContents, Resource, Template, blob_resource, resource, te
 pub use schema::NoArguments;
 pub use server::Server;
 pub use settings::List;
+pub use shared::RouteWaker;
 pub use text_values::InvalidText;
 pub use tool::{ArgumentErrors, Tool, raw_tool, tool};
 pub use tool_result::{HandlerError, IntoToolResult, Json, Outcome};

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mcp_kernel::server::Connection as Kernel;
-use mcp_kernel::{CallId, RequestKey};
+use mcp_kernel::{CallId, RequestKey, Route};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// The task that drives the connection: it has to look when a handler has something to say.
     pub(crate) driver: DriverWaker,
+    /// Who is woken instead, where more than one task does.
+    pub(crate) route_waker: OnceLock<RouteWaker>,
     /// What handlers keep from one request to the next.
     pub(crate) scratch: Mutex<Extensions>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
@@ -55,6 +57,9 @@ pub(crate) struct Inbox {
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
 }
+
+/// Wakes the task that serves a route, or whichever serves the connection.
+pub type RouteWaker = Arc<dyn Fn(Option<Route>) + Send + Sync>;
 
 /// What runs when a connection ends.
 pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
@@ -91,6 +96,7 @@ impl Shared {
                 suspended: Vec::new(),
             }),
             driver: DriverWaker::default(),
+            route_waker: OnceLock::new(),
             scratch: Mutex::default(),
             teardown: Mutex::default(),
             has_joined: AtomicBool::new(false),
@@ -110,10 +116,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the kernel a command, and has the driver send what comes of it.
-    pub(crate) fn tell<R>(&self, command: impl FnOnce(&mut Kernel) -> R) -> R {
+    /// Has whoever drives the connection look at it, because there is something to do for a route, or for any.
+    pub(crate) fn wake(&self, route: Option<Route>) {
+        match self.route_waker.get() {
+            Some(wake) => wake(route),
+            None => self.driver.wake(),
+        }
+    }
+
+    /// Gives the kernel a command about a request or the connection, and has the driver send what comes of it.
+    pub(crate) fn tell<R>(&self, request: Option<RequestKey>, command: impl FnOnce(&mut Kernel) -> R) -> R {
         let outcome = command(&mut self.lock().kernel);
-        self.driver.wake();
+        self.wake(Some(request.map_or(Route::Standalone, Route::Related)));
         outcome
     }
 
@@ -133,7 +147,7 @@ impl Shared {
             state.asks.push_back(Ask { number, related, method, params, options, reply });
         }
         drop(state);
-        self.driver.wake();
+        self.wake(related.map(Route::Related));
         (number, answer)
     }
 
@@ -141,7 +155,7 @@ impl Shared {
     #[cfg(feature = "mrtr")]
     pub(crate) fn suspend(&self, request: RequestKey) {
         self.lock().suspended.push(request);
-        self.driver.wake();
+        self.wake(Some(Route::Related(request)));
     }
 
     /// Takes a question back that nobody waits for any more; the client is told.
@@ -156,7 +170,7 @@ impl Shared {
         }
         drop(state);
         if open.is_some() {
-            self.driver.wake();
+            self.wake(None);
         }
         // Dropped without the lock, as that wakes whoever waits for them.
         drop((waiting, open));

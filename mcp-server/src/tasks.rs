@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use mcp_kernel::RequestKey;
 use mcp_kernel::server::Responder;
+use mcp_kernel::{RequestKey, Route};
 use mcp_types::ErrorObject;
 
 use crate::answer::Answer;
 use crate::context::RequestContext;
 use crate::guarded::Guarded;
+use crate::shared::RouteWaker;
 
 /// The handlers of one connection, by request. Only those that were woken are polled.
 #[derive(Default)]
@@ -34,6 +35,7 @@ pub(crate) struct Task {
 struct Woken {
     ready: Mutex<Vec<Arc<TaskWaker>>>,
     driver: DriverWaker,
+    route_waker: Option<RouteWaker>,
 }
 
 struct TaskWaker {
@@ -47,18 +49,25 @@ impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         if !self.is_ready.swap(true, Ordering::AcqRel) {
             let Some(woken) = self.woken.upgrade() else { return };
+            let key = self.key;
             woken.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self);
-            woken.driver.wake();
+            match &woken.route_waker {
+                Some(wake) => wake(Some(Route::Related(key))),
+                None => woken.driver.wake(),
+            }
         }
     }
 }
 
 impl Tasks {
     /// Takes a handler in; it is polled next time.
-    pub(crate) fn push(&mut self, task: Task) {
+    pub(crate) fn push(&mut self, task: Task, route_waker: Option<&RouteWaker>) {
         let key = task.responder.key();
         self.open.insert(key, task);
-        let woken = Arc::downgrade(self.woken.get_or_insert_default());
+        let woken = self
+            .woken
+            .get_or_insert_with(|| Arc::new(Woken { route_waker: route_waker.map(Arc::clone), ..Woken::default() }));
+        let woken = Arc::downgrade(woken);
         Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
     }
 

@@ -18,6 +18,7 @@ mod resuming;
 mod slowing;
 mod sockets;
 mod streaming;
+mod waking;
 
 /// What the kit may see in responses.
 const HAS_SESSIONS: bool = true;

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use super::reader::Settings;
+use super::readers::Reads;
 use super::session::{STANDALONE, Session, State};
 use super::stream::Stream;
 use crate::server::exchange::now;
@@ -19,9 +20,9 @@ use crate::server::lifeline::AtWork;
 /// back, but not for longer than it is given (G11). The end of the service waits for them.
 pub(crate) fn call(session: &Lease<Session>, settings: &Settings, at_work: &AtWork) {
     let Ok(runtime) = Handle::try_current() else { return };
-    let reader = session.readers.next();
     let mut state = session.lock();
     if state.caretaker.is_none() {
+        let reader = session.readers.add(Some(Reads::Orphans));
         state.caretaker = Some(reader);
         drop(state);
         runtime.spawn(look_after(session.clone(), reader, settings.clone(), at_work.another()));

@@ -14,6 +14,7 @@ use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::caretaker;
 use super::keeper::Keeper;
+use super::readers::Reads;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
 use crate::server::admission::Permit;
@@ -103,8 +104,11 @@ impl Reader {
         at_work: AtWork,
         permit: Permit,
     ) -> (Self, Vec<u8>) {
-        let (number, reader) = (place.map_or(STANDALONE, |(stream, _)| stream), session.readers.next());
+        let number = place.map_or(STANDALONE, |(stream, _)| stream);
         let mut state = session.lock();
+        let request = state.streams.get(&number).and_then(|stream| stream.request);
+        let reads = if number == STANDALONE { Some(Reads::Standalone) } else { request.map(Reads::Request) };
+        let reader = session.readers.add(reads);
         let mut before = None;
         // It may have ended since it was found.
         let is_ended = state.is_ended;
@@ -410,7 +414,7 @@ impl Reader {
             caretaker::call(&self.session, &self.settings, &self.at_work);
         } else if was_blocked {
             // There is room now for what others wait for.
-            self.session.readers.wake_all();
+            self.session.readers.wake_route(None);
         }
     }
 

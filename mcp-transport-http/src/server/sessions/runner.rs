@@ -1,9 +1,11 @@
 //! The right to run the handlers of a session.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use mcp_server::Connection;
+
+use super::readers::Readers;
 
 /// The connection of a session, which at most one task runs at a time, and without a lock.
 ///
@@ -16,47 +18,50 @@ use mcp_server::Connection;
 ///
 /// A task that finds it running does not wait: it leaves its wish, and whoever runs the connection does what there is to
 /// do before it gives it back. So a handler that blocks its thread blocks no other.
-pub(crate) struct Runner(Mutex<Slot>);
-
-struct Slot {
-    /// The connection, unless a task runs it.
-    connection: Option<Connection>,
-    is_wanted: bool,
+pub(crate) struct Runner {
+    /// Which of these it is, for those who wake the session as well.
+    readers: Arc<Readers>,
+    /// The connection, unless a task runs it: nobody else locks this.
+    connection: Mutex<Option<Connection>>,
     /// Tasks that need the connection for themselves.
-    waiting: Vec<Waker>,
+    waiting: Mutex<Vec<Waker>>,
 }
 
 impl Runner {
-    pub(crate) fn new(connection: Connection) -> Self {
-        Self(Mutex::new(Slot { connection: Some(connection), is_wanted: false, waiting: Vec::new() }))
+    pub(crate) fn new(connection: Connection, readers: &Arc<Readers>) -> Self {
+        let waking = Arc::clone(readers);
+        let connection = connection.route_waker(Arc::new(move |route| waking.wake_route(route)));
+        Self { readers: Arc::clone(readers), connection: Mutex::new(Some(connection)), waiting: Mutex::default() }
     }
 
-    /// Takes the connection; whoever has it runs it once more if there is none.
+    /// Takes the connection; whoever has it runs it once more if another task does.
     pub(crate) fn take(&self) -> Option<Held<'_>> {
-        let mut slot = self.lock();
-        let connection = slot.connection.take();
-        slot.is_wanted = connection.is_none();
-        drop(slot);
-        connection.map(|connection| Held { runner: self, connection: Some(connection) })
+        self.readers.try_run().then(|| Held { runner: self, connection: lock(&self.connection).take() })
     }
 
     /// Waits for the connection.
     pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<Held<'_>> {
+        if let Some(held) = self.take() {
+            return Poll::Ready(held);
+        }
         let waker = cx.waker().clone();
-        let mut slot = self.lock();
-        if let Some(connection) = slot.connection.take() {
-            drop(slot);
-            return Poll::Ready(Held { runner: self, connection: Some(connection) });
+        let mut waiting = lock(&self.waiting);
+        if !waiting.iter().any(|other| other.will_wake(&waker)) {
+            waiting.push(waker);
         }
-        if !slot.waiting.iter().any(|waiting| waiting.will_wake(&waker)) {
-            slot.waiting.push(waker);
-        }
-        Poll::Pending
+        drop(waiting);
+        // It may have been given back before there was somebody to wake.
+        self.take().map_or(Poll::Pending, Poll::Ready)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wake_waiting(&self) {
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        waiting.into_iter().for_each(Waker::wake);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The connection, for the task that runs it. Dropping it gives it back whoever wants it: the session has to be run
@@ -74,26 +79,21 @@ impl Held<'_> {
 
     /// Gives the connection back, unless another task has wanted it since this was asked last; returns whether it did.
     pub(crate) fn give_back(&mut self) -> bool {
-        self.put_back(false)
-    }
-
-    fn put_back(&mut self, even_if_wanted: bool) -> bool {
-        let mut slot = self.runner.lock();
-        if std::mem::take(&mut slot.is_wanted) && !even_if_wanted {
+        *lock(&self.runner.connection) = self.connection.take();
+        if !self.runner.readers.try_stop() {
+            self.connection = lock(&self.runner.connection).take();
             return false;
         }
-        slot.connection = self.connection.take();
-        let waiting = std::mem::take(&mut slot.waiting);
-        drop(slot);
-        waiting.into_iter().for_each(Waker::wake);
+        self.runner.wake_waiting();
         true
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if self.connection.is_some() {
-            self.put_back(true);
-        }
+        let Some(connection) = self.connection.take() else { return };
+        *lock(&self.runner.connection) = Some(connection);
+        self.runner.readers.stop();
+        self.runner.wake_waiting();
     }
 }

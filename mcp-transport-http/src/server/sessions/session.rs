@@ -16,7 +16,7 @@ use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::time::sleep;
 
 use super::keeper::Kept;
-use super::readers::Readers;
+use super::readers::{Readers, Reads};
 use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
 use crate::rules::era::id_of;
@@ -107,15 +107,16 @@ impl Session {
             is_ended: false,
             caretaker: None,
         };
+        let readers = Arc::default();
         Self {
             id,
             revision,
-            readers: Arc::default(),
             events,
             kept: kept.map(Box::new),
             counts,
             connection: connection.port(),
-            runner: Runner::new(connection),
+            runner: Runner::new(connection, &readers),
+            readers,
             state: Mutex::new(state),
         }
     }
@@ -187,9 +188,10 @@ impl Session {
         let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| NotTaken::Full)?;
         let begun = key.map(|key| {
             state.last_stream += 1;
-            let (number, reader) = (state.last_stream, self.readers.next());
+            let (number, reader) = (state.last_stream, self.readers.add(Some(Reads::Request(key))));
             stream.reader = Some(reader);
             stream.request = Some(key);
+            stream.wish.belongs_to(key);
             stream.id = id;
             stream.permit = Some(permit);
             state.by_request.insert(key, number);
@@ -229,9 +231,12 @@ impl Session {
                 }
             }
             drop(held);
-            // Those who keep this task busy go on by themselves, if one of them can.
-            if self.readers.wake_all() {
-                return;
+            // There is always more to do: others have their turn first, on this thread and for this session.
+            match own {
+                // One who does not wait yet looks before it does.
+                Some(own) => return self.readers.wake(&[own]),
+                None if self.readers.wake_all() => return,
+                None => {}
             }
         }
     }
@@ -277,7 +282,7 @@ impl Session {
         state.by_request.keys().copied().filter(|key| !self.connection.is_open(*key)).collect()
     }
 
-    /// Brings a message to its stream; returns who reads that, if anybody.
+    /// Brings a message to its stream; returns who reads that, or has to know that it is over.
     fn deliver(&self, state: &mut State, transmit: Transmit) -> Option<u64> {
         let (key, is_last) = match transmit.route {
             Route::Reply(key) => (Some(key), true),
@@ -314,7 +319,7 @@ impl Session {
                 state.streams.remove(&number);
             }
         }
-        reader.or(state.caretaker.filter(|_| is_held))
+        reader.or(state.caretaker.filter(|_| is_last))
     }
 
     /// Keeps an event for a client that may come back; returns whether it is kept.
@@ -418,7 +423,7 @@ impl State {
             return None;
         }
         self.by_request.remove(&key);
-        self.streams.remove(&number)?.reader
+        self.streams.remove(&number)?.reader.or(self.caretaker)
     }
 }
 

@@ -1,14 +1,14 @@
 //! What is said on one stream of a session.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_types::RequestId;
 use mcp_types::jsonrpc::EncodedMessage;
 
-use super::readers::Readers;
+use super::readers::{Readers, Reads};
 use crate::server::admission::Permit;
 
 /// One stream: the answer to a request with all that belongs to it, or what belongs to the session as a whole.
@@ -85,16 +85,24 @@ const MOST_BYTES: usize = 256 << 10;
 
 /// What a handler wants to happen to its stream.
 #[derive(Default)]
-pub(crate) struct Wish(Mutex<Option<Duration>>);
+pub(crate) struct Wish {
+    request: OnceLock<RequestKey>,
+    retry: Mutex<Option<Duration>>,
+}
 
 impl Wish {
+    /// Notes whose wish it is.
+    pub(crate) fn belongs_to(&self, request: RequestKey) {
+        let _ = self.request.set(request);
+    }
+
     /// When the client is asked to come back, if the handler lets it go.
     pub(crate) fn take(&self) -> Option<Duration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn set(&self, retry: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
+        *self.retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
     }
 }
 
@@ -133,7 +141,9 @@ impl ResponseStream {
     /// [`MemoryEvents`](crate::session::MemoryEvents) by default: choose a shorter `retry` than that.
     pub fn close(&self, retry: Duration) {
         self.wish.set(retry.min(Self::MAX_RETRY));
-        self.readers.wake_all();
+        if let Some(request) = self.wish.request.get() {
+            self.readers.wake_reader(Reads::Request(*request));
+        }
     }
 }
 
