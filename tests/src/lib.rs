@@ -6,17 +6,25 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "types")]
 mod codec;
 #[cfg(feature = "fixture")]
 pub mod fixture;
 pub mod fuzz;
+#[cfg(feature = "types")]
 mod model;
+#[cfg(feature = "types")]
 mod registry;
+#[cfg(feature = "types")]
 mod sampler;
 
+#[cfg(feature = "types")]
 pub use codec::{Codec, Described, Generated};
+#[cfg(feature = "types")]
 pub use model::{Facts, Model};
+#[cfg(feature = "types")]
 pub use registry::REGISTRY;
+#[cfg(feature = "types")]
 pub use sampler::{Random, Sampler, Scope};
 
 /// The guide, whose example has to compile.
@@ -25,6 +33,7 @@ pub use sampler::{Random, Sampler, Scope};
 mod running_on_several_machines {}
 
 /// The codec of a generated type, by its name in the official schemas.
+#[cfg(feature = "types")]
 #[must_use]
 pub fn codec(name: &str) -> Option<&'static Codec> {
     REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, codec)| codec)
