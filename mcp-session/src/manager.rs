@@ -137,6 +137,16 @@ impl<T> SessionManager<T> {
         self.lease(&mut table, *id, place)
     }
 
+    /// Returns a lease of each session that is active. That is no use of it: only whoever has another lease uses it.
+    ///
+    /// This is for whoever keeps sessions elsewhere as well, to see whether they have ended there.
+    #[must_use]
+    pub fn active(&self) -> Vec<Lease<T>> {
+        let leases = self.table().lease_active();
+        let shared = &self.shared;
+        leases.into_iter().map(|(id, place, value)| Lease { shared: Arc::clone(shared), value, id, place }).collect()
+    }
+
     /// Whether a session is here, whoever may enter it. To ask is no use of it, and is not counted.
     #[must_use]
     pub fn knows(&self, id: &SessionId) -> bool {
@@ -377,6 +387,13 @@ impl<T> Lease<T> {
     #[must_use]
     pub fn is_ended(&self) -> bool {
         !self.table().has(self.place)
+    }
+
+    /// Ends the session, if it has not ended yet. Whoever has a lease keeps the state, but nobody finds it any more.
+    pub fn end(&self, reason: Reason) -> Option<Ended<T>> {
+        let ended = self.table().end(self.place, reason);
+        log(ended.as_slice());
+        ended
     }
 
     fn table(&self) -> MutexGuard<'_, Table<T>> {

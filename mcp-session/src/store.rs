@@ -130,6 +130,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// The events of a stream after a number, as far as they are there; of a stream that is not known, nothing is.
     fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>>;
 
-    /// Forgets all streams of a session.
+    /// Forgets all streams of a session, which has ended: events that are appended later, for example by a process that has
+    /// not heard of it yet, are not kept.
     fn forget(&self, session: SessionId);
 }

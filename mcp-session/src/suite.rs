@@ -255,6 +255,16 @@ async fn sessions_are_forgotten(store: &impl EventStore) {
         expect(store, (gone, stream, 0), None).await;
         expect(store, (stays, stream, 0), Some(vec![event(1, "something")])).await;
     }
+    // Whoever has not heard of it does not bring it back.
+    for stream in [1, 4] {
+        store.append(gone, stream, event(2, "late"));
+        store.append(stays, stream, event(2, "something more"));
+        expect(store, (stays, stream, 1), Some(vec![event(2, "something more")])).await;
+        expect(store, (gone, stream, 1), None).await;
+    }
+    store.forget(gone);
+    store.append(gone, 1, event(3, "later"));
+    expect(store, (gone, 1, 2), None).await;
 }
 
 async fn any_bytes_survive(store: &impl EventStore) {

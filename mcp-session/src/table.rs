@@ -156,6 +156,18 @@ impl<T> Table<T> {
         Some(value)
     }
 
+    /// Adds a lease of each session that has one.
+    pub(crate) fn lease_active(&mut self) -> Vec<(SessionId, Place, Arc<T>)> {
+        let mut leases = Vec::new();
+        for place in self.sessions.taken() {
+            if let Some(session) = self.sessions.get_mut(place).filter(|session| session.leases > 0) {
+                session.leases += 1;
+                leases.push((session.id, Place { place, serial: session.serial }, Arc::clone(&session.value)));
+            }
+        }
+        leases
+    }
+
     /// Notes that a session is used after its handshake.
     pub(crate) fn set_used(&mut self, place: Place) {
         if let Some(session) = self.sessions.get_mut(place.place)

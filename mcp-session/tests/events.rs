@@ -96,7 +96,7 @@ async fn any_order_is_kept() {
             (state >> 11) % below
         };
         let (store, mut naive) = (MemoryEvents::new(limits.clone()), Naive::default());
-        let sessions = [(); 4].map(|()| SessionId::random().unwrap());
+        let mut sessions = [(); 4].map(|()| SessionId::random().unwrap());
         let (mut whole, mut partial) = (0, 0);
         for step in 0..1500 {
             let context = format!("seed {seed}, step {step}");
@@ -108,6 +108,9 @@ async fn any_order_is_kept() {
                 0 => {
                     store.forget(id);
                     naive.forget(session);
+                    // What comes late is not kept, and another one takes its place.
+                    store.append(id, stream, StoredEvent { number: u64::MAX, message: "late".into() });
+                    sessions[session] = SessionId::random().unwrap();
                 }
                 1..15 => {
                     let length = if random(30) == 0 { BYTES_OF_ONE } else { random(700) as usize };

@@ -213,6 +213,27 @@ async fn goes_on_after(the_end: impl AsyncFn(Instance)) {
 }
 
 /// G4: without Redis there is no session, with a clear answer; when it is back, everything works without a restart. All of
+/// SEC-10: what a client ends at one instance ends at others within the time that the documentation names, also if nothing
+/// is sent to them.
+#[tokio::test]
+async fn sec_10_streams_end_at_other_instances() {
+    let redis = Redis::start(None).await;
+    let (one, two) = (Instance::start(&redis).await, Instance::start(&redis).await);
+    let client = Client::initialize(&one.address).await;
+    let (address, other) = (one.address.clone(), Client { session: client.session.clone() });
+    let stream = tokio::spawn(async move { other.get(&address, None, None).await });
+    // The stream is there when the session is in use.
+    sleep(Duration::from_millis(200)).await;
+    assert!(!stream.is_finished());
+    assert_eq!(send(&two.address, "DELETE", &client.headers(), "", None).await.status, 204);
+    let ended = timeout(PATIENCE, stream).await.expect("it ends").expect("an answer");
+    assert_eq!(ended.status, 200);
+    assert_eq!(client.ask(&one.address, "ping", json!({})).await.status, 404);
+    one.end().await;
+    two.end().await;
+    redis.stop().await;
+}
+
 /// that happens under load, and nobody gets the answer of another.
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_may_come_and_go() {

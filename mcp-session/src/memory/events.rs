@@ -1,6 +1,6 @@
 //! What was sent, kept in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -105,6 +105,10 @@ struct Log {
     sessions: HashMap<SessionId, Session>,
     all: List,
     usage: EventUsage,
+    /// The sessions that ended last: nothing more is kept of them.
+    ended: HashSet<SessionId>,
+    /// The same in the order in which they ended.
+    ended_order: VecDeque<SessionId>,
 }
 
 struct Event {
@@ -167,7 +171,9 @@ impl EventStore for MemoryEvents {
     }
 
     fn forget(&self, session: SessionId) {
-        self.0.log().forget(session);
+        let mut log = self.0.log();
+        log.forget(session);
+        log.end(session);
     }
 }
 
@@ -180,13 +186,24 @@ impl Shared {
 impl Default for Log {
     fn default() -> Self {
         let usage = EventUsage::default();
-        Self { events: Slab::new(), sessions: HashMap::new(), all: List::EMPTY, usage }
+        Self {
+            events: Slab::new(),
+            sessions: HashMap::new(),
+            all: List::EMPTY,
+            usage,
+            ended: HashSet::new(),
+            ended_order: VecDeque::new(),
+        }
     }
 }
 
 impl Log {
     fn append(&mut self, id: SessionId, stream: u64, event: StoredEvent, now: Instant, limits: &MemoryLimits) {
         self.expire(now, limits);
+        if self.ended.contains(&id) {
+            self.usage.lost += 1;
+            return;
+        }
         let StoredEvent { number, message } = event;
         let size = size(&message);
         let session = self.sessions.entry(id).or_default();
@@ -254,6 +271,18 @@ impl Log {
         self.shrink();
     }
 
+    /// Notes that a session has ended. Others hear of that soon, so that the last ones are enough.
+    fn end(&mut self, session: SessionId) {
+        if self.ended.insert(session) {
+            self.ended_order.push_back(session);
+        }
+        if self.ended_order.len() > MOST_ENDED
+            && let Some(oldest) = self.ended_order.pop_front()
+        {
+            self.ended.remove(&oldest);
+        }
+    }
+
     fn shrink(&mut self) {
         if self.sessions.capacity() / 4 > self.sessions.len() + 16 {
             self.sessions.shrink_to(self.sessions.len() * 2);
@@ -303,6 +332,9 @@ impl Log {
         }
     }
 }
+
+/// How many sessions are remembered that have ended.
+const MOST_ENDED: usize = 256;
 
 impl Default for Session {
     fn default() -> Self {

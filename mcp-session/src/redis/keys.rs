@@ -11,7 +11,7 @@ use crate::SessionId;
 /// | key | type | content |
 /// |---|---|---|
 /// | `<prefix>:session:<hash>` | hash | `version` and `record` |
-/// | `<prefix>:events:<hash>` | sorted set | the streams of the session, by their last use |
+/// | `<prefix>:events:<hash>` | sorted set | the streams of the session, by their last use; a string once it has ended |
 /// | `<prefix>:events:<hash>:<stream>` | stream | its events, by their numbers |
 /// | `<prefix>:events:<hash>:<stream>:meta` | hash | what is known of the stream |
 /// | `<prefix>:events:epoch` | string | changes when no stream can be relied on any more |

@@ -7,6 +7,10 @@
 -- all of them. `last` is the last number that was used, `floor` the last one that is lost: whatever is greater is here, and
 -- some of what is less may be.
 local index = KEYS[1]
+if redis.call('TYPE', index).ok == 'string' then
+  -- The session has ended, and whoever sends this does not know yet.
+  return 0
+end
 local epoch = redis.call('GET', KEYS[2]) or ''
 local stream = index .. ':' .. ARGV[1]
 local meta = stream .. ':meta'

@@ -113,7 +113,7 @@ impl Writer {
         let distrust = batch.distrusts_all.then(|| redis::cmd("SET").arg(self.keys.epoch()).arg(epoch).to_owned());
         let forget = batch.forgotten.iter().map(|session| {
             let mut command = scripts.call(Script::Forget, 1);
-            command.arg(self.keys.events(*session));
+            command.arg(self.keys.events(*session)).arg(ENDED);
             command
         });
         let lose = batch.lost.iter().map(|((session, stream), number)| {
@@ -147,6 +147,9 @@ impl Writer {
         command
     }
 }
+
+/// How many milliseconds it is remembered that a session has ended: far longer than any process takes to hear of it.
+const ENDED: u64 = 10 * 60 * 1000;
 
 /// Numbers that are in order as texts.
 pub(super) fn padded(number: u64) -> String {

@@ -18,6 +18,7 @@ pub(crate) struct Admission {
     requests: Counter,
     listeners: Counter,
     refusals: Counter,
+    lookups: Counter,
     uploads: AtomicUsize,
 }
 
@@ -33,6 +34,9 @@ pub(crate) enum Kind {
     Request,
     /// It stays, and costs little.
     Listener,
+    /// It asks the store for its session. This is counted apart, or where as many requests are in flight as there may be,
+    /// nothing that they wait for could come.
+    Lookup,
     /// It is refused, or failed before it was taken on, and the client has not read why.
     Refusal,
 }
@@ -42,6 +46,7 @@ impl Admission {
         match kind {
             Kind::Request => &self.requests,
             Kind::Listener => &self.listeners,
+            Kind::Lookup => &self.lookups,
             Kind::Refusal => &self.refusals,
         }
     }
@@ -55,7 +60,7 @@ impl Admission {
         options: &HttpOptions,
     ) -> Result<Permit, Refusal> {
         let (most, most_of_one, all, one) = match kind {
-            Kind::Request | Kind::Refusal => (
+            Kind::Request | Kind::Lookup | Kind::Refusal => (
                 options.in_flight,
                 options.in_flight_per_principal,
                 "the server works on as many requests as it can: try again later",

@@ -164,15 +164,18 @@ impl<B: Body> Service<Request<B>> for HttpService {
         if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {
             // There is a runtime now, which there need not be when a service is made.
             tokio::spawn(sweep(Arc::downgrade(&self.0)));
+            tokio::spawn(look_elsewhere(Arc::downgrade(&self.0)));
         }
-        let choosing = checked.and_then(|()| self.0.choose_server(&parts));
-        let (choosing, refusal) = match choosing {
-            Ok(choosing) => (choosing, None),
-            Err(refusal) => (None, Some(refusal)),
+        let begun = checked.and_then(|()| {
+            let choosing = self.0.choose_server(&parts)?;
+            // A DELETE goes on without its client, and brings the session here then.
+            let restoring = if parts.method == Verb::DELETE { None } else { self.0.restore(&parts)? };
+            Ok((choosing, restoring))
+        });
+        let (choosing, restoring, refusal) = match begun {
+            Ok((choosing, restoring)) => (choosing, restoring, None),
+            Err(refusal) => (None, None, Some(refusal)),
         };
-        // A DELETE goes on without its client, and brings the session here then.
-        let is_next = refusal.is_none() && parts.method != Verb::DELETE;
-        let restoring = is_next.then(|| self.0.restore(&parts)).flatten();
         let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, at_work)), Some(Upload::new(body)));
         ResponseFuture { inner, refusal, choosing, chosen: None, restoring, later: None, taken, upload, source: None }
     }
@@ -333,9 +336,12 @@ impl Inner {
         self.configure(parts)
     }
 
-    /// Brings the session of a request here, if sessions are kept elsewhere.
-    fn restore(&self, parts: &Arc<Parts>) -> Option<BoxFuture<Result<(), Refusal>>> {
-        self.sessions.as_ref()?.restore(&self.server, self.options.configure.clone(), parts)
+    /// Brings the session of a request here, if sessions are kept elsewhere. Anybody can name one, so that what the store
+    /// is asked is bounded: apart from requests, as what it is asked for may be what these wait for.
+    fn restore(&self, parts: &Arc<Parts>) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
+        let admit = || self.admission.admit(Kind::Lookup, 1, parts.extensions.get(), &self.options);
+        let Some(sessions) = &self.sessions else { return Ok(None) };
+        sessions.restore(&self.server, self.options.configure.clone(), parts, admit)
     }
 
     /// Has the application choose the server, if it wants to; that counts as work.
@@ -429,7 +435,7 @@ impl Inner {
     fn start_without_body(&self, parts: &Arc<Parts>, at_work: AtWork) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if parts.method == Verb::DELETE {
-            return sessions.delete(parts, self.restore(parts), at_work).map(Started::from);
+            return sessions.delete(parts, self.restore(parts)?, at_work).map(Started::from);
         }
         let admit = || self.admission.admit(Kind::Listener, 1, parts.extensions.get(), &self.options);
         let (mut reader, mut first) = sessions.get(parts, at_work, admit)?;
@@ -452,6 +458,17 @@ async fn sweep(inner: Weak<Inner>) {
             && let Some(sessions) = &inner.sessions
         {
             sessions.sweep();
+        }
+    }
+}
+
+/// Looks for sessions that have ended elsewhere, as long as there is a service for them and they can.
+async fn look_elsewhere(inner: Weak<Inner>) {
+    while let Some(next) = inner.upgrade().and_then(|inner| inner.sessions.as_ref()?.next_look()) {
+        tokio::time::sleep_until(next).await;
+        let sessions = inner.upgrade().and_then(|inner| inner.sessions.clone());
+        if let Some(sessions) = sessions {
+            sessions.end_elsewhere().await;
         }
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn server() -> Server {
             tokio::time::sleep(Duration::from_millis(20)).await;
             "done"
         }))
+        .tool(tool("stay", async |_, _: NoArguments| std::future::pending::<&str>().await))
         .resource(text_resource("a:b", "b", "text"))
         .resource_subscriptions()
         .build()
@@ -111,6 +112,29 @@ impl SessionStore for Gone {
 
     fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
         self.before.as_ref().map_or_else(gone, |store| store.remove(id))
+    }
+}
+
+/// A store that is asked and never answers.
+#[derive(Clone, Default)]
+pub(crate) struct Silent(pub(crate) Arc<AtomicUsize>);
+
+impl SessionStore for Silent {
+    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::pending())
+    }
+
+    fn save(&self, _: SessionId, _: SessionRecord, _: Version, _: Duration) -> BoxFuture<Result<Saved, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn touch(&self, _: SessionId, _: Duration) -> BoxFuture<Result<bool, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn remove(&self, _: SessionId) -> BoxFuture<Result<bool, StoreError>> {
+        Box::pin(std::future::pending())
     }
 }
 

@@ -1,13 +1,14 @@
 //! How long a record is in the store, and when a session ends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcp_transport_http::HttpService;
 use mcp_transport_http::session::{MemorySessions, SessionId, SessionStore as _};
+use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Gone, Leaky, Shared, server};
+use crate::kit::{Client, Gone, Leaky, Shared, Silent, server};
 
 /// G3, G4: a session that cannot be kept is no session, and nothing is left of it.
 #[tokio::test]
@@ -106,4 +107,77 @@ async fn the_end_waits_for_the_store() {
     });
     let (deleted, left) = tokio::join!(deleting, draining);
     assert_eq!((deleted.status.as_u16(), left), (204, None));
+}
+
+/// SEC-10, S4.42: what ends at one instance ends at all within the time that the documentation names: streams, requests
+/// that run, and what is kept of them.
+#[tokio::test(start_paused = true)]
+async fn sec_10_streams_and_requests_end_everywhere() {
+    let shared = Shared::default();
+    let ((one, server), (two, _)) = (shared.instance(), shared.instance());
+    let client = Client::initialize(&one, None).await;
+    let mut stream = client.send(&one, "GET", &[], Value::Null).await;
+    stream.text("retry").await;
+    let mut call = client.ask(&one, "tools/call", json!({ "name": "stay" })).await;
+    let other = Client::initialize(&one, None).await;
+    let mut others = other.send(&one, "GET", &[], Value::Null).await;
+    others.text("retry").await;
+    let since = tokio::time::Instant::now();
+    client.send(&two, "DELETE", &[], Value::Null).await.json(204).await;
+    let events = shared.events.usage().sessions;
+    // Until it hears of it, the instance goes on.
+    server.publish(&mcp_server::Change::Tools);
+    let (streamed, answered) = tokio::join!(stream.text("no such thing"), call.text("no such thing"));
+    assert!(since.elapsed() <= Duration::from_secs(10), "{:?}", since.elapsed());
+    assert!(!streamed.contains("no such thing") && answered.contains("the session has ended"), "{answered}");
+    assert_eq!(one.sessions().expect("sessions").live, 1);
+    assert_eq!(shared.events.usage().sessions, events.min(1), "nothing is kept of it");
+    // The other one goes on.
+    server.publish(&mcp_server::Change::Tools);
+    assert!(others.text("list_changed").await.contains("list_changed"));
+}
+
+/// MIS-15: anybody can name a session, so the store is asked for so many at a time, and others are told to wait.
+#[tokio::test]
+async fn mis_15_look_ups_are_bounded() {
+    let store = Silent::default();
+    let options = HttpOptions::default().sessions(SessionMode::Stateful).in_flight(3).in_flight_per_principal(2);
+    let options = options.session_store(Arc::new(store.clone()), Duration::from_secs(60));
+    let service = HttpService::with_options(server(), options);
+    let mut waiting = Vec::new();
+    for (who, verb, asked, refused) in [
+        (Some("ann"), "POST", 1, None),
+        (Some("ann"), "GET", 2, None),
+        (Some("ann"), "POST", 2, Some(429)),
+        (None, "DELETE", 3, None),
+        (None, "POST", 3, Some(503)),
+        (None, "GET", 3, Some(503)),
+        (None, "DELETE", 3, Some(503)),
+    ] {
+        let session = SessionId::random().expect("an id").to_string();
+        let client = Client { session, principal: who.map(|who| mcp_server::Principal::new(None, who)) };
+        let service = service.clone();
+        let body = if verb == "POST" { json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }) } else { Value::Null };
+        let answer = tokio::spawn(async move { client.send(&service, verb, &[], body).await.status.as_u16() });
+        match refused {
+            Some(status) => assert_eq!(answer.await.expect("an answer"), status, "{verb}"),
+            None => {
+                waiting.push(answer);
+                while store.0.load(Ordering::SeqCst) < asked {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        assert_eq!(store.0.load(Ordering::SeqCst), asked, "{verb}");
+    }
+    // Who hangs up makes room.
+    waiting.remove(0).abort();
+    tokio::task::yield_now().await;
+    let session = SessionId::random().expect("an id").to_string();
+    let client = Client { session, principal: None };
+    let again = tokio::spawn(async move { client.ask(&service, "ping", json!({})).await.status });
+    while store.0.load(Ordering::SeqCst) < 4 {
+        tokio::task::yield_now().await;
+    }
+    again.abort();
 }

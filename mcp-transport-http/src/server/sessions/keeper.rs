@@ -8,7 +8,6 @@ use mcp_kernel::server::SessionState;
 use mcp_server::{Connection, Principal, Server};
 use mcp_session::{Lease, Refused, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
 use mcp_types::RawObject;
-use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::session::Session;
@@ -53,6 +52,11 @@ impl Kept {
         }
     }
 
+    /// Whether there was a record once.
+    pub(crate) fn is_saved(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).version > Version::NONE
+    }
+
     /// Whether the store has to hear that the session is in use: not every time, but in time.
     fn is_due(&self, time_to_live: Duration) -> bool {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,25 +99,27 @@ impl Keeper {
         }
     }
 
-    /// Says that a session is in use, if that is due.
-    pub(crate) async fn touch(&self, session: &Session) -> Result<(), Refusal> {
-        let Some(kept) = session.kept.as_ref().filter(|kept| kept.is_due(self.time_to_live)) else { return Ok(()) };
-        self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
+    /// Says that a session is in use, if that is due; returns whether there is a record of it, as far as is known.
+    pub(crate) async fn touch(&self, session: &Session) -> Result<bool, Refusal> {
+        let Some(kept) = session.kept.as_ref().filter(|kept| kept.is_due(self.time_to_live)) else { return Ok(true) };
+        let is_there = self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
         kept.set_touched();
-        Ok(())
+        Ok(is_there)
     }
 
-    /// The same for whoever cannot wait: if it fails, there is time for more attempts.
-    pub(crate) fn touch_meanwhile(&self, session: &Session) {
-        let Some(kept) = session.kept.as_ref().filter(|kept| kept.is_due(self.time_to_live)) else { return };
-        let Ok(runtime) = Handle::try_current() else { return };
-        kept.set_touched();
-        let touching = self.store.touch(session.id, self.time_to_live);
-        runtime.spawn(async move {
-            if let Err(error) = touching.await {
-                tracing::warn!(target: "mcp", %error, "the store does not hear that a session is in use");
+    /// Says that a session is in use for which nothing is asked now; returns whether it has ended elsewhere.
+    pub(crate) async fn has_ended(&self, session: &Session) -> bool {
+        match self.store.touch(session.id, self.time_to_live).await {
+            Ok(is_there) => {
+                session.kept.iter().for_each(|kept| kept.set_touched());
+                !is_there
             }
-        });
+            Err(error) => {
+                // There is time for more attempts.
+                tracing::warn!(target: "mcp", %error, "the store does not hear that a session is in use");
+                false
+            }
+        }
     }
 
     /// Saves what a request has settled, if anything; who settled something else meanwhile is heard as well.

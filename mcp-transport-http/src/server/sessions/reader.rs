@@ -54,7 +54,7 @@ pub(crate) struct Settings {
     /// How long a request goes on for a client that is gone.
     pub(crate) grace: Duration,
     pub(crate) key: Arc<EventKey>,
-    /// Who has to hear that a session is in use, as long as somebody reads.
+    /// Who keeps what a request has settled, if anybody does.
     pub(crate) keeper: Option<Keeper>,
 }
 
@@ -233,9 +233,6 @@ impl Reader {
 
     /// Appends what there is to say.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
-        if let Some(keeper) = &self.settings.keeper {
-            keeper.touch_meanwhile(&self.session);
-        }
         if let Some(missed) = &mut self.missed {
             let missed = ready!(missed.as_mut().poll(cx));
             self.missed = None;

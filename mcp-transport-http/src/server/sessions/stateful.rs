@@ -17,7 +17,7 @@ use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::keeper::{self, Keeper, Kept};
@@ -50,6 +50,12 @@ pub(crate) struct Sessions {
     /// When clients for whom there is no session are asked to come back.
     retry_after: Duration,
 }
+
+/// How much time is between two looks for sessions that have ended elsewhere, which the documentation names.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// For how many sessions the store is asked at the same time.
+const LOOKS_AT_ONCE: usize = 32;
 
 /// The session that a request belongs to, or why it has none.
 pub(crate) type Entered = Result<Lease<Session>, Refusal>;
@@ -118,6 +124,38 @@ impl Sessions {
         drop(tear_down(self.manager.sweep(Instant::now())));
     }
 
+    /// When to [look](Self::end_elsewhere) for sessions that have ended elsewhere, if they can.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        let keeper = self.keeper.as_ref()?;
+        // Records that do not last have to be touched more often.
+        let interval = LOOK_INTERVAL.min(keeper.time_to_live / 10).max(Duration::from_millis(10));
+        Some(Instant::now() + interval)
+    }
+
+    /// Ends the sessions that are active here and have ended elsewhere: their streams, and what is at work for them. The
+    /// store hears that the others are in use.
+    pub(crate) async fn end_elsewhere(&self) {
+        let Some(keeper) = &self.keeper else { return };
+        let mut active = self
+            .manager
+            .active()
+            .into_iter()
+            .filter(|session| session.kept.as_ref().is_some_and(|kept| kept.is_saved()));
+        let mut looking = JoinSet::new();
+        loop {
+            while looking.len() < LOOKS_AT_ONCE
+                && let Some(session) = active.next()
+            {
+                let keeper = keeper.clone();
+                looking.spawn(async move { keeper.has_ended(&session).await.then_some(session) });
+            }
+            let Some(ended) = looking.join_next().await else { break };
+            if let Ok(Some(session)) = ended {
+                drop(tear_down(session.end(Reason::Deleted)));
+            }
+        }
+    }
+
     /// Ends all, and waits for what handlers left to be done, as long as one such thing may take.
     pub(crate) async fn shutdown(&self) {
         let tasks = tear_down(self.manager.shutdown());
@@ -139,11 +177,14 @@ impl Sessions {
         server: &Server,
         configure: Option<Configure>,
         parts: &Arc<Parts>,
-    ) -> Option<BoxFuture<Result<(), Refusal>>> {
-        let keeper = self.keeper.clone()?;
-        let id = SessionId::parse(value_of(&parts.headers, &SESSION).ok()??).ok()?;
+        admit: impl FnOnce() -> Result<Permit, Refusal>,
+    ) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
+        let id = value_of(&parts.headers, &SESSION).ok().flatten().and_then(|id| SessionId::parse(id).ok());
+        let (Some(keeper), Some(id)) = (self.keeper.clone(), id) else { return Ok(None) };
+        let permit = admit()?;
         let (sessions, server, parts) = (Arc::clone(self), server.clone(), Arc::clone(parts));
-        Some(Box::pin(async move {
+        Ok(Some(Box::pin(async move {
+            let _permit = permit;
             let found = keeper.load(id).await?;
             let principal = parts.extensions.get::<Principal>();
             let owner = found.as_ref().and_then(|found| found.record.principal.clone());
@@ -180,8 +221,12 @@ impl Sessions {
                 // Whatever it is will be said about it.
                 (None, None) => return Ok(()),
             };
-            keeper.touch(&session).await
-        }))
+            if !keeper.touch(&session).await? {
+                // It has just ended elsewhere.
+                drop(tear_down(session.end(Reason::Deleted)));
+            }
+            Ok(())
+        })))
     }
 
     /// Finds the session of a request that can only belong to one.
