@@ -24,6 +24,7 @@ use crate::session_loss::{ClientEvent, DecideSessionLost, EventListener, Session
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::transport::{Transport, TransportKind};
+use crate::verdict_cache::VerdictCache;
 
 /// Describes a client: made by [`Client::builder`], and good for one connection.
 ///
@@ -51,6 +52,7 @@ pub struct ClientBuilder {
     mode: Mode,
     revisions: Vec<Revision>,
     verdict: Option<Verdict>,
+    verdicts: Option<(VerdictCache, String)>,
     resume: Option<SavedSession>,
     limits: Limits,
     calls: CallOptions,
@@ -74,8 +76,8 @@ const MOST_CALLS: usize = 1024;
 /// How many answers are kept for as long as the server says.
 const MOST_KEPT: usize = 256;
 
-/// How long a server behind a pipe may take to say whether it is modern.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a server behind a pipe may take to say whether it is modern before the handshake is tried as well.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl ClientBuilder {
     pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
@@ -91,6 +93,7 @@ impl ClientBuilder {
             mode: Mode::Auto,
             revisions: Revision::ALL.to_vec(),
             verdict: None,
+            verdicts: None,
             resume: None,
             limits,
             calls: CallOptions::default(),
@@ -232,6 +235,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Remembers in `cache` what is found out about the server, and goes by what other clients found out. `target` names
+    /// the server: its command line, or its address. A [`verdict`](Self::verdict) comes first.
+    pub fn verdict_cache(mut self, cache: &VerdictCache, target: impl Into<String>) -> Self {
+        self.verdicts = Some((cache.clone(), target.into()));
+        self
+    }
+
     /// Goes on with a session that was begun before, without a handshake (S4.57).
     pub fn resume(mut self, session: SavedSession) -> Self {
         self.resume = Some(session);
@@ -269,8 +279,9 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a server behind a pipe may take to say whether it is modern. Default: 5 s, or as long as the handshake for
-    /// a client that speaks to modern servers alone.
+    /// Sets how long a server behind a pipe may take to say whether it is modern before the handshake is tried as well: one
+    /// that is slow to start may still say so until it has answered the handshake. Defaults to 1 second, or to the time of
+    /// the handshake for a client that speaks to modern servers alone.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.probe_timeout = Some(timeout);
         self
@@ -333,6 +344,7 @@ impl ClientBuilder {
             lists: self.lists,
             cache: self.cache,
             trace: self.trace,
+            verdicts: self.verdicts,
             on_session_lost: self.on_session_lost,
             on_event: self.on_event,
             on_log: self.on_log,
@@ -341,6 +353,8 @@ impl ClientBuilder {
         let shared = Arc::new(Shared::new(settings, Connection::new(Arc::new(config))));
         let (verdict, resume) = (self.verdict, self.resume);
         shared.with(|core, now| {
+            let cached = || shared.settings.verdicts.as_ref().and_then(|(cache, target)| cache.get(target, now));
+            let verdict = verdict.or_else(cached);
             core.verdict = verdict;
             match resume {
                 Some(session) => {

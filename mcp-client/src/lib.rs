@@ -41,7 +41,7 @@
 //! | hear of changes | [`Client::listen`], [`Listener`], [`Change`] |
 //! | know what went wrong | [`Error`], [`Closed`] |
 //! | learn that a session was lost, and decide what to do | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
-//! | remember what was found out about a server | [`Client::verdict`], [`ClientBuilder::verdict`] |
+//! | remember what was found out about a server | [`VerdictCache`], [`Client::verdict`], [`ClientBuilder::verdict`] |
 //! | go on with a session after a restart | [`Client::save_session`], [`ClientBuilder::resume`] |
 //! | carry messages in another way | [`Transport`], [`Link`], [`Order`] |
 //! | name the protocol's data | [`types`], which is the crate `mcp-types` |
@@ -109,6 +109,7 @@ mod timers;
 mod transport;
 #[cfg(feature = "validate")]
 mod validate;
+mod verdict_cache;
 mod waiters;
 mod weight;
 
@@ -135,3 +136,4 @@ pub use session_loss::{ClientEvent, DecideSessionLost, SessionLoss, SessionLossR
 pub use transport::{Transport, TransportKind};
 #[cfg(feature = "validate")]
 pub use validate::OutputSchema;
+pub use verdict_cache::VerdictCache;

@@ -249,7 +249,18 @@ impl Link {
     /// Returns whether the client can go on with a new one, which it is told of with [`restarted`](Self::restarted).
     #[must_use]
     pub fn lost(&self, why: &Closed) -> Lost {
-        self.shared.with(|core, _| core.disconnected(why));
+        self.server_lost(why, true)
+    }
+
+    /// Like [`lost`](Self::lost), for a server that has read nothing of what was sent to it: then the probe is not what it
+    /// died of, and it is not started again because of that.
+    #[must_use]
+    pub fn lost_unread(&self, why: &Closed) -> Lost {
+        self.server_lost(why, false)
+    }
+
+    fn server_lost(&self, why: &Closed, may_have_read: bool) -> Lost {
+        self.shared.with(|core, _| core.disconnected(why, may_have_read));
         self.shared.with(|core, _| match core.phase {
             Phase::Closing | Phase::Over(_) => Lost::ForGood,
             Phase::Connecting | Phase::Ready(_) if core.died_of_probe => Lost::OfTheProbe,

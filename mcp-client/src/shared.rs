@@ -42,6 +42,10 @@ pub(crate) struct Core {
     pub(crate) verdict: Option<Verdict>,
     /// Whether the server died when it was asked which era it belongs to.
     pub(crate) died_of_probe: bool,
+    /// Whether it ever did.
+    dies_of_probe: bool,
+    /// What was just found out, and whether there were doubts about it.
+    found: Option<(Verdict, bool)>,
     /// Why the latest connection broke.
     pub(crate) lost: Option<String>,
     pub(crate) session_id: Option<String>,
@@ -120,6 +124,8 @@ impl Shared {
             server: ServerFacts::default(),
             verdict: None,
             died_of_probe: false,
+            dies_of_probe: false,
+            found: None,
             lost: None,
             session_id: None,
             session_owner: None,
@@ -153,6 +159,14 @@ impl Shared {
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut core, now);
         core.settle();
+        if let Some((verdict, was_doubtful)) = core.found.take()
+            && let Some((cache, target)) = &self.settings.verdicts
+        {
+            cache.put(target, verdict, core.dies_of_probe, now);
+            if was_doubtful {
+                cache.confirm(target, now);
+            }
+        }
         // Mostly it is one or none, and the memory is kept.
         let last = core.wakes.pop();
         let others = (!core.wakes.is_empty()).then(|| std::mem::take(&mut core.wakes));
@@ -260,9 +274,13 @@ impl Core {
     }
 
     /// Ends everything that the server knows of.
-    pub(crate) fn disconnected(&mut self, why: &Closed) {
+    pub(crate) fn disconnected(&mut self, why: &Closed, may_have_read: bool) {
         self.lost = Some(why.to_string());
-        self.kernel.handle_disconnect();
+        if may_have_read {
+            self.kernel.handle_disconnect();
+        } else {
+            self.kernel.handle_disconnect_unread();
+        }
         while let Some(event) = self.kernel.poll_event() {
             if let Event::Failed(ConnectError::Disconnected) | Event::Closed = event {
                 continue;
@@ -365,7 +383,9 @@ impl Core {
     fn take(&mut self, event: Event) {
         match event {
             Event::Ready { revision, server } => self.ready(revision, *server),
-            Event::RestartNeeded { verdict } => (self.verdict, self.died_of_probe) = (Some(verdict), true),
+            Event::RestartNeeded { verdict } => {
+                (self.verdict, self.died_of_probe, self.dies_of_probe) = (Some(verdict), true, true);
+            }
             Event::Failed(why) => {
                 // Why the way is cut says more than that it is, and how the session was lost more than that it was.
                 let lost = match why {
@@ -426,7 +446,9 @@ impl Core {
             return;
         }
         self.phase = Phase::Ready(revision);
+        let was_doubtful = self.verdict.is_some_and(|verdict| verdict.is_doubtful);
         self.verdict = self.kernel.verdict();
+        self.found = self.verdict.map(|verdict| (verdict, was_doubtful));
         // A server that did not have to be asked again is who it was.
         if server.capabilities.is_some() {
             self.server = server;

@@ -171,14 +171,23 @@ pub(crate) fn said(text: &str) -> Value {
 impl Scene {
     /// Connects, and plays nothing yet.
     pub(crate) fn open(kind: TransportKind, builder: ClientBuilder) -> (Task<Result<Client, Error>>, Self) {
-        let (task, connected, scene) = Self::begin(kind, builder);
+        Self::open_after(kind, builder, Duration::ZERO)
+    }
+
+    /// Connects after a while.
+    pub(crate) fn open_after(
+        kind: TransportKind,
+        builder: ClientBuilder,
+        wait: Duration,
+    ) -> (Task<Result<Client, Error>>, Self) {
+        let (task, connected, scene) = Self::begin(kind, builder, wait);
         assert!(connected.is_none(), "nothing was asked");
         (task, scene)
     }
 
     /// Connects a client that knows enough to begin at once.
     pub(crate) fn ready(kind: TransportKind, builder: ClientBuilder) -> (Client, Self) {
-        let (_, connected, scene) = Self::begin(kind, builder);
+        let (_, connected, scene) = Self::begin(kind, builder, Duration::ZERO);
         (connected.expect("it has to ask").unwrap(), scene)
     }
 
@@ -186,8 +195,10 @@ impl Scene {
     fn begin(
         kind: TransportKind,
         builder: ClientBuilder,
+        wait: Duration,
     ) -> (Task<Result<Client, Error>>, Option<Result<Client, Error>>, Self) {
         let (clock, link) = (Clock::new(), Arc::new(Mutex::new(None)));
+        *clock.0.lock().unwrap() += wait;
         let transport = HandOver { kind, link: Arc::clone(&link) };
         let ticking = clock.clone();
         let (task, connected) = Task::start(builder.clock(move || ticking.now()).connect(transport));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::Revision;
-use mcp_client::{Closed, Error, Mode, TransportKind, Verdict};
+use mcp_client::{Closed, Error, Mode, TransportKind, Verdict, VerdictCache};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder, discovered, now, said};
@@ -468,4 +468,33 @@ fn silence_is_legacy_behind_a_pipe() {
     scene.given_up(&probe);
     let error = connecting.done().unwrap_err();
     assert!(matches!(&error, Error::Closed(Closed::Refused(_))), "{error}");
+}
+
+/// What one client finds out, the next goes by; after a while it is checked without anybody waiting for it.
+#[test]
+fn int_7_verdicts_are_shared() {
+    let verdicts = VerdictCache::default();
+    let connect = || Scene::open(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
+    let (mut connecting, mut scene) = connect();
+    let probe = scene.request("server/discover");
+    scene.refuse(&probe, -32601);
+    scene.shake_hands("2025-11-25");
+    connecting.done().unwrap();
+    let (mut connecting, mut scene) = connect();
+    scene.shake_hands("2025-11-25");
+    connecting.done().unwrap();
+    // The next client comes later, and finds that the server has become modern.
+    let later = builder().verdict_cache(&verdicts, "server");
+    let (mut connecting, mut scene) = Scene::open_after(TransportKind::Pipe, later, Duration::from_secs(3600));
+    let probe = scene.request("server/discover");
+    scene.request("initialize");
+    scene.answer(&probe, discovered());
+    let client = connecting.done().unwrap();
+    assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    scene.silence();
+    let (client, _) = Scene::ready(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
+    assert_eq!(client.revision(), Some(Revision::V2026_07_28));
+    // Another server is another matter.
+    let (_, mut scene) = Scene::open(TransportKind::Pipe, builder().verdict_cache(&verdicts, "other"));
+    scene.request("server/discover");
 }

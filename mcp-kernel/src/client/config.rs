@@ -24,7 +24,8 @@ pub struct ClientConfig {
     /// pipe (DU-33, DU-34); over HTTP silence and lost connections are outages, so it is false there (DU-27).
     /// Default: true.
     pub silence_means_legacy: bool,
-    /// How long a server may take to answer the probe before it counts as legacy (DU-33). Default: 5 s.
+    /// How long a server may take to answer the probe before the handshake is tried as well (DU-33). An answer to the probe
+    /// that comes before that of the handshake still counts. Default: 1 s.
     pub probe_timeout: Duration,
     /// How long a server may take to answer `initialize`. Default: 60 s.
     pub handshake_timeout: Duration,
@@ -68,7 +69,7 @@ impl ClientConfig {
             mode: Mode::Auto,
             cancel_style: CancelStyle::Notify,
             silence_means_legacy: true,
-            probe_timeout: Duration::from_secs(5),
+            probe_timeout: Duration::from_secs(1),
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
             limits: Limits::default(),

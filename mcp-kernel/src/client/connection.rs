@@ -44,6 +44,9 @@ pub struct Connection {
     pub(super) deadlines: Deadlines,
     /// Whether nothing that the server said bears out yet what [`start`](Self::start) was given.
     pub(super) is_unconfirmed: bool,
+    /// The probe that was not answered in time, with its revision: the server may be slow to start, and answer it before it
+    /// answers the handshake.
+    pub(super) late_probe: Option<(CallId, Revision)>,
     /// Whether the server was silent when it was probed.
     pub(super) was_silent: bool,
     /// Whether the session is a new one, in which nothing was answered yet.
@@ -93,6 +96,7 @@ impl Connection {
             calls: Calls::default(),
             deadlines: Deadlines::default(),
             is_unconfirmed: false,
+            late_probe: None,
             was_silent: false,
             is_renewed: false,
             envelope: None,
@@ -288,10 +292,11 @@ impl Connection {
 
     /// Whether a call is the connection's own: the probe, or the handshake.
     pub(super) fn is_ours(&self, call: CallId) -> bool {
-        match self.stage {
+        let is_staged = match self.stage {
             Stage::Probing { call: own, .. } | Stage::Handshaking { call: own } => own == call,
             Stage::New | Stage::Ready(_) | Stage::Over => false,
-        }
+        };
+        is_staged || self.late_probe.is_some_and(|(probe, _)| probe == call)
     }
 
     /// Whether the calls that are open are modern: during a probe they are those of a server that was taken for it.

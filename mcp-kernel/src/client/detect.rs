@@ -10,6 +10,9 @@
 //!      Ready  Failed          Ready   Failed
 //! ```
 //!
+//! A server behind a pipe that is silent for a while is sent the handshake as well, and whatever it answers first counts:
+//! a legacy one is not waited for, and a modern one that is slow to start ends up modern.
+//!
 //! The verdict follows from what the probe, `server/discover`, comes back with. It never rests on one error code
 //! alone, and what is no evidence (an outage, a missing token) is not taken for some (DU-27, DU-30..DU-41).
 
@@ -26,13 +29,22 @@ use crate::errors::CallError;
 pub struct Verdict {
     /// The revision to use; its era is the server's.
     pub revision: Revision,
+    /// Whether a legacy server is to be probed all the same, because it may have become modern. Over a pipe the handshake
+    /// does not wait for that. Defaults to `false`.
+    pub is_doubtful: bool,
 }
 
 impl Verdict {
     /// A verdict that was reached before.
     #[must_use]
     pub fn new(revision: Revision) -> Self {
-        Self { revision }
+        Self { revision, is_doubtful: false }
+    }
+
+    /// Replaces [`is_doubtful`](Self::is_doubtful).
+    #[must_use]
+    pub fn with_doubt(self, is_doubtful: bool) -> Self {
+        Self { is_doubtful, ..self }
     }
 }
 

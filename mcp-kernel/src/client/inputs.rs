@@ -160,14 +160,24 @@ impl Connection {
         self.proceed(now, Next::Handshake(revision));
     }
 
-    /// Takes note that the server is gone.
+    /// Takes note that the server is gone, and may have read what was sent to it.
     pub fn handle_disconnect(&mut self) {
+        self.disconnected(true);
+    }
+
+    /// Takes note that the server is gone without having read anything: what was sent to it is not why.
+    pub fn handle_disconnect_unread(&mut self) {
+        self.disconnected(false);
+    }
+
+    fn disconnected(&mut self, may_have_read: bool) {
         // There is nobody to send anything to.
         self.outbox = Outbox::default();
+        let is_probed = matches!(self.stage, Stage::Probing { .. }) || self.late_probe.is_some();
         match self.stage {
             Stage::Over => {}
             // DU-34: known servers die of the probe.
-            Stage::Probing { .. } => {
+            Stage::Probing { .. } | Stage::Handshaking { .. } if is_probed && may_have_read => {
                 if let Next::Handshake(revision) = legacy(&self.config)
                     && self.config.silence_means_legacy
                 {
@@ -177,7 +187,7 @@ impl Connection {
                     self.fail(ConnectError::Disconnected);
                 }
             }
-            Stage::New | Stage::Handshaking { .. } => self.fail(ConnectError::Disconnected),
+            Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } => self.fail(ConnectError::Disconnected),
             Stage::Ready(_) => self.over(),
         }
     }
@@ -193,7 +203,7 @@ impl Connection {
             }
             if !self.is_ours(call) {
                 self.give_up(call, CallError::TimedOut);
-            } else {
+            } else if !self.do_without_probe(now) {
                 if self.config.cancel_style == CancelStyle::CloseStream {
                     self.send(Transmit::Abort { call });
                 }
@@ -232,6 +242,10 @@ impl Connection {
     fn finish(&mut self, now: Instant, call: CallId, outcome: Result<PayloadBuf, CallError>) {
         if self.calls.end(call, &mut self.deadlines).is_none() {
             return;
+        }
+        if let Some((_, probed)) = self.late_probe.take_if(|(probe, _)| *probe == call) {
+            let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidAnswer));
+            return self.probed_late(now, probed, outcome);
         }
         match self.stage {
             Stage::Probing { call: probe, probed, is_second } if probe == call => {

@@ -29,6 +29,18 @@ impl Connection {
         self.is_unconfirmed = verdict.is_some();
         self.was_silent = false;
         let newest_modern = self.config.newest(Era::Modern);
+        if let (Some(legacy), Some(modern)) = (verdict, newest_modern)
+            && legacy.is_doubtful
+            && legacy.revision.era() == Era::Legacy
+            && self.config.allows(modern)
+        {
+            // Over a pipe both can be sent at once, and nobody has to wait.
+            self.probe(now, modern, false);
+            if self.config.silence_means_legacy {
+                self.do_without_probe(now);
+            }
+            return;
+        }
         match (verdict.map(|verdict| verdict.revision), self.config.mode, newest_modern) {
             (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
             (Some(revision), _, _) => self.proceed(now, Next::Handshake(revision)),
@@ -95,6 +107,42 @@ impl Connection {
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }
 
+    /// Shakes hands although the probe is not answered yet, where silence means that the server may be legacy (DU-33).
+    ///
+    /// A server answers in order, so one that is modern and slow to start answers the probe first, and ends up modern.
+    /// Returns whether there is a legacy revision to try.
+    pub(super) fn do_without_probe(&mut self, now: Instant) -> bool {
+        let Stage::Probing { call, probed, .. } = self.stage else { return false };
+        let next = legacy(&self.config);
+        if !self.config.silence_means_legacy || !matches!(next, Next::Handshake(_)) {
+            return false;
+        }
+        // That it is legacy is not sure before the handshake. It is doubted once.
+        self.is_unconfirmed = !std::mem::replace(&mut self.was_silent, true);
+        self.late_probe = Some((call, probed));
+        self.proceed(now, next);
+        true
+    }
+
+    /// The probe was answered while the handshake is under way.
+    pub(super) fn probed_late(&mut self, now: Instant, probed: Revision, outcome: Result<DiscoverResult, CallError>) {
+        let Stage::Handshaking { call: handshake } = self.stage else { return };
+        match judge(&self.config, probed, false, outcome.as_ref()) {
+            Next::Modern(_) | Next::ProbeAgain(_) => {
+                let _ = self.calls.end(handshake, &mut self.deadlines);
+                self.probed(now, probed, false, outcome);
+            }
+            // It is legacy, as was assumed.
+            Next::Handshake(_) | Next::Fail(_) => self.is_unconfirmed = false,
+        }
+    }
+
+    fn forget_late_probe(&mut self) {
+        if let Some((call, _)) = self.late_probe.take() {
+            let _ = self.calls.end(call, &mut self.deadlines);
+        }
+    }
+
     /// Goes on after the probe came back, or did not.
     pub(super) fn probed(
         &mut self,
@@ -139,6 +187,7 @@ impl Connection {
 
     /// Completes the handshake (B-1, B-2, DU-43).
     pub(super) fn shake_hands(&mut self, now: Instant, outcome: Result<InitializeResult, ConnectError>) {
+        self.forget_late_probe();
         let result = match outcome {
             Ok(result) => result,
             // DU-41: a server that was legacy once may have become modern, and one that was silent may always have been.
@@ -191,6 +240,7 @@ impl Connection {
                 self.events.push_back(Event::CallFinished { call, outcome: Err(CallError::Disconnected) });
             }
         }
+        self.late_probe = None;
         self.listening.clear();
         self.forget_requests(None);
     }

@@ -88,7 +88,7 @@ fn strangers_part_with_a_reason() {
     assert!(why.to_string().contains("2026-07-28"), "V-9: the versions are named");
 }
 
-/// DU-33, rmcp 8: silence means legacy, and the late answer to the probe does no harm.
+/// DU-33, rmcp 8: silence means legacy, and the answer to the probe does no harm after the handshake.
 #[test]
 fn a_late_answer_to_the_probe_is_no_offence() {
     let mut pair = Pair::new(client_config(), server_config());
@@ -96,14 +96,70 @@ fn a_late_answer_to_the_probe_is_no_offence() {
     pair.collect();
     let probe = pair.to_server.pop_front().expect("the probe");
     pair.wait(Duration::from_secs(6));
+    pair.drive();
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
     assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    pair.client_events.clear();
+    pair.server_events.clear();
+    pair.assert_nothing_left();
+}
+
+/// A server of both eras that only started slowly answers the probe before the handshake, and ends up modern.
+#[test]
+fn int_7_a_slow_server_of_both_eras_ends_up_modern() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.collect();
+    let probe = pair.to_server.pop_front().expect("the probe");
+    pair.wait(Duration::from_secs(6));
+    pair.server.handle_bytes(pair.now, &probe, None);
+    pair.drive();
+    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
     let news: Vec<_> = pair.client_events.drain(..).collect();
-    assert!(news.iter().any(|event| matches!(event, client::Event::Ready { .. })), "{news:?}");
+    assert_eq!(news.iter().filter(|event| matches!(event, client::Event::Ready { .. })).count(), 1, "{news:?}");
     assert!(!news.iter().any(|event| matches!(event, client::Event::Failed(_))), "{news:?}");
     pair.server_events.clear();
     pair.assert_nothing_left();
+}
+
+/// Where there are doubts about a legacy verdict, the probe and the handshake are sent at once, and nobody waits.
+#[test]
+fn int_7_a_doubtful_verdict_costs_no_time() {
+    for (revision, expected) in
+        [(Revision::V2026_07_28, Revision::V2026_07_28), (Revision::V2025_11_25, Revision::V2025_11_25)]
+    {
+        let mut server = server_config();
+        server.revisions = of(&[Revision::V2025_11_25, revision]);
+        let mut pair = Pair::new(client_config(), server);
+        pair.client.start(pair.now, Some(Verdict::new(Revision::V2025_11_25).with_doubt(true)));
+        pair.collect();
+        assert_eq!(pair.to_server.len(), 2);
+        pair.drive();
+        assert_eq!(pair.client.verdict(), Some(Verdict::new(expected)));
+        pair.client_events.clear();
+        pair.server_events.clear();
+        pair.assert_nothing_left();
+    }
+}
+
+/// A server that is gone without having read the probe did not die of it.
+#[test]
+fn int_7_who_has_read_nothing_is_not_started_again() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.client.handle_disconnect_unread();
+    pair.collect();
+    let news: Vec<_> = pair.client_events.drain(..).collect();
+    assert!(matches!(news[..], [client::Event::Failed(_), client::Event::Closed]), "{news:?}");
+    // One that read it, and was slow to, may have.
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.wait(Duration::from_secs(6));
+    pair.client.handle_disconnect();
+    pair.collect();
+    let news: Vec<_> = pair.client_events.drain(..).collect();
+    assert!(matches!(news[..], [client::Event::RestartNeeded { .. }, client::Event::Closed]), "{news:?}");
 }
 
 /// DU-33, DU-41: a modern server that only started slowly is found when it refuses the handshake.

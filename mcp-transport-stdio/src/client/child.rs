@@ -98,10 +98,10 @@ impl ChildTransport {
             Err(error) => return link.closed(not_started(&error)),
         };
         loop {
-            let Some(why) = self.talk(process, &mut link, &mut alarm).await else {
+            let Some((why, has_read)) = self.talk(process, &mut link, &mut alarm).await else {
                 return link.closed(Closed::ByClient);
             };
-            let delay = match link.lost(&why) {
+            let delay = match if has_read { link.lost(&why) } else { link.lost_unread(&why) } {
                 Lost::ForGood => return link.closed(why),
                 // One that dies of that again has no excuse.
                 Lost::OfTheProbe if !std::mem::replace(&mut has_died_of_probe, true) => Some(Duration::ZERO),
@@ -116,10 +116,11 @@ impl ChildTransport {
         }
     }
 
-    /// Talks to a server until it is gone; returns how it ended, or nothing if the client is closed.
-    async fn talk(&self, mut process: ChildProcess, link: &mut Link, alarm: &mut Alarm) -> Option<Closed> {
+    /// Talks to a server until it is gone; returns how it ended and whether it may have read anything, or nothing if the
+    /// client is closed.
+    async fn talk(&self, mut process: ChildProcess, link: &mut Link, alarm: &mut Alarm) -> Option<(Closed, bool)> {
         let (Some(stdout), Some(stdin)) = (process.take_stdout(), process.take_stdin()) else {
-            return Some(Closed::Lost("it has no standard streams".to_owned()));
+            return Some((Closed::Lost("it has no standard streams".to_owned()), false));
         };
         let mut wire = Wire::new(stdout, stdin, self.line_limit);
         match wire.run(link, alarm, process.wait()).await {
@@ -128,13 +129,16 @@ impl ChildTransport {
                 None
             }
             Ended::Gone(_) => {
+                let (stdin, written) = wire.written();
+                let has_read = written > unread(stdin);
                 drop(wire);
                 let mut ending = pin!(bury(process, self.ladder));
                 let ended = alarm.meanwhile(link, ending.as_mut()).await;
-                Some(match ended {
+                let why = match ended {
                     Some(why) => why,
                     None => ending.await,
-                })
+                };
+                Some((why, has_read))
             }
         }
     }
@@ -196,6 +200,17 @@ async fn bury(mut process: ChildProcess, ladder: Ladder) -> Closed {
             Err(error) => Closed::Lost(error.to_string()),
         },
     }
+}
+
+/// How many bytes a server that is gone left unread; none where that is not known.
+#[cfg(unix)]
+fn unread(stdin: &ChildStdin) -> u64 {
+    rustix::io::ioctl_fionread(stdin).unwrap_or(0)
+}
+
+#[cfg(not(unix))]
+fn unread(_: &ChildStdin) -> u64 {
+    0
 }
 
 /// Reads to the end, and never comes back.

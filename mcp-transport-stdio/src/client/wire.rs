@@ -24,6 +24,8 @@ pub(super) struct Wire<R, W> {
     out: Vec<u8>,
     sent: usize,
     is_flushed: bool,
+    /// How much was written in all.
+    written: u64,
     /// Why nothing can be written any more.
     fault: Option<io::Error>,
     /// Runs when the server does not listen any more: what it said before may still be on its way.
@@ -63,6 +65,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             out: Vec::new(),
             sent: 0,
             is_flushed: true,
+            written: 0,
             fault: None,
             last_words: None,
             line_limit,
@@ -156,6 +159,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.sent += written;
+            self.written += written as u64;
             self.is_flushed = false;
         }
         self.out.clear();
@@ -190,6 +194,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             has_read = true;
         }
         Ok(Some(has_read))
+    }
+
+    /// Where messages go, and how many bytes went there.
+    pub(super) fn written(&self) -> (&W, u64) {
+        (&self.writer, self.written)
     }
 
     /// Nothing more than what is on its way will come.

@@ -56,8 +56,39 @@ async fn it_never_works() {
     let error = within(builder().connect(script.transport())).await.expect_err("no connection");
     assert!(matches!(&error, Error::Closed(why) if *why == exited("exit status: 3")), "{error}");
     assert_eq!(error.to_string(), "the server ended: exit status: 3");
-    assert_eq!(script.lives().len(), 2);
     script.gone().await;
+}
+
+/// A server that fails before it has read anything did not die of what it was asked, and is not started a second time.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn int_7_what_fails_at_the_start_is_started_once() {
+    for (name, text) in [("fails", "exit 3"), ("fails-late", "sleep 0.3; exit 3")] {
+        let script = Script::new(name, text);
+        let error = within(builder().connect(script.transport())).await.expect_err("no connection");
+        assert!(matches!(&error, Error::Closed(why) if *why == exited("exit status: 3")), "{error}");
+        assert_eq!(script.lives().len(), 1, "{name}");
+        script.gone().await;
+    }
+}
+
+/// A legacy server that is slow to start and dies of the probe is still found, and so is one of both eras that is slow.
+#[tokio::test]
+async fn int_7_slow_servers_are_what_they_are() {
+    let die = "on_discover() { [ $life = 1 ] && exit 2; refuse; }; sleep 0.5; serve";
+    let refuse = "on_discover() { refuse; }; sleep 0.5; serve";
+    for (name, body, era, life) in [
+        ("slow-modern", "sleep 0.5; serve", Era::Modern, "life 1"),
+        ("slow-legacy", refuse, Era::Legacy, "life 1"),
+        ("slow-dying", die, Era::Legacy, "life 2"),
+    ] {
+        let script = Script::new(name, body);
+        let connecting = builder().probe_timeout(SHORT).connect(script.transport());
+        let client = within(connecting).await.expect("a connection");
+        assert_eq!(client.revision().map(|revision| revision.era()), Some(era), "{name}");
+        assert_eq!(text(call(&client).await), life);
+        script.closed(client).await;
+    }
 }
 
 /// DU-34, DU-41: nor is one that refuses the handshake and dies of the probe, again and again.
