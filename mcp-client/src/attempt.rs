@@ -48,9 +48,9 @@ impl Attempt {
                 is_first(&mut self.with_other_headers) && relist(client).await
             }
             // DU-27: an outage or a missing token says nothing about the era.
-            CallError::Status(401 | 403 | 500..) => false,
+            CallError::Status { status: 401 | 403 | 500.., .. } => false,
             // DU-41: what was known about the server may not be so any more; this call or another finds out.
-            CallError::Rejected(_) | CallError::Status(_) | CallError::InvalidAnswer => {
+            CallError::Rejected(_) | CallError::Status { .. } | CallError::InvalidAnswer => {
                 shared.with(|core, now| core.reconsider(now));
                 next_revision(client).await.is_some_and(|next| next.era() != revision.era())
             }

@@ -34,7 +34,7 @@ impl Closed {
     pub fn http_status(&self) -> Option<u16> {
         match self {
             Self::SessionLost(loss) => loss.reason.http_status(),
-            Self::Refused(ConnectError::Status(status)) => Some(*status),
+            Self::Refused(ConnectError::Status { status, .. }) => Some(*status),
             Self::ByClient | Self::Exited { .. } | Self::Refused(_) | Self::Lost(_) => None,
         }
     }

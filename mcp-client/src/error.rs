@@ -17,8 +17,13 @@ pub enum Error {
     Rejected(ErrorObject),
     /// The server answered with an HTTP status instead of a result: 401 and 403 ask for other credentials, 429 and those
     /// of 500 and above for patience.
-    #[error("the server answered with HTTP status {0}")]
-    Status(u16),
+    #[error("the server answered with HTTP status {status}{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Status {
+        /// The status.
+        status: u16,
+        /// An excerpt of what the server said with it, in one line. It is the server's, and may say anything.
+        reason: Option<String>,
+    },
     /// The server's answer is not what the protocol says.
     #[error("the server's answer is invalid: {0}")]
     InvalidAnswer(String),
@@ -73,7 +78,7 @@ impl Error {
     /// Whether the server said this; the rest happened on this side.
     #[must_use]
     pub fn is_remote(&self) -> bool {
-        matches!(self, Self::Rejected(_) | Self::Status(_) | Self::InvalidAnswer(_) | Self::ToolFailed(_))
+        matches!(self, Self::Rejected(_) | Self::Status { .. } | Self::InvalidAnswer(_) | Self::ToolFailed(_))
     }
 
     /// The error that the server answered with.
@@ -92,7 +97,7 @@ impl Error {
                 Self::InvalidAnswer("it is no response, or of a kind that this client does not know".to_owned())
             }
             CallError::TooLong { limit } => Self::TooLong { limit },
-            CallError::Status(status) => Self::Status(status),
+            CallError::Status { status, reason } => Self::Status { status, reason },
             CallError::SessionLost => Self::Interrupted("the server does not know the session any more".to_owned()),
             CallError::Disconnected | _ => {
                 Self::Interrupted(lost.unwrap_or("the stream of the call ended without an answer").to_owned())

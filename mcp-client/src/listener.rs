@@ -137,7 +137,7 @@ fn is_passing(error: &Error) -> bool {
     match error {
         // One that is too long was hardly meant for a subscription, which is answered with next to nothing.
         Error::TimedOut | Error::Interrupted(_) | Error::TooLong { .. } => true,
-        Error::Status(status) => *status >= 500 || *status == 408 || *status == 429,
+        Error::Status { status, .. } => *status >= 500 || *status == 408 || *status == 429,
         Error::Rejected(_)
         | Error::InvalidAnswer(_)
         | Error::Cancelled

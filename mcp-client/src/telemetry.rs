@@ -53,7 +53,7 @@ pub(crate) fn end(span: &Span, error: &Error) {
             span.record("rpc.response.status_code", code.as_str());
             span.record("error.type", code.as_str());
         }
-        Error::Status(status) => {
+        Error::Status { status, .. } => {
             span.record("error.type", status.to_string().as_str());
         }
         Error::TimedOut => {

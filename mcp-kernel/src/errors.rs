@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use mcp_types::jsonrpc::InvalidMessage;
 use mcp_types::{ClientCapabilities, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision};
 
+use crate::refusal::because;
+
 /// A bug of our own application; nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -191,8 +193,13 @@ pub enum CallError {
         limit: usize,
     },
     /// An HTTP status came instead of an answer.
-    #[error("the server answered with HTTP status {0}")]
-    Status(u16),
+    #[error("the server answered with HTTP status {status}{}", because(.reason))]
+    Status {
+        /// The status.
+        status: u16,
+        /// An excerpt of what the server said with it, in one line.
+        reason: Option<String>,
+    },
     /// The server does not know the session any more, so it did not look at the call.
     #[error("the server does not know the session any more")]
     SessionLost,

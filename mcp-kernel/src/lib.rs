@@ -81,6 +81,7 @@ mod fifo;
 mod keys;
 mod limits;
 mod queue;
+mod refusal;
 pub mod server;
 mod transmit;
 

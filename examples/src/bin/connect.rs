@@ -26,7 +26,13 @@ async fn connect() -> Result<(), Box<dyn Error>> {
         say(&format!("{} {}, revision {revision}\n", info.name, info.version))?;
     }
     match command_line.call {
-        None => say(&list(&client).await?)?,
+        None => {
+            let (text, failures) = list(&client).await;
+            say(&text)?;
+            if !failures.is_empty() {
+                return Err(failures.join("\n").into());
+            }
+        }
         Some((tool, arguments)) => {
             let call = client.call_tool(tool, &arguments);
             let result = call.on_progress(|progress| eprintln!("progress: {}", progress.progress)).await?;
@@ -42,31 +48,42 @@ async fn connect() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Says what the server offers.
-async fn list(client: &Client) -> Result<String, ClientError> {
+/// Lists what the server offers, and what could not be listed: a server may declare more than it has.
+async fn list(client: &Client) -> (String, Vec<String>) {
     let offers = client.server().capabilities.unwrap_or_default();
-    let mut text = String::new();
-    let mut add = |kind: &str, name: &str, about: Option<String>| {
-        // Text can always be added to.
-        let _ = writeln!(text, "{kind:8}  {name}  {}", about.unwrap_or_default());
-    };
+    let (mut text, mut failures) = (String::new(), Vec::new());
     if offers.tools.is_some() {
-        for tool in client.tools().all().await? {
-            add("tool", &tool.name, tool.description);
-        }
+        let tools = client.tools().all().await;
+        add(&mut text, &mut failures, "tool", tools, |tool| (tool.name, tool.description));
     }
     if offers.resources.is_some() {
-        for resource in client.resources().all().await? {
-            add("resource", &resource.uri, resource.description);
-        }
-        for template in client.resource_templates().all().await? {
-            add("template", &template.uri_template, template.description);
-        }
+        let resources = client.resources().all().await;
+        add(&mut text, &mut failures, "resource", resources, |resource| (resource.uri, resource.description));
+        let templates = client.resource_templates().all().await;
+        add(&mut text, &mut failures, "template", templates, |template| (template.uri_template, template.description));
     }
     if offers.prompts.is_some() {
-        for prompt in client.prompts().all().await? {
-            add("prompt", &prompt.name, prompt.description);
-        }
+        let prompts = client.prompts().all().await;
+        add(&mut text, &mut failures, "prompt", prompts, |prompt| (prompt.name, prompt.description));
     }
-    Ok(text)
+    (text, failures)
+}
+
+/// Adds a line for each item, or says why there are none.
+fn add<T>(
+    text: &mut String,
+    failures: &mut Vec<String>,
+    kind: &str,
+    items: Result<Vec<T>, ClientError>,
+    describe: fn(T) -> (String, Option<String>),
+) {
+    match items {
+        Ok(items) => {
+            for (name, about) in items.into_iter().map(describe) {
+                // Text can always be added to.
+                let _ = writeln!(text, "{kind:8}  {name}  {}", about.unwrap_or_default());
+            }
+        }
+        Err(error) => failures.push(format!("no list of {kind}s: {error}")),
+    }
 }

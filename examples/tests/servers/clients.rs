@@ -47,6 +47,31 @@ async fn connect_says_what_is_wrong() {
     }
 }
 
+/// A server that declares resources and does not know templates, as some do.
+#[cfg(unix)]
+const WITHOUT_TEMPLATES: &str = r#"
+while IFS= read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  case $line in
+    *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"odd","version":"1"}}';;
+    *'"resources/list"'*) result='{"resources":[{"uri":"test://a","name":"a"}]}';;
+    *'"prompts/list"'*) result='{"prompts":[{"name":"greet"}]}';;
+    *'"notifications/'*) continue;;
+    *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id"; continue;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// What there is, is listed; what there is not, is named, and the exit code tells.
+#[cfg(unix)]
+#[tokio::test]
+async fn int_5_connect_lists_what_there_is() {
+    let (is_well, said, complained) = run(CONNECT, &["sh", "-c", WITHOUT_TEMPLATES], "").await;
+    assert!(said.contains("resource  test://a") && said.contains("prompt    greet"), "{said}\n{complained}");
+    assert!(!is_well && complained.contains("no list of templates: the server refused"), "{complained}");
+}
+
 /// What the user types decides: nothing is deleted without a yes.
 #[tokio::test]
 async fn ask_me_asks() {

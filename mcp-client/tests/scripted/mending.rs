@@ -315,7 +315,7 @@ fn outages_say_nothing_about_a_verdict() {
         let mut call = Task::new(client.call_tool_without_arguments("t"));
         let request = scene.request("tools/call");
         scene.link.status(request.call, status, b"");
-        assert!(matches!(call.done(), Err(Error::Status(said)) if said == status));
+        assert!(matches!(call.done(), Err(Error::Status { status: said, .. }) if said == status));
         scene.silence();
     }
 }
@@ -492,7 +492,7 @@ fn int_7_verdicts_are_shared() {
     let client = connecting.done().unwrap();
     assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
     scene.silence();
-    let (client, _) = Scene::ready(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
+    let (client, _scene) = Scene::ready(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));
     // Another server is another matter.
     let (_, mut scene) = Scene::open(TransportKind::Pipe, builder().verdict_cache(&verdicts, "other"));

@@ -423,7 +423,7 @@ fn errors_say_who_and_what() {
     let request = scene.request("tools/call");
     scene.link.status(request.call, 429, b"slow down");
     let error = call.done().unwrap_err();
-    assert!(matches!(error, Error::Status(429)) && error.is_remote());
+    assert!(matches!(error, Error::Status { status: 429, .. }) && error.is_remote());
     // A status whose body is an error says what the error says.
     let mut call = Task::new(client.call_tool_without_arguments("t"));
     let request = scene.request("tools/call");

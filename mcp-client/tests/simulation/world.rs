@@ -176,7 +176,7 @@ impl Calls {
             }
             Poll::Ready(Err(error)) => {
                 let is_local = matches!(error, Error::TimedOut | Error::Interrupted(_) | Error::Closed(_));
-                let is_made_up = matches!(error, Error::Status(503) | Error::InvalidAnswer(_));
+                let is_made_up = matches!(error, Error::Status { status: 503, .. } | Error::InvalidAnswer(_));
                 assert!(is_local || is_made_up, "{error:?}");
                 false
             }

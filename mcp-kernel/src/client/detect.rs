@@ -22,6 +22,7 @@ use mcp_types::{
 
 use super::config::{ClientConfig, Mode};
 use crate::errors::CallError;
+use crate::refusal::because;
 
 /// What is known about a server: worth remembering for as long as it is the same server (V-10, DU-41).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +69,13 @@ pub enum ConnectError {
     #[error("the server's answer is invalid: {0}")]
     InvalidAnswer(String),
     /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token (DU-27).
-    #[error("the server answered with HTTP status {0}")]
-    Status(u16),
+    #[error("the server answered with HTTP status {status}{}", because(.reason))]
+    Status {
+        /// The status.
+        status: u16,
+        /// An excerpt of what the server said with it, in one line.
+        reason: Option<String>,
+    },
     /// The server did not answer.
     #[error("the server did not answer in time")]
     TimedOut,
@@ -98,7 +104,7 @@ impl ConnectError {
     pub(super) fn is_evidence(&self) -> bool {
         match self {
             Self::Refused(_) | Self::InvalidAnswer(_) | Self::NoCommonVersion { .. } => true,
-            Self::Status(status) => is_evidence(*status),
+            Self::Status { status, .. } => is_evidence(*status),
             Self::LegacyServer | Self::TimedOut | Self::Disconnected | Self::SessionLost => false,
         }
     }
@@ -154,7 +160,9 @@ pub(crate) fn judge(
         Err(CallError::TimedOut | CallError::InvalidAnswer) => legacy(config),
         // Only a modern server has so much to say.
         Err(too_long @ CallError::TooLong { .. }) => Next::Fail(ConnectError::InvalidAnswer(too_long.to_string())),
-        Err(CallError::Status(status)) => Next::Fail(ConnectError::Status(*status)),
+        Err(CallError::Status { status, reason }) => {
+            Next::Fail(ConnectError::Status { status: *status, reason: reason.clone() })
+        }
         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
             Next::Fail(ConnectError::Disconnected)
         }

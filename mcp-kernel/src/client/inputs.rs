@@ -22,6 +22,7 @@ use super::event::{Event, Outcome, Responder, Transmit};
 use super::outbox::Outbox;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
+use crate::refusal::excerpt;
 use crate::{CallId, Change};
 
 impl Connection {
@@ -126,11 +127,13 @@ impl Connection {
                     let next = legacy(&self.config);
                     self.proceed(now, next);
                 } else {
-                    self.fail(ConnectError::Status(status));
+                    let reason = excerpt(body, &self.config.limits.message);
+                    self.fail(ConnectError::Status { status, reason });
                 }
             }
             Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Ready(_) | Stage::Over => {
-                self.finish(now, call, Err(CallError::Status(status)));
+                let reason = excerpt(body, &self.config.limits.message);
+                self.finish(now, call, Err(CallError::Status { status, reason }));
             }
         }
     }
@@ -263,7 +266,7 @@ impl Connection {
                         Err(too_long @ CallError::TooLong { .. }) => {
                             Err(ConnectError::InvalidAnswer(too_long.to_string()))
                         }
-                        Err(CallError::Status(status)) => Err(ConnectError::Status(status)),
+                        Err(CallError::Status { status, reason }) => Err(ConnectError::Status { status, reason }),
                         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
                             Err(ConnectError::Disconnected)
                         }

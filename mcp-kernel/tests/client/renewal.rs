@@ -120,7 +120,10 @@ fn a_modern_verdict_that_is_wrong_is_corrected() {
     let (call, _) = script.call();
     let now = script.now;
     script.client.handle_status(now, call, 400, b"Bad Request");
-    assert_eq!(script.finished(), (call, Err(CallError::Status(400))));
+    assert_eq!(
+        script.finished(),
+        (call, Err(CallError::Status { status: 400, reason: Some("Bad Request".to_owned()) }))
+    );
     assert!(script.client.reconsider(now));
     let probe = script.sent();
     assert_eq!(probe["method"], "server/discover");

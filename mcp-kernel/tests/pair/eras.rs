@@ -266,7 +266,7 @@ fn statuses_are_evidence_only_where_they_are() {
     for (status, body) in [(401, ""), (403, ""), (500, ""), (503, ""), (401, unauthorized), (503, unauthorized)] {
         let (event, sent) = probe(status, body);
         assert!(
-            matches!(event, Some(client::Event::Failed(ConnectError::Status(seen))) if seen == status)
+            matches!(event, Some(client::Event::Failed(ConnectError::Status { status: seen, .. })) if seen == status)
                 && sent.is_none()
         );
     }

@@ -83,7 +83,7 @@ impl Call {
                 assert!(self.due().is_some_and(|due| due <= now), "{call:?} had time left");
             }
             (Err(CallError::Disconnected), Why::Gone) => {}
-            (Err(CallError::Status(_)), Why::Status(failed)) => assert_eq!(call, *failed, "the wrong call"),
+            (Err(CallError::Status { .. }), Why::Status(failed)) => assert_eq!(call, *failed, "the wrong call"),
             _ => panic!("{call:?} ended with {outcome:?} because of {why:?}"),
         }
     }

@@ -190,7 +190,7 @@ async fn statuses_are_named() {
             let error = within(client.call_tool("t", &json!({ "status": status, "with": with }))).await.unwrap_err();
             let is_named = match with {
                 "error" => matches!(&error, Error::Rejected(error) if error.message == "no"),
-                _ => matches!(error, Error::Status(said) if said == status),
+                _ => matches!(error, Error::Status { status: said, .. } if said == status),
             };
             assert!(is_named, "{status} {with}: {error:?}");
         }
@@ -267,4 +267,29 @@ async fn the_http_client_is_a_choice() {
     let given = reqwest::Client::builder().user_agent("given/1").build().unwrap();
     server.connect(server.transport().http_client(given)).await.unwrap();
     assert_eq!(server.seen().pop().unwrap().header("user-agent"), Some("given/1"));
+}
+
+/// What a server says with a status reaches whoever has to do something about it, when connecting and afterwards.
+#[tokio::test]
+async fn int_6_the_text_of_a_refusal_is_told() {
+    let text = &[("content-type", "text/plain")][..];
+    let problem = &[("content-type", "application/problem+json")][..];
+    let rpc = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"host is not allowed"}}"#;
+    for (headers, body, said) in [
+        (text, "host is not allowed\r\n", "host is not allowed"),
+        (problem, r#"{"title":"Forbidden","detail":"no more credit"}"#, "no more credit"),
+        (&[("content-type", "application/json")][..], rpc, "host is not allowed"),
+    ] {
+        let server = Scripted::start(move |_| Reply::new(403, headers, body)).await;
+        let error = server.connect(server.transport()).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("the server answered with HTTP status 403: {said}"));
+    }
+    let server = Scripted::start(modern(|_| {
+        Reply::new(429, &[("content-type", "application/problem+json")], r#"{"detail":"no more\u001b[31m credit"}"#)
+    }))
+    .await;
+    let client = server.client().await;
+    let error = within(client.call_tool("t", &json!({}))).await.unwrap_err();
+    assert!(matches!(&error, Error::Status { status: 429, reason: Some(_) }), "{error:?}");
+    assert_eq!(error.to_string(), "the server answered with HTTP status 429: no more[31m credit");
 }

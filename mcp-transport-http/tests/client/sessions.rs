@@ -283,7 +283,7 @@ async fn without_a_session_404_is_a_status() {
     .await;
     let client = within(legacy_builder().connect(server.transport())).await.unwrap();
     assert_eq!(client.session_id(), None);
-    assert!(matches!(call(&client).await, Err(Error::Status(404))));
+    assert!(matches!(call(&client).await, Err(Error::Status { status: 404, .. })));
     within(client.close()).await;
     assert!(server.seen_of("DELETE").is_empty());
 }

@@ -1,0 +1,86 @@
+//! What a server says in the body of a refusal, for people to read.
+
+use mcp_types::jsonrpc::{Limits, Message, PayloadBuf, Response};
+
+/// How many characters of it are kept.
+const MOST_CHARS: usize = 300;
+
+/// How much of a plain text is looked at.
+const MOST_BYTES: usize = 4096;
+
+/// The members of an object that say what is wrong: of `application/problem+json`, of OAuth, and of what many servers make
+/// up.
+const MEMBERS: [&str; 6] = ["detail", "error_description", "message", "title", "error", "reason"];
+
+/// Returns an excerpt of what a body says: of a JSON-RPC error, of an object that describes a problem, or of plain text.
+/// Pages for browsers say nothing.
+pub(crate) fn excerpt(body: &[u8], limits: &Limits) -> Option<String> {
+    if let Ok(Message::Response(Response { outcome: Err(error), .. })) = Message::parse(body, limits) {
+        return clean(&error.message);
+    }
+    let text = String::from_utf8_lossy(body.get(..MOST_BYTES).unwrap_or(body));
+    match text.trim_start().chars().next()? {
+        '{' => {
+            let object = PayloadBuf::parse(std::str::from_utf8(body).ok()?, limits).ok()?;
+            let said = |name: &&str| serde_json::from_str::<String>(object.get(name)?.get()).ok();
+            clean(&MEMBERS.iter().find_map(said)?)
+        }
+        '<' => None,
+        _ => clean(&text),
+    }
+}
+
+/// Makes one short line of a text: nothing in it moves a cursor, or turns what follows around.
+fn clean(text: &str) -> Option<String> {
+    let is_harmless = |char: &char| {
+        !char.is_control()
+            && !matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let spaced = text.chars().map(|char| if char.is_whitespace() { ' ' } else { char }).filter(is_harmless);
+    let mut line = String::new();
+    for char in spaced {
+        if char == ' ' && (line.is_empty() || line.ends_with(' ')) {
+            continue;
+        }
+        line.push(char);
+        if line.chars().count() >= MOST_CHARS {
+            line.push('\u{2026}');
+            break;
+        }
+    }
+    line.truncate(line.trim_end().len());
+    (!line.is_empty()).then_some(line)
+}
+
+/// Adds a reason to a sentence.
+pub(crate) fn because(reason: &Option<String>) -> String {
+    reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn int_6_bodies_say_why() {
+        let long = "x".repeat(2000);
+        for (body, expected) in [
+            ("", None),
+            ("  \r\n", None),
+            ("no\u{1b}[2J such\r\n\tuser\u{202e}\n", Some("no[2J such user")),
+            ("<html><title>403</title></html>", None),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"bad\nhost"}}"#, Some("bad host")),
+            (r#"{"type":"about:blank","title":"Forbidden","detail":"no credit"}"#, Some("no credit")),
+            (r#"{"title":"Forbidden","detail":7}"#, Some("Forbidden")),
+            (r#"{"error":"invalid_token","error_description":"it expired"}"#, Some("it expired")),
+            (r#"{"error":"invalid_token"}"#, Some("invalid_token")),
+            (r#"{"other":"x"}"#, None),
+            ("{broken", None),
+        ] {
+            assert_eq!(excerpt(body.as_bytes(), &Limits::default()).as_deref(), expected, "{body}");
+        }
+        let cut = excerpt(long.as_bytes(), &Limits::default()).unwrap();
+        assert_eq!(cut.chars().count(), MOST_CHARS + 1);
+        assert_eq!(excerpt(b"\xff\xfe", &Limits::default()).as_deref(), Some("\u{fffd}\u{fffd}"));
+    }
+}
