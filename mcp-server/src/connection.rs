@@ -264,9 +264,13 @@ impl Connection {
         // Whoever waits for room would take the place of those that are given up.
         while self.is_busy() {
             for Task { handler, responder, ctx } in self.running.take_all() {
-                self.finish(&handler.span(), &ctx, responder, Err(why.clone()));
+                let span = handler.span();
+                ctx.cancel();
+                drop(handler);
+                self.finish(&span, &ctx, responder, Err(why.clone()));
             }
             while let Some(Fresh { ctx, responder, span }) = self.fresh.pop() {
+                ctx.cancel();
                 self.finish(&span, &ctx, responder, Err(why.clone()));
             }
         }
@@ -380,7 +384,7 @@ impl Connection {
                 self.run(Task { handler, responder, ctx: ctx.clone() });
             }
             outcome => {
-                telemetry::end(span, &outcome);
+                telemetry::end(span, ctx, &outcome);
                 self.respond(responder, outcome);
                 // What the handler gave away elsewhere learns that nobody waits for it any more.
                 ctx.cancel();

@@ -1,6 +1,7 @@
 //! What a handler knows about its request, and what it can do with it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -17,13 +18,17 @@ use crate::connection_handle::ConnectionHandle;
 use crate::extensions::Extensions;
 use crate::server::Server;
 use crate::shared::Shared;
+use crate::telemetry;
 
 /// Everything about one request: what it says about itself, and the way to its client.
 ///
 /// It is cheap to clone, and stays valid in tasks that outlive the request; what they say then goes nowhere.
 ///
 /// When a client cancels a request, its handler is dropped where it waits. What the handler spawned elsewhere goes on:
-/// give it a clone of this, and have it watch [`cancelled`](Self::cancelled).
+/// give it a clone of this, and have it watch [`cancelled`](Self::cancelled). The end of a session, because its client
+/// deletes it or because it expires, cancels its requests in the same way, and then runs what handlers have left to be done
+/// with [`ConnectionHandle::on_close`]. A server that shuts down lets handlers finish first, for as long as its transport
+/// is told to drain. An event of level `debug` tells how each handler ended, and after what time.
 #[derive(Clone)]
 pub struct RequestContext(Arc<Inner>);
 
@@ -36,6 +41,7 @@ struct Inner {
     server: Server,
     extensions: Mutex<Extensions>,
     cancel: Cancel,
+    began: Option<Instant>,
 }
 
 /// Where the answers of a round come from.
@@ -62,7 +68,13 @@ impl RequestContext {
             server,
             extensions: Mutex::new(extensions),
             cancel: Cancel::default(),
+            began: telemetry::begin(),
         }))
+    }
+
+    /// When the request was admitted, if an operator wants to know.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.0.began
     }
 
     /// The same request once more, with answers that the server got by itself.
@@ -75,6 +87,7 @@ impl RequestContext {
             server: self.0.server.clone(),
             extensions: Mutex::new(self.extensions().clone()),
             cancel: Cancel::default(),
+            began: self.0.began,
         }))
     }
 

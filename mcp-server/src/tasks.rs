@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::context::RequestContext;
 use crate::guarded::Guarded;
 use crate::shared::RouteWaker;
+use crate::telemetry;
 
 /// The handlers of one connection, by request. Only those that were woken are polled.
 #[derive(Default)]
@@ -28,6 +29,16 @@ pub(crate) struct Task {
     pub(crate) handler: Guarded,
     pub(crate) responder: Responder,
     pub(crate) ctx: RequestContext,
+}
+
+impl Task {
+    /// Drops the handler where it waits.
+    fn cancel(self) {
+        let span = self.handler.span();
+        self.ctx.cancel();
+        drop(self.handler);
+        telemetry::cancelled(&span, &self.ctx);
+    }
 }
 
 /// Who can go on, and whom that concerns.
@@ -101,16 +112,13 @@ impl Tasks {
     /// Drops a handler where it waits; whatever it gave away learns that nobody waits for it.
     pub(crate) fn cancel(&mut self, key: RequestKey) -> bool {
         let task = self.open.remove(&key);
-        if let Some(task) = &task {
-            task.ctx.cancel();
-        }
-        task.is_some()
+        let is_there = task.is_some();
+        task.into_iter().for_each(Task::cancel);
+        is_there
     }
 
     pub(crate) fn cancel_all(&mut self) {
-        for task in self.take_all() {
-            task.ctx.cancel();
-        }
+        self.take_all().for_each(Task::cancel);
     }
 
     /// Takes all handlers out where they wait.

@@ -1,11 +1,14 @@
 //! What an operator sees, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
 
+use std::time::Instant;
+
 use mcp_kernel::server::{Event, RequestScope};
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
-use tracing::{Span, field};
+use tracing::{Level, Span, field};
 
 use crate::answer::Answer;
+use crate::context::RequestContext;
 use crate::server::Server;
 use crate::shared::Shared;
 
@@ -74,8 +77,40 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
 /// A longer text than this, in bytes, is not decoded to be shown.
 const MOST_READ: usize = 1024;
 
-/// Notes how a request ended, where that is not well.
-pub(crate) fn end(span: &Span, outcome: &Result<Answer, ErrorObject>) {
+/// The time at which a request begins, if it is to be told how long it takes.
+#[expect(clippy::disallowed_methods, reason = "operators are told how long handlers take; nothing depends on it")]
+pub(crate) fn begin() -> Option<Instant> {
+    tracing::enabled!(target: TARGET, Level::DEBUG).then(Instant::now)
+}
+
+/// Tells that a handler was dropped where it waited.
+pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
+    ended(span, ctx, "cancelled");
+}
+
+fn ended(span: &Span, ctx: &RequestContext, outcome: &'static str) {
+    let Some(began) = ctx.began() else { return };
+    let (method, duration) = (ctx.method().as_str(), began.elapsed().as_secs_f64());
+    tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "a handler has ended");
+}
+
+/// Tells how a request ended, and notes in its span where that is not well.
+pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Answer, ErrorObject>) {
+    let is_failed = match outcome {
+        Ok(Answer::ToolCall(result)) => result.is_error == Some(true),
+        Ok(_) => false,
+        Err(_) => true,
+    };
+    ended(
+        span,
+        ctx,
+        match outcome {
+            _ if ctx.is_cancelled() => "cancelled",
+            Ok(Answer::InputRequired(_)) => "input_required",
+            _ if is_failed => "failed",
+            _ => "completed",
+        },
+    );
     if span.is_disabled() {
         return;
     }

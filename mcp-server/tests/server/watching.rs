@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Once;
 
-use mcp_server::types::Revision;
+use mcp_server::types::{ErrorObject, Revision};
 use mcp_server::{Connection, NoArguments, RequestContext, Server, prompt, text_resource, tool};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
@@ -91,7 +91,8 @@ impl Subscriber for Watcher {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::from([("level", event.metadata().level().to_string())]);
         event.record(&mut Reader(&mut fields));
-        with_seen(|seen| seen.events.push((seen.entered.last().copied(), fields)));
+        let parent = event.parent().map(Id::into_u64);
+        with_seen(|seen| seen.events.push((parent.or(seen.entered.last().copied()), fields)));
     }
 
     fn enter(&self, span: &Id) {
@@ -232,8 +233,9 @@ fn handlers_run_in_their_spans() {
         client.run();
     });
     assert_eq!((spans[0].get("error.type"), &*spans[1]["error.type"]), (None, "tool_error"));
-    assert_eq!(events.len(), 4);
-    for (span, event) in events {
+    let said: Vec<_> = events.into_iter().filter(|(_, event)| event.contains_key("id")).collect();
+    assert_eq!(said.len(), 4);
+    for (span, event) in said {
         assert_eq!(event["id"], span.expect("a span").to_string());
     }
 }
@@ -253,6 +255,7 @@ fn operators_hear_of_what_goes_wrong() {
     let told: Vec<_> = seen.events.iter().map(|(_, event)| (&*event["level"], &*event["message"])).collect();
     let expected = [
         ("ERROR", "a handler panicked"),
+        ("DEBUG", "a handler has ended"),
         ("DEBUG", "the client broke a rule"),
         ("WARN", "a teardown callback took too long and was given up"),
         ("WARN", "a teardown callback panicked"),
@@ -260,7 +263,7 @@ fn operators_hear_of_what_goes_wrong() {
     assert_eq!(told, expected);
 }
 
-/// S4.86: a request that ends well is nothing to tell of, also where each has a connection of its own.
+/// S4.86: a request that ends well is nothing to tell of but its end, also where each has a connection of its own.
 #[test]
 fn ordinary_requests_are_quiet() {
     let server = watched();
@@ -271,5 +274,69 @@ fn ordinary_requests_are_quiet() {
         let connection = Connection::from_version(&server, LEGACY[3]);
         Client::over(connection, LEGACY[3], json!({})).result("prompts/get", json!({ "name": "greet" }));
     });
-    assert!(seen.events.iter().all(|(_, event)| event["level"] == "TRACE"), "{:?}", seen.events);
+    assert_eq!(
+        ends(&seen),
+        [("prompts/list", "completed"), ("prompts/list", "completed"), ("prompts/get", "completed")]
+    );
+    let is_quiet = |event: &Fields| event["level"] == "TRACE" || event.contains_key("outcome");
+    assert!(seen.events.iter().all(|(_, event)| is_quiet(event)), "{:?}", seen.events);
+}
+
+/// What was told about the ends of handlers: methods and outcomes.
+fn ends(seen: &Seen) -> Vec<(&str, &str)> {
+    let ended = seen.events.iter().filter(|(_, fields)| fields.get("message").is_some_and(|it| it.contains("ended")));
+    ended
+        .map(|(span, fields)| {
+            assert!(span.is_some(), "it belongs to its request");
+            assert!(fields["duration"].parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{fields:?}");
+            (fields["method"].as_str(), fields["outcome"].as_str())
+        })
+        .collect()
+}
+
+/// However a handler ends, operators learn of it once, and how long it took.
+#[test]
+fn mis_14_the_end_of_every_handler_is_told() {
+    let gate = Gate::default();
+    let waiting = gate.clone();
+    let server = server(|server| {
+        server
+            .tool(tool("add", async |_, _: NoArguments| "done"))
+            .tool(tool("fail", async |_, _: NoArguments| Err::<(), _>("no")))
+            .tool(tool("panic", async |_, _: NoArguments| fails()))
+            .tool(tool("wait", move |_, _: NoArguments| {
+                let gate = waiting.clone();
+                async move {
+                    gate.wait().await;
+                    "waited"
+                }
+            }))
+    });
+    let call = "tools/call";
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        for (tool, outcome) in [("add", "completed"), ("fail", "failed"), ("panic", "failed"), ("none", "failed")] {
+            let seen = watch(|| drop(client.call(call, json!({ "name": tool }))));
+            assert_eq!(ends(&seen), [(call, outcome)], "{tool}");
+        }
+        let seen = watch(|| {
+            let id = client.start_tool("wait");
+            client.cancel(id);
+        });
+        assert_eq!(ends(&seen), [(call, "cancelled")], "by the client");
+        let seen = watch(|| {
+            client.start_tool("wait");
+            client.connection.give_up(&ErrorObject::internal_error("it ends"));
+            client.run();
+        });
+        assert_eq!(ends(&seen), [(call, "cancelled")], "by the server");
+        let seen = watch(|| {
+            client.start_tool("wait");
+            drop(client);
+        });
+        assert_eq!(ends(&seen), [(call, "cancelled")], "with its connection");
+    }
+    gate.open();
+    let seen = watch(|| drop(Client::new(&server, MODERN).call(call, json!({ "name": "wait" }))));
+    assert_eq!(ends(&seen), [(call, "completed")]);
 }
