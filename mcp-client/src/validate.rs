@@ -1,19 +1,14 @@
 //! Results that keep what their tool promised (TL-7).
 
-use jsonschema::{Draft, Validator};
-use mcp_types::{CallToolResult, RawObject, Tool};
-use serde_json::Value;
-
-/// What a schema may cost to check by (J-10).
-const MOST_BYTES: usize = 256 * 1024;
-const MOST_DEPTH: usize = 64;
+use jsonschema::{Draft, PatternOptions, Validator};
+use mcp_types::{CallToolResult, RawObject, SchemaBudget, Tool};
 
 /// The schema of a tool's results, made ready to check them by.
 ///
-/// Schemas come from the server, so they are bounded, and what they refer to must be inside them: nothing is ever
-/// fetched (J-6, J-9).
+/// Schemas come from the server, so they are bounded, and so is the work of checking by them ([`SchemaBudget`]). What they
+/// refer to must be inside them: nothing is ever fetched (J-6, J-9).
 #[derive(Debug)]
-pub struct OutputSchema(Option<Validator>);
+pub struct OutputSchema(Option<(SchemaBudget, Validator)>);
 
 impl OutputSchema {
     /// Makes the schema of a tool ready; a tool without one may return anything.
@@ -29,35 +24,85 @@ impl OutputSchema {
     ///
     /// # Errors
     ///
-    /// Says where the structured content differs, or that there is none.
+    /// Says where the structured content differs, that there is none, or that it would take too much work to check it.
     pub fn check(&self, result: &CallToolResult) -> Result<(), String> {
-        let Some(validator) = self.0.as_ref().filter(|_| result.is_error != Some(true)) else { return Ok(()) };
+        let Some((budget, validator)) = self.0.as_ref().filter(|_| result.is_error != Some(true)) else {
+            return Ok(());
+        };
         let Some(content) = &result.structured_content else {
             return Err("the tool has an output schema and gave no structured content".to_owned());
         };
         let content = content.to_value().map_err(|fault| fault.to_string())?;
+        let steps = budget.admit(&content).map_err(|fault| format!("it cannot be checked by its schema: {fault}"))?;
+        if validator.is_valid(&content) {
+            return Ok(());
+        }
+        // To say what is wrong costs memory for each step.
+        if steps > MOST_EXPLAINED {
+            return Err("it does not fit its schema".to_owned());
+        }
         validator.validate(&content).map_err(|fault| format!("`{}`: {fault}", fault.instance_path()))
     }
 }
 
-fn compile(schema: &RawObject) -> Result<Validator, String> {
-    if schema.as_str().len() > MOST_BYTES {
-        return Err(format!("the schema has more than {MOST_BYTES} bytes"));
-    }
-    let schema: Value = schema.decode().map_err(|fault| fault.to_string())?;
-    if depth(&schema) > MOST_DEPTH {
-        return Err(format!("the schema is deeper than {MOST_DEPTH} levels"));
-    }
+/// How many evaluations a check may take if what is wrong is to be explained.
+const MOST_EXPLAINED: usize = 10_000;
+
+/// How much work one match of a regular expression may be, and how many bytes each may have once compiled.
+const MOST_BACKTRACKING: usize = 10_000;
+const MOST_PATTERN_BYTES: usize = 2 * 1024 * 1024;
+
+fn compile(schema: &RawObject) -> Result<(SchemaBudget, Validator), String> {
+    let budget = SchemaBudget::new(schema).map_err(|fault| format!("the schema is refused: {fault}"))?;
     // J-1: no `$schema` means 2020-12.
-    let options = jsonschema::options();
-    let options = if schema.get("$schema").is_none() { options.with_draft(Draft::Draft202012) } else { options };
-    options.build(&schema).map_err(|fault| fault.to_string())
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKING).size_limit(MOST_PATTERN_BYTES);
+    let options = jsonschema::options().with_pattern_options(patterns);
+    let has_draft = budget.schema().get("$schema").is_some();
+    let options = if has_draft { options } else { options.with_draft(Draft::Draft202012) };
+    let validator = options.build(budget.schema()).map_err(|fault| fault.to_string())?;
+    Ok((budget, validator))
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(members) => 1 + members.iter().map(|(_, value)| depth(value)).max().unwrap_or_default(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+#[cfg(test)]
+mod tests {
+    use mcp_types::RawJson;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn check(schema: &Value, content: Value) -> Result<(), String> {
+        let schema = RawObject::new(schema).unwrap();
+        let mut result = CallToolResult::text("text");
+        result.structured_content = Some(RawJson::from(content));
+        OutputSchema::of(&Tool::new("tool").output_schema(schema))?.check(&result)
+    }
+
+    /// A server's schema whose references double at each step, which would take longer than anything lasts, or refer on
+    /// and on, for which no stack is deep enough.
+    #[test]
+    fn sec_12_a_hostile_schema_costs_little() {
+        for (length, width) in [(60, 2), (3000, 1)] {
+            let mut all: Map<String, Value> = (0..length)
+                .map(|n| {
+                    (format!("d{n}"), json!({ "anyOf": vec![json!({ "$ref": format!("#/$defs/d{}", n + 1) }); width] }))
+                })
+                .collect();
+            all.insert(format!("d{length}"), json!({ "type": "string" }));
+            let schema = json!({ "type": "object", "$ref": "#/$defs/d0", "$defs": all });
+            let refused = check(&schema, json!({})).unwrap_err();
+            assert!(refused.starts_with("it cannot be checked by its schema"), "{refused}");
+        }
+        // What is wrong would take hundreds of megabytes to say.
+        let branch = json!({ "properties": { "a": { "$ref": "#" } }, "required": ["x"] });
+        let schema = json!({ "anyOf": [branch, branch] });
+        let content = (0..14).fold(json!({}), |value, _| json!({ "a": value }));
+        assert_eq!(check(&schema, content).unwrap_err(), "it does not fit its schema");
+    }
+
+    #[test]
+    fn ordinary_results_are_checked() {
+        let schema = json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] });
+        assert_eq!(check(&schema, json!({ "sum": 1 })), Ok(()));
+        assert!(check(&schema, json!({ "sum": "1" })).unwrap_err().starts_with("`/sum`: "));
     }
 }

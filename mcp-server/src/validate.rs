@@ -2,23 +2,32 @@
 
 use std::sync::Arc;
 
-use jsonschema::{Draft, Validator};
-use mcp_types::{CallToolResult, ErrorObject, RawObject};
+use jsonschema::{Draft, PatternOptions, Validator};
+use mcp_types::{CallToolResult, ErrorObject, RawObject, SchemaBudget};
 use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::endpoint::AnswerFuture;
 use crate::tool::Tool;
 
-/// What a schema may cost to check by (J-10).
-const MOST_BYTES: usize = 256 * 1024;
-const MOST_DEPTH: usize = 64;
+/// How many evaluations a check may take if what is wrong is to be explained, which costs memory for each.
+const MOST_EXPLAINED: usize = 10_000;
+
+/// How much work one match of a regular expression may be, and how many bytes each may have once compiled.
+const MOST_BACKTRACKING: usize = 10_000;
+const MOST_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 
 /// The schemas of a tool, made ready once.
 #[derive(Default)]
 pub(crate) struct Validators {
-    input: Option<Validator>,
-    output: Option<Validator>,
+    input: Option<Check>,
+    output: Option<Check>,
+}
+
+/// A schema that is ready to check values by, and what that may cost (J-10).
+struct Check {
+    budget: SchemaBudget,
+    validator: Validator,
 }
 
 impl Validators {
@@ -34,16 +43,16 @@ impl Validators {
 
     /// Finds what is wrong with arguments.
     pub(crate) fn check_arguments(&self, arguments: &str) -> Option<String> {
-        let validator = self.input.as_ref()?;
+        let check = self.input.as_ref()?;
         match serde_json::from_str(arguments) {
-            Ok(arguments) => fault(validator, &arguments),
+            Ok(arguments) => check.fault(&arguments),
             Err(error) => Some(error.to_string()),
         }
     }
 
     /// Finds what is wrong with a result: a tool with a schema for its results has to keep to it, unless it failed.
     fn check_result(&self, result: &CallToolResult) -> Option<String> {
-        let validator = self.output.as_ref()?;
+        let check = self.output.as_ref()?;
         if result.is_error == Some(true) {
             return None;
         }
@@ -51,7 +60,7 @@ impl Validators {
             return Some("the tool has an output schema and must give structured content".to_owned());
         };
         match content.to_value() {
-            Ok(content) => fault(validator, &content),
+            Ok(content) => check.fault(&content),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -73,32 +82,35 @@ pub(crate) fn checked(validators: Option<Arc<Validators>>, call: AnswerFuture) -
 }
 
 /// Makes a schema ready. What it refers to must be inside it: nothing is ever fetched (J-6, J-9).
-fn compile(which: &str, schema: &RawObject) -> Result<Validator, String> {
-    if schema.as_str().len() > MOST_BYTES {
-        return Err(format!("the {which} schema has more than {MOST_BYTES} bytes"));
-    }
-    let schema: Value = schema.decode().map_err(|error| format!("the {which} schema: {error}"))?;
-    if depth(&schema) > MOST_DEPTH {
-        return Err(format!("the {which} schema is deeper than {MOST_DEPTH} levels"));
-    }
-    let options = jsonschema::options();
+fn compile(which: &str, schema: &RawObject) -> Result<Check, String> {
+    let budget = SchemaBudget::new(schema).map_err(|error| format!("the {which} schema is refused: {error}"))?;
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKING).size_limit(MOST_PATTERN_BYTES);
+    let options = jsonschema::options().with_pattern_options(patterns);
     // J-1: no `$schema` means 2020-12.
-    let options = if schema.get("$schema").is_none() { options.with_draft(Draft::Draft202012) } else { options };
-    options.build(&schema).map_err(|error| format!("the {which} schema is not valid: {error}"))
+    let has_draft = budget.schema().get("$schema").is_some();
+    let options = if has_draft { options } else { options.with_draft(Draft::Draft202012) };
+    let validator = options.build(budget.schema());
+    let validator = validator.map_err(|error| format!("the {which} schema is not valid: {error}"))?;
+    Ok(Check { budget, validator })
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(members) => 1 + members.iter().map(|(_, value)| depth(value)).max().unwrap_or_default(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+impl Check {
+    /// Finds what is wrong with a value.
+    fn fault(&self, value: &Value) -> Option<String> {
+        let steps = match self.budget.admit(value) {
+            Ok(steps) => steps,
+            Err(error) => return Some(format!("it cannot be checked by the schema: {error}")),
+        };
+        if self.validator.is_valid(value) {
+            return None;
+        }
+        if steps > MOST_EXPLAINED {
+            return Some("it does not fit the schema".to_owned());
+        }
+        let error = self.validator.validate(value).err()?;
+        let path = error.instance_path().to_string();
+        Some(if path.is_empty() { error.to_string() } else { format!("`{}`: {error}", path.trim_start_matches('/')) })
     }
-}
-
-fn fault(validator: &Validator, value: &Value) -> Option<String> {
-    let error = validator.validate(value).err()?;
-    let path = error.instance_path().to_string();
-    Some(if path.is_empty() { error.to_string() } else { format!("`{}`: {error}", path.trim_start_matches('/')) })
 }
 
 #[cfg(test)]
@@ -141,6 +153,16 @@ mod tests {
     fn costly_schemas_are_refused() {
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
         assert!(validators(json!({ "type": "object", "properties": { "a": deep } })).is_err());
+    }
+
+    /// The cost of checking arguments is bounded, whatever the schema and whatever the client sends.
+    #[test]
+    fn sec_12_costly_checks_are_refused() {
+        let branch = json!({ "properties": { "a": { "$ref": "#" } } });
+        let validators = validators(json!({ "type": "object", "anyOf": [branch, branch] })).unwrap();
+        let nested = |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        assert_eq!(validators.check_arguments(&nested(5)), None);
+        assert!(validators.check_arguments(&nested(100)).unwrap().contains("cannot be checked"));
     }
 
     /// TL-6: what a tool promises about its results holds.

@@ -106,6 +106,7 @@ mod restrict;
 mod result_body;
 mod result_type;
 mod scan;
+mod schema_budget;
 mod setters;
 mod tagged;
 pub mod tasks;
@@ -138,6 +139,7 @@ pub use request_id::RequestId;
 pub use restrict::{Restrict, Restriction, restrict_to};
 pub use result_body::{CacheHints, ResultBody};
 pub use result_type::ResultType;
+pub use schema_budget::SchemaBudget;
 pub use version::{Era, ProtocolVersion, Revision, UnknownRevision};
 
 /// A JSON object whose members stay text, in order: what this crate does not know is kept like this.

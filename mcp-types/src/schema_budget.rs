@@ -1,0 +1,409 @@
+//! How much work a JSON Schema may make.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use crate::RawObject;
+use crate::excerpt::{NAME, excerpt};
+use crate::tree::Tree;
+
+/// A JSON Schema that somebody else may have written, with a bound for the work of checking values by it (J-10).
+///
+/// Validators follow references as often as they occur, so a schema of a few lines can make them evaluate more than ever
+/// ends, or nest deeper than their stack is. Before a value is checked, [`admit`](Self::admit) walks the same way without
+/// comparing anything, and stops where that would become too much.
+///
+/// ```
+/// use mcp_types::{RawObject, SchemaBudget};
+///
+/// let schema = RawObject::parse(r##"{"type":"object","properties":{"next":{"$ref":"#"}}}"##)?;
+/// let budget = SchemaBudget::new(&schema)?;
+/// assert!(budget.admit(&serde_json::json!({ "next": { "next": {} } }))? < 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SchemaBudget {
+    schema: Value,
+}
+
+impl SchemaBudget {
+    /// How many bytes a schema may have.
+    pub const MOST_BYTES: usize = 256 * 1024;
+
+    /// How many objects and arrays of a schema may be open at once.
+    pub const MOST_DEPTH: usize = 64;
+
+    /// How many regular expressions a schema may have: each is compiled.
+    pub const MOST_PATTERNS: usize = 64;
+
+    /// How deep evaluations may nest: each takes room on the stack.
+    pub const MOST_NESTED: usize = 512;
+
+    /// How many evaluations any value may take; there are more for larger values, in proportion to their size.
+    pub const MOST_STEPS: usize = 200_000;
+
+    /// Reads a schema.
+    ///
+    /// # Errors
+    ///
+    /// Says which limit the schema exceeds, or that it refers to something outside of it, which is never fetched (J-6,
+    /// J-9).
+    pub fn new(schema: &RawObject) -> Result<Self, String> {
+        if schema.as_str().len() > Self::MOST_BYTES {
+            return Err(format!("it has more than {} bytes", Self::MOST_BYTES));
+        }
+        let Tree(schema) = schema.decode().map_err(|fault| fault.to_string())?;
+        let mut patterns = 0;
+        survey(&schema, 0, &mut patterns)?;
+        Ok(Self { schema })
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Returns how many evaluations it takes at most to check a value.
+    ///
+    /// # Errors
+    ///
+    /// Says which limit that would exceed.
+    pub fn admit(&self, value: &Value) -> Result<usize, String> {
+        let mut anchors = BTreeMap::new();
+        find_anchors(&self.schema, &mut anchors);
+        let most = Self::MOST_STEPS.saturating_add(size(value).saturating_mul(16));
+        let mut walk = Walk { root: &self.schema, anchors, references: HashMap::new(), steps: 0, most };
+        walk.evaluate(&self.schema, value, 0)?;
+        Ok(walk.steps)
+    }
+}
+
+/// Checks what does not depend on a value. Data inside of a schema is taken for schemas, which errs on the safe side.
+fn survey(schema: &Value, depth: usize, patterns: &mut usize) -> Result<(), String> {
+    match schema {
+        Value::Object(_) | Value::Array(_) if depth >= SchemaBudget::MOST_DEPTH => {
+            Err(format!("it is deeper than {} levels", SchemaBudget::MOST_DEPTH))
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| survey(item, depth + 1, patterns)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member) {
+                    ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference))
+                        if !reference.starts_with('#') =>
+                    {
+                        return Err(format!("`{}` is not inside of it", excerpt(reference, NAME)));
+                    }
+                    // References would mean something else inside of it.
+                    ("$id" | "id", Value::String(id)) if depth > 0 && !id.starts_with('#') => {
+                        return Err(format!("it embeds another schema, `{}`", excerpt(id, NAME)));
+                    }
+                    ("pattern", Value::String(_)) => *patterns += 1,
+                    ("patternProperties", Value::Object(named)) => *patterns += named.len(),
+                    _ => {}
+                }
+                survey(member, depth + 1, patterns)?;
+            }
+            let most = SchemaBudget::MOST_PATTERNS;
+            if *patterns > most { Err(format!("it has more than {most} regular expressions")) } else { Ok(()) }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+type Anchors<'a> = BTreeMap<&'a str, Vec<&'a Value>>;
+
+fn find_anchors<'a>(schema: &'a Value, anchors: &mut Anchors<'a>) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member) {
+                    ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
+                        anchors.entry(anchor).or_default().push(schema);
+                    }
+                    ("$id" | "id", Value::String(id)) => {
+                        if let Some(anchor) = id.strip_prefix('#') {
+                            anchors.entry(anchor).or_default().push(schema);
+                        }
+                    }
+                    _ => {}
+                }
+                find_anchors(member, anchors);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_anchors(item, anchors)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// About how many bytes a value has.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(members) => 1 + members.iter().map(|(name, member)| name.len() + size(member)).sum::<usize>(),
+        Value::String(text) => 1 + text.len() / 16,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+    }
+}
+
+/// Walks the way of a validator that never stops early.
+struct Walk<'a> {
+    root: &'a Value,
+    anchors: Anchors<'a>,
+    /// What the references that were followed before refer to.
+    references: HashMap<&'a str, Rc<[&'a Value]>>,
+    steps: usize,
+    most: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn evaluate(&mut self, schema: &'a Value, value: &Value, depth: usize) -> Result<(), String> {
+        let Value::Object(schema) = schema else { return self.take(1) };
+        // Comparing takes longer with long texts and lists.
+        let lists = ["enum", "required"].iter().filter_map(|name| schema.get(*name)?.as_array());
+        let text = value.as_str().map_or(0, |text| text.len() / 64);
+        self.take(1 + text + lists.map(Vec::len).sum::<usize>())?;
+        if depth >= SchemaBudget::MOST_NESTED {
+            return Err(format!("its evaluations nest deeper than {} levels", SchemaBudget::MOST_NESTED));
+        }
+        let children = match value {
+            Value::Object(members) => self.evaluate_members(schema, members, depth + 1)?,
+            Value::Array(items) => self.evaluate_items(schema, items, depth + 1)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        };
+        // Whether a member was evaluated is found out by evaluating again.
+        let is_repeated = schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
+        for _ in 0..if is_repeated { 1 + children } else { 1 } {
+            self.evaluate_in_place(schema, value, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Follows what is about the value itself.
+    fn evaluate_in_place(&mut self, schema: &'a Map<String, Value>, value: &Value, depth: usize) -> Result<(), String> {
+        for (name, schema) in schema {
+            match (name.as_str(), schema) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                    for target in self.targets(reference).iter() {
+                        self.evaluate(target, value, depth)?;
+                    }
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                    for schema in schemas {
+                        self.evaluate(schema, value, depth)?;
+                    }
+                }
+                ("not" | "if" | "then" | "else", schema) => self.evaluate(schema, value, depth)?,
+                ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
+                    for (_, schema) in schemas.iter().filter(|(member, _)| value.get(member).is_some()) {
+                        self.evaluate(schema, value, depth)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows what is about the members of an object; returns how many there are.
+    fn evaluate_members(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        members: &Map<String, Value>,
+        depth: usize,
+    ) -> Result<usize, String> {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let others = ["additionalProperties", "unevaluatedProperties"].map(|name| schema.get(name));
+        let names = schema.get("propertyNames");
+        for (name, member) in members {
+            let named = properties.and_then(|properties| properties.get(name));
+            let matching = patterns.into_iter().flatten().map(|(_, schema)| schema);
+            for schema in named.into_iter().chain(matching).chain(others.into_iter().flatten()) {
+                self.evaluate(schema, member, depth)?;
+            }
+            if let Some(schema) = names {
+                self.take(name.len() / 64)?;
+                self.evaluate(schema, &Value::Null, depth)?;
+            }
+        }
+        Ok(members.len())
+    }
+
+    /// Follows what is about the items of an array; returns how many there are.
+    fn evaluate_items(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        items: &[Value],
+        depth: usize,
+    ) -> Result<usize, String> {
+        let names = ["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"];
+        let schemas = names.map(|name| schema.get(name));
+        for (index, item) in items.iter().enumerate() {
+            for schema in schemas.into_iter().flatten() {
+                let schema = if let Value::Array(by_index) = schema { by_index.get(index) } else { Some(schema) };
+                if let Some(schema) = schema {
+                    self.evaluate(schema, item, depth)?;
+                }
+            }
+        }
+        Ok(items.len())
+    }
+
+    /// What a reference may refer to; one that refers to nothing is refused when the schema is compiled.
+    fn targets(&mut self, reference: &'a str) -> Rc<[&'a Value]> {
+        if let Some(known) = self.references.get(reference) {
+            return Rc::clone(known);
+        }
+        let fragment = percent_decoded(reference.strip_prefix('#').unwrap_or(reference));
+        let targets: Rc<[&'a Value]> = if fragment.is_empty() || fragment.starts_with('/') {
+            self.root.pointer(&fragment).into_iter().collect()
+        } else {
+            self.anchors.get(fragment.as_str()).into_iter().flatten().copied().collect()
+        };
+        self.references.insert(reference, Rc::clone(&targets));
+        targets
+    }
+
+    fn take(&mut self, steps: usize) -> Result<(), String> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > self.most { Err(format!("it takes more than {} evaluations", self.most)) } else { Ok(()) }
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let encoded = match rest {
+            [b'%', high, low, ..] => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        bytes.push(encoded.map_or(*first, |(high, low)| high * 16 + low));
+        rest = if encoded.is_some() { rest.get(3..).unwrap_or_default() } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn budget(schema: &Value) -> Result<SchemaBudget, String> {
+        SchemaBudget::new(&RawObject::new(schema).unwrap())
+    }
+
+    fn admit(schema: &Value, value: &Value) -> Result<usize, String> {
+        budget(schema).unwrap().admit(value)
+    }
+
+    /// Definitions, each of which has what `link` makes of the address of the next one.
+    fn definitions(count: usize, link: impl Fn(Value) -> Value) -> Value {
+        let mut all: Map<String, Value> =
+            (0..count).map(|n| (format!("d{n}"), link(json!({ "$ref": format!("#/$defs/d{}", n + 1) })))).collect();
+        all.insert(format!("d{count}"), json!({ "type": "string" }));
+        json!({ "$ref": "#/$defs/d0", "$defs": all })
+    }
+
+    #[test]
+    fn sec_12_references_that_fan_out_are_refused() {
+        for name in ["anyOf", "allOf", "oneOf"] {
+            let fan = |depth| definitions(depth, |next| json!({ name: [next, next] }));
+            assert!(admit(&fan(10), &json!(1)).unwrap() < 10_000);
+            assert!(admit(&fan(40), &json!(1)).unwrap_err().contains("evaluations"));
+        }
+        let fan = definitions(40, |next| json!({ "if": next, "then": next, "else": next, "not": next }));
+        assert!(admit(&fan, &json!(1)).is_err());
+        let fan = definitions(40, |next| json!({ "dependentSchemas": { "a": next, "b": next } }));
+        assert!(admit(&fan, &json!({})).is_ok(), "only if there is something that depends on it");
+        assert!(admit(&fan, &json!({ "a": 1, "b": 2 })).is_err());
+    }
+
+    /// The fan may be in the value: twice as much at each level.
+    #[test]
+    fn sec_12_values_that_fan_out_are_refused() {
+        let branch = json!({ "properties": { "a": { "$ref": "#" } } });
+        let schema = json!({ "anyOf": [branch, branch] });
+        let nested = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({ "a": value }));
+        assert!(admit(&schema, &nested(10)).is_ok());
+        assert!(admit(&schema, &nested(100)).is_err());
+        let schema = json!({ "allOf": [{ "items": { "$ref": "#" } }, { "contains": { "$ref": "#" } }] });
+        let nested = (0..100).fold(json!([]), |value, _| json!([value]));
+        assert!(admit(&schema, &nested).is_err());
+    }
+
+    /// Each level evaluates all below it once more for each member.
+    #[test]
+    fn sec_12_unevaluated_members_count_again() {
+        let deep = (0..30).fold(json!({}), |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }));
+        assert!(admit(&deep, &json!({ "a": 1, "b": 2 })).is_err());
+    }
+
+    #[test]
+    fn sec_12_chains_are_not_followed_to_the_end_of_the_stack() {
+        let chain = |length| definitions(length, |next| next);
+        assert!(admit(&chain(100), &json!("x")).is_ok());
+        assert!(admit(&chain(3000), &json!("x")).unwrap_err().contains("nest deeper"));
+        assert!(admit(&json!({ "$ref": "#" }), &json!(1)).is_err());
+        let anchored = json!({ "$anchor": "a", "anyOf": [{ "$ref": "#a" }] });
+        assert!(admit(&anchored, &json!(1)).is_err());
+        let dynamic = json!({ "$dynamicAnchor": "a", "anyOf": [{ "$dynamicRef": "#a" }] });
+        assert!(admit(&dynamic, &json!(1)).is_err());
+        let encoded = json!({ "$ref": "#/%24defs/a%20b", "$defs": { "a b": { "$ref": "#/$defs/a%20b" } } });
+        assert!(admit(&encoded, &json!(1)).is_err());
+    }
+
+    #[test]
+    fn sec_12_long_texts_and_lists_cost_more() {
+        let lengths: Vec<Value> = (0..5000).map(|_| json!({ "minLength": 1 })).collect();
+        let schema = json!({ "allOf": lengths });
+        assert!(admit(&schema, &json!("x")).is_ok());
+        assert!(admit(&schema, &json!("x".repeat(1 << 20))).is_err());
+    }
+
+    /// What schemas look like that are meant well, with values of a good size.
+    #[test]
+    fn ordinary_schemas_are_admitted() {
+        let tree = json!({
+            "$ref": "#/$defs/node",
+            "$defs": { "node": { "type": "object", "properties": {
+                "name": { "type": "string", "pattern": "^[a-z]+$" },
+                "children": { "type": "array", "items": { "$ref": "#/$defs/node" } },
+                "kind": { "anyOf": [{ "enum": ["a", "b"] }, { "type": "null" }] },
+            }, "required": ["name"], "additionalProperties": false } },
+        });
+        let leaf = json!({ "name": "leaf", "children": [], "kind": null });
+        let value = (0..4).fold(leaf, |value, _| json!({ "name": "n", "children": vec![value; 12] }));
+        assert!(admit(&tree, &value).is_ok());
+        let deep = (0..60).fold(json!({ "name": "leaf" }), |value, _| json!({ "name": "n", "children": [value] }));
+        assert!(admit(&tree, &deep).is_ok());
+        let numbers = json!({ "type": "array", "items": { "type": "number" } });
+        assert!(admit(&numbers, &json!(vec![1; 300_000])).is_ok());
+    }
+
+    #[test]
+    fn what_lies_outside_is_refused() {
+        for reference in ["https://example.com/schema.json", "file:///etc/passwd", "other.json", ""] {
+            let schema = json!({ "properties": { "a": { "$ref": reference } } });
+            assert!(budget(&schema).is_err(), "{reference}");
+        }
+        assert!(budget(&json!({ "$id": "https://example.com/a", "$ref": "#/$defs/a", "$defs": { "a": {} } })).is_ok());
+        assert!(budget(&json!({ "$defs": { "a": { "$id": "b", "$ref": "#" } } })).is_err());
+        assert!(budget(&json!({ "properties": { "$id": { "type": "string" }, "$ref": {} } })).is_ok());
+    }
+
+    #[test]
+    fn schemas_have_limits() {
+        let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
+        assert!(budget(&deep).unwrap_err().contains("64 levels"));
+        let patterns: Vec<Value> = (0..65).map(|n| json!({ "pattern": n.to_string() })).collect();
+        assert!(budget(&json!({ "anyOf": patterns })).unwrap_err().contains("regular expressions"));
+        let long = json!({ "description": "x".repeat(SchemaBudget::MOST_BYTES) });
+        assert!(budget(&long).unwrap_err().contains("bytes"));
+    }
+}
