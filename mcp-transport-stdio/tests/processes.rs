@@ -18,7 +18,6 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What the tests start: this program, as the process that `ROLE` names.
 #[test]
-#[expect(clippy::zombie_processes, reason = "what is started must outlive its parent: the test is about that")]
 fn a_process() {
     match std::env::var("ROLE").as_deref() {
         Err(_) => {}
