@@ -32,6 +32,7 @@ pub(crate) fn smoke(options: &[&str]) -> Outcome {
         ["--seconds", seconds] => number(seconds)?,
         _ => return Err("usage: cargo xtask fuzz smoke [--seconds N]".to_owned()),
     };
+    is_locked()?;
     let programs = build()?;
     let targets = targets()?;
     let next = AtomicUsize::new(0);
@@ -81,6 +82,14 @@ pub(crate) fn run(target: &str, options: &[&str]) -> Outcome {
         "no findings; {} holds what is new, and `cargo +{TOOLCHAIN} fuzz cmin` makes it smaller",
         found.display()
     ))
+}
+
+/// Fails if building would change the lock file of the targets, which is not that of the workspace.
+fn is_locked() -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]);
+    command.arg(workspace::root().join("fuzz/Cargo.toml")).stdout(Stdio::null());
+    succeed(&mut command, "reading fuzz/Cargo.lock, which `cargo update --workspace` in fuzz/ brings up to date,")
 }
 
 /// Builds all targets, and returns the folder that they are in.
