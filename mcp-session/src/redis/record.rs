@@ -85,10 +85,17 @@ fn other_format(format: u32) -> StoreError {
     nonsense(format_args!("a record of format {format}, and this version reads format {FORMAT}"))
 }
 
-/// What is there was not written by this crate, or not left as it was.
+/// What is there was not written by this crate, or not left as it was. It may be repeated in `what`, of which no more
+/// than one short line is shown.
 pub(super) fn nonsense(what: impl std::fmt::Display) -> StoreError {
-    StoreError(format!("Redis holds {what}"))
+    let text = what.to_string();
+    let shown: String = text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let rest = if shown.len() < text.len() { "..." } else { "" };
+    StoreError(format!("Redis holds {shown}{rest}"))
 }
+
+/// How many characters of a description are shown.
+const SHOWN: usize = 300;
 
 #[cfg(test)]
 mod tests {
@@ -140,5 +147,21 @@ mod tests {
         assert!(decode(id, b"\xff").is_err());
         let other = SessionId::random().unwrap();
         assert!(decode(other, json.as_bytes()).unwrap_err().0.contains("another session"));
+    }
+
+    /// What a store holds is repeated in errors, which end up in logs: only so much of it, and on one line.
+    #[test]
+    fn errors_are_short_and_on_one_line() {
+        let id = SessionId::random().unwrap();
+        let json = encode(id, record()).unwrap();
+        let long = format!("a\\n\\u0000{}", "x".repeat(10_000));
+        for stored in [
+            json.replace("\"format\":1", &format!("\"{long}\":1")),
+            json.replace("2025-11-25", &long),
+            json.replace("\"alert\"", &format!("\"{long}\"")),
+        ] {
+            let error = decode(id, stored.as_bytes()).unwrap_err().0;
+            assert!(error.chars().count() < 400 && !error.contains(char::is_control), "{error:?}");
+        }
     }
 }
