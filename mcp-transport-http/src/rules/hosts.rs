@@ -120,7 +120,7 @@ fn is_origin(origin: &str, allowed: &str) -> bool {
 
 fn without_port(name: &str) -> Option<&str> {
     let (name, port) = name.rsplit_once(':')?;
-    let is_port = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
+    let is_port = port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok();
     // What is left of an address without brackets would be another address.
     (is_port && (!name.contains(':') || name.ends_with(']'))).then_some(name)
 }
@@ -189,6 +189,9 @@ mod tests {
             "evil.localhost",
             "localhost:80:80",
             "localhost:",
+            "localhost:65536",
+            "[::1]:99999999999999999999",
+            "localhost:+80",
             "localhost:http",
             "127.0.0.2",
             "127.0.0.1.evil.example.com",
