@@ -388,10 +388,10 @@ impl Core {
             }
             Event::Failed(why) => {
                 // Why the way is cut says more than that it is, and how the session was lost more than that it was.
-                let lost = match why {
-                    ConnectError::Disconnected => self.lost.take().map(Closed::Lost),
-                    ConnectError::SessionLost => self.latest_loss.take().map(Closed::SessionLost),
-                    _ => None,
+                let lost = if why == ConnectError::Disconnected {
+                    self.lost.take().map(Closed::Lost)
+                } else {
+                    self.latest_loss.take().filter(|_| why == ConnectError::SessionLost).map(Closed::SessionLost)
                 };
                 self.over(lost.unwrap_or_else(|| why.into()));
             }
