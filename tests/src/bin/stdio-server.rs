@@ -1,6 +1,6 @@
 //! A server that is there to be mistreated.
 //!
-//! `stdio-server [--drain MS]` serves standard input and output until its input ends or it is told to stop.
+//! `stdio-server [--drain MS] [--line-limit BYTES] [--shared-pipe 1]` serves standard input and output until its input ends or it is told to stop.
 
 #![forbid(unsafe_code)]
 
@@ -27,12 +27,19 @@ fn main() -> io::Result<()> {
 }
 
 fn options(mut args: impl Iterator<Item = String>) -> io::Result<ServeOptions> {
-    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "usage: stdio-server [--drain MS]");
+    let invalid = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "usage: stdio-server [--drain MS] [--line-limit BYTES] [--shared-pipe 1]",
+        )
+    };
     let mut options = ServeOptions::default();
     while let Some(arg) = args.next() {
-        let value = args.next().and_then(|value| value.parse().ok()).ok_or_else(invalid)?;
+        let value: u32 = args.next().and_then(|value| value.parse().ok()).ok_or_else(invalid)?;
         options = match arg.as_str() {
-            "--drain" => options.with_drain(Duration::from_millis(value)),
+            "--drain" => options.with_drain(Duration::from_millis(value.into())),
+            "--line-limit" => options.with_line_limit(usize::try_from(value).map_err(io::Error::other)?),
+            "--shared-pipe" => options.with_shared_pipe(value == 1),
             _ => return Err(invalid()),
         };
     }

@@ -11,4 +11,5 @@ mod handlers;
 mod harness;
 mod lines;
 mod messages;
+mod repeated;
 mod slow_reader;
