@@ -73,15 +73,14 @@ impl<'a> Shape<'a> {
     /// Reads a template that is known to be valid.
     fn of(template: &'a str) -> Self {
         let mut shape = Self { keeps_values: true, is_clear: true, has_reserved: false, variables: Vec::new() };
-        let mut parts = template.split('{');
-        // What precedes the first expression.
-        let _ = parts.next();
-        for part in parts {
+        // The first part precedes all expressions.
+        let parts: Vec<&str> = template.split('{').skip(1).collect();
+        for (index, part) in parts.iter().enumerate() {
             let (expression, literal) = part.split_once('}').unwrap_or((part, ""));
             let operator = expression.chars().next().filter(|sign| "+#./;?&".contains(*sign));
             let variables = expression.strip_prefix(|sign| Some(sign) == operator).unwrap_or(expression);
             let count = variables.split(',').count();
-            let is_last = literal.is_empty() && template.ends_with(part);
+            let is_last = literal.is_empty() && index + 1 == parts.len();
             shape.variables.extend(variables.split(','));
             shape.has_reserved |= matches!(operator, Some('+' | '#'));
             shape.is_clear &= match operator {
@@ -90,6 +89,8 @@ impl<'a> Shape<'a> {
                 Some('+' | '#') => count == 1 && is_last,
                 Some(_) => is_last,
             };
+            // Names that differ in their encoding alone are the same in an address.
+            shape.is_clear &= !expression.contains('%');
         }
         let names: BTreeSet<&str> = shape.variables.iter().map(|variable| name_of(variable)).collect();
         let is_once = names.len() == shape.variables.len();
