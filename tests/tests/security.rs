@@ -4,6 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use mcp_client::{CallOptions, Limits, ListLimits, RetryLimits};
+use mcp_session::{MemoryLimits, RedisOptions, SessionOptions};
+use mcp_transport_stdio::{Ladder, Restart, ServeOptions};
+use mcp_types::jsonrpc;
+
 /// Where a type with settings is, and which of its settings bound nothing that a peer controls.
 struct Settings {
     name: &'static str,
@@ -82,6 +87,54 @@ fn security_md_names_the_settings_there_are() {
     }
     assert!(missing.is_empty(), "SECURITY.md does not name {missing:?}");
     assert!(unknown.is_empty(), "SECURITY.md names {unknown:?}, which there is not");
+}
+
+/// The defaults that the page gives are those of the code, as far as a type shows them.
+#[test]
+fn security_md_gives_the_defaults_there_are() {
+    let shown = [
+        ("jsonrpc::Limits", format!("{:?}", jsonrpc::Limits::default())),
+        ("Limits", format!("{:?}", Limits::default())),
+        ("CallOptions", format!("{:?}", CallOptions::default())),
+        ("ListLimits", format!("{:?}", ListLimits::default())),
+        ("MemoryLimits", format!("{:?}", MemoryLimits::default())),
+        ("RedisOptions", format!("{:?}", RedisOptions::default())),
+        ("RetryLimits", format!("{:?}", RetryLimits::default())),
+        ("Restart", format!("{:?}", Restart::default())),
+        ("ServeOptions", format!("{:?}", ServeOptions::default())),
+        ("SessionOptions", format!("{:?}", SessionOptions::default())),
+        ("Ladder", format!("{:?}", Ladder::default())),
+    ];
+    let mut compared = 0;
+    for row in read("SECURITY.md").lines().filter(|line| line.contains("::")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [_, settings, defaults, _] = cells.as_slice() else { continue };
+        let defaults = defaults.split_once(';').map_or(*defaults, |(default, _)| default);
+        for (setting, default) in settings.split(", ").zip(defaults.split(", ")) {
+            let Some((name, setting)) = setting.trim_matches('`').rsplit_once("::") else { continue };
+            let Some((_, shown)) = shown.iter().find(|(known, _)| *known == name) else { continue };
+            let value = shown.split_once(&format!(" {setting}: ")).map(|(_, rest)| rest);
+            let value = value.and_then(|rest| rest.trim_start_matches("Some(").split([',', ')', ' ']).next());
+            assert_eq!(value, Some(in_code(default).as_str()), "{name}::{setting} is not {default}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "only {compared} defaults were compared");
+}
+
+/// A number with a unit, as the code shows it.
+fn in_code(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    let number: u64 = number.replace(',', "").parse().unwrap_or_else(|_| panic!("{text} is not a number"));
+    match unit {
+        "" => number.to_string(),
+        "KiB" => (number << 10).to_string(),
+        "MiB" => (number << 20).to_string(),
+        "s" => format!("{number}s"),
+        "min" => format!("{}s", number * 60),
+        "h" => format!("{}s", number * 3600),
+        _ => panic!("{text} has no unit that is known"),
+    }
 }
 
 /// The public fields of a type, and its setters as of a builder.
