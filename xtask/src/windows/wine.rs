@@ -22,7 +22,9 @@ pub(crate) struct Wine {
 impl Wine {
     /// Installs it, unless it is there already.
     pub(crate) fn prepare(prefix: &Path) -> Result<Self, String> {
-        for (tool, package) in [("wine", "wine wine64"), ("wineserver", "wine"), (COMPILER, "gcc-mingw-w64-x86-64")] {
+        for (tool, package) in
+            [("wine", "wine wine64"), ("wineserver", "wine"), (COMPILER, "gcc-mingw-w64-x86-64-win32")]
+        {
             let quiet = &mut Command::new(tool);
             quiet.arg("--version").env("WINEDEBUG", "-all").stdout(Stdio::null()).stderr(Stdio::null());
             process::run(quiet, tool, START_LIMIT)
