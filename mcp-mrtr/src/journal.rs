@@ -77,7 +77,8 @@ impl Journal {
     ///
     /// Fails if another version of this crate wrote it in another way.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Skew> {
-        let journal: Self = serde_json::from_slice(bytes).map_err(|_| Skew::UnknownJournal)?;
+        let text = str::from_utf8(bytes).map_err(|_| Skew::UnknownJournal)?;
+        let journal: Self = RawObject::parse(text).and_then(|text| text.decode()).map_err(|_| Skew::UnknownJournal)?;
         if journal.version == VERSION { Ok(journal) } else { Err(Skew::UnknownJournal) }
     }
 

@@ -274,7 +274,7 @@ impl RequestContext {
     ///
     /// Fails if the answer is not a `T`.
     pub fn input_response_as<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
-        self.input_responses().get(key).map(|answer| serde_json::from_str(answer.as_str())).transpose()
+        self.input_responses().get(key).map(|answer| answer.decode()).transpose()
     }
 
     /// The state that the client brought back from the round before. Anybody could have written it: check it (S2.26).
@@ -292,7 +292,8 @@ impl RequestContext {
     ///
     /// Fails if the state is not a `T`.
     pub fn request_state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
-        self.request_state().map(serde_json::from_str).transpose()
+        // The message was checked; the JSON inside of this text was not.
+        self.request_state().map(|state| RawJson::parse(state)?.decode()).transpose()
     }
 
     /// Whether the client asks again after a round of questions, or of waiting (S2.39).

@@ -206,10 +206,10 @@ fn check_schema(which: &str, schema: &mcp_types::RawObject, of_object: bool) -> 
     #[derive(serde::Deserialize)]
     struct Root {
         #[serde(rename = "type")]
-        kind: Option<serde_json::Value>,
+        kind: Option<mcp_types::RawJson>,
     }
     let root: Root = schema.decode().map_err(|error| format!("the {which} schema is not JSON: {error}"))?;
-    if of_object && root.kind.as_ref().and_then(|kind| kind.as_str()) != Some("object") {
+    if of_object && root.kind.and_then(|kind| kind.decode::<String>().ok()).as_deref() != Some("object") {
         return Err(format!(
             "the {which} schema must have \"type\": \"object\" at its root; make the arguments a struct, or use \
              `NoArguments` for none"

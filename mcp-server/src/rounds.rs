@@ -168,7 +168,9 @@ impl RequestContext {
         let Some(state) = self.request_state() else { return Ok(None) };
         let content = unseal(self, state)?;
         let state = content.strip_prefix(&[APPLICATION]).ok_or(AskError::Rejected(Rejected::OtherRequest))?;
-        serde_json::from_slice(state).map(Some).map_err(|_| AskError::Rejected(Rejected::Malformed))
+        let malformed = || AskError::Rejected(Rejected::Malformed);
+        let state = str::from_utf8(state).ok().and_then(|state| RawJson::parse(state).ok()).ok_or_else(malformed)?;
+        state.decode().map(Some).map_err(|_| malformed())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jsonschema::{Draft, PatternOptions, Validator};
-use mcp_types::{CallToolResult, ErrorObject, RawObject, SchemaBudget};
+use mcp_types::{CallToolResult, ErrorObject, RawObject, SchemaBudget, parse_value};
 use serde_json::Value;
 
 use crate::answer::Answer;
@@ -44,7 +44,7 @@ impl Validators {
     /// Finds what is wrong with arguments.
     pub(crate) fn check_arguments(&self, arguments: &str) -> Option<String> {
         let check = self.input.as_ref()?;
-        match serde_json::from_str(arguments) {
+        match parse_value(arguments) {
             Ok(arguments) => check.fault(&arguments),
             Err(error) => Some(error.to_string()),
         }
@@ -177,5 +177,21 @@ mod tests {
         assert!(validators.check_result(&result(json!({}))).is_some());
         assert!(validators.check_result(&CallToolResult::text("no structure")).is_some());
         assert_eq!(validators.check_result(&CallToolResult::error("failed")), None);
+    }
+
+    /// What the handler gets is what was checked, whatever the members are called.
+    #[test]
+    fn sec_2_no_name_is_special() {
+        let name = "$serde_json::private::RawValue";
+        let required = json!({ "type": "object", "required": ["count"] });
+        let bypass = json!({ name: "{\"count\":1}" }).to_string();
+        assert!(validators(required.clone()).unwrap().check_arguments(&bypass).unwrap().contains("count"));
+        let hostile = (0..12).fold("1".to_owned(), |inner, _| {
+            format!("{}{}{}", "[".repeat(100), json!({ name: inner }), "]".repeat(100))
+        });
+        let hostile = format!(r#"{{"type":"object","{name}":{hostile}}}"#);
+        assert!(validators(required).unwrap().check_arguments(&hostile).is_some());
+        let schema: RawObject = serde_json::from_str(&hostile).unwrap();
+        let _ = Validators::of(&raw_tool("a", schema, async |_, _| "done"));
     }
 }

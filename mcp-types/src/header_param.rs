@@ -1,8 +1,13 @@
 //! What clients repeat in HTTP headers: what a request is about, and parameters of tools with the annotation
 //! `x-mcp-header`.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
+use serde_json::Number;
+
+use crate::excerpt::{NAME, excerpt};
+use crate::jsonrpc::Limits;
+use crate::scan::{ScanError, Scanner, unquote};
 use crate::{Method, RawObject};
 
 /// The annotation in a schema.
@@ -32,80 +37,183 @@ impl Method {
 }
 
 impl HeaderParam {
+    /// The maximum number of annotated parameters of one tool. HTTP servers take about as many headers.
+    pub const MAX_COUNT: usize = 64;
+
+    /// The maximum number of bytes that the names and paths of one tool's annotated parameters may have together.
+    pub const MAX_BYTES: usize = 16 * 1024;
+
     /// Finds the annotations of an input schema, and checks them (H-62..H-66).
+    ///
+    /// Schemas may come from a peer: the text is passed once, and no more of it is kept than what is found.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the first that breaks a rule.
+    /// Says what is wrong with the first that breaks a rule, or that there are more than [`MAX_COUNT`](Self::MAX_COUNT)
+    /// or [`MAX_BYTES`](Self::MAX_BYTES) allow.
     pub fn find(schema: &RawObject) -> Result<Vec<Self>, String> {
-        let mut found = Vec::new();
-        if schema.as_str().contains(ANNOTATION) {
-            let schema: Map<String, Value> = schema.decode().map_err(|error| error.to_string())?;
-            find_in(&schema, &mut Vec::new(), &mut found)?;
+        let text = schema.as_str();
+        // The annotation may be spelled with escapes, too.
+        if !text.contains(ANNOTATION) && !text.contains("\\u") {
+            return Ok(Vec::new());
         }
-        Ok(found)
+        let mut search = Search::default();
+        // What is deeper is read by nobody, and the search calls itself for each level.
+        let mut scanner = Scanner::new(text, Limits::default().depth);
+        search.schema(&mut scanner).map_err(|Invalid(why)| why)?;
+        Ok(search.found)
     }
 
     /// What the header says: the value in the arguments of a call, as text. Nothing, where there is none or `null`
     /// (H-70, H-71).
     #[must_use]
     pub fn value(&self, arguments: &RawObject) -> Option<String> {
-        let mut at: Value = arguments.decode().ok()?;
-        for name in &self.path {
-            at = at.as_object_mut()?.remove(name)?;
-        }
-        match at {
-            Value::String(text) => Some(text),
-            Value::Bool(value) => Some(value.to_string()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        let mut scanner = Scanner::new(arguments.as_str(), Limits::default().depth);
+        let value = find_value(&mut scanner, &self.path).ok()??;
+        match value.as_bytes().first()? {
+            b'"' => Some(unquote(value).into_owned()),
+            b't' | b'f' => Some(value.to_owned()),
+            b'-' | b'0'..=b'9' => value.parse::<Number>().ok().map(|number| number.to_string()),
+            _ => None,
         }
     }
 }
 
-/// Looks at an object that is reachable through `properties` alone; nothing else in it may be annotated (H-66).
-fn find_in(schema: &Map<String, Value>, path: &mut Vec<String>, found: &mut Vec<HeaderParam>) -> Result<(), String> {
-    for (keyword, value) in schema {
-        if keyword != "properties" {
-            if mentions(value) {
-                return Err(format!("`{ANNOTATION}` under `{keyword}` has no effect; it belongs to a plain property"));
-            }
-            continue;
-        }
-        for (property, schema) in value.as_object().into_iter().flatten() {
-            let Some(schema) = schema.as_object() else { continue };
-            path.push(property.clone());
-            if let Some(header) = schema.get(ANNOTATION) {
-                let name = check_property(property, header, schema, found)?;
-                found.push(HeaderParam { name, path: path.clone() });
-            }
-            let mut rest = schema.clone();
-            rest.remove(ANNOTATION);
-            find_in(&rest, path, found)?;
-            path.pop();
-        }
+/// Finds the text of a value by its path; of members with the same name the last one counts.
+fn find_value<'a>(scanner: &mut Scanner<'a>, path: &[String]) -> Result<Option<&'a str>, ScanError> {
+    let Some((name, rest)) = path.split_first() else { return scanner.value().map(Some) };
+    if scanner.peek().1 != Some(b'{') {
+        return scanner.value().map(|_| None);
     }
-    Ok(())
+    let mut found = None;
+    scanner.object(|scanner, member| {
+        if member.unescape() == name.as_str() {
+            found = find_value(scanner, rest)?;
+            Ok(())
+        } else {
+            scanner.value().map(drop)
+        }
+    })?;
+    Ok(found)
 }
 
-fn check_property(
-    property: &str,
-    header: &Value,
-    schema: &Map<String, Value>,
-    found: &[HeaderParam],
-) -> Result<String, String> {
-    let wrong = |why: &str| Err(format!("`{ANNOTATION}` of `{property}`: {why}"));
-    let Some(name) = header.as_str() else { return wrong("the name of the header must be a string") };
-    if name.is_empty() || !name.bytes().all(is_token) {
-        return wrong("the name of the header must be one or more letters, digits, or `!#$%&'*+-.^_`|~`");
+/// The way through a schema.
+#[derive(Default)]
+struct Search {
+    found: Vec<HeaderParam>,
+    /// The names of the headers that were found, which are compared without case.
+    headers: BTreeSet<String>,
+    /// What all that was found holds.
+    bytes: usize,
+    /// The properties around the place that is looked at.
+    path: Vec<String>,
+}
+
+/// Why a schema is refused.
+struct Invalid(String);
+
+impl From<ScanError> for Invalid {
+    fn from(error: ScanError) -> Self {
+        Self(error.to_string())
     }
-    if found.iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
-        return wrong("another property has the same header");
+}
+
+/// What matters of the schema of one property.
+#[derive(Default)]
+struct Property<'a> {
+    /// The text of the annotation.
+    header: Option<&'a str>,
+    /// The text of `type`.
+    kind: Option<&'a str>,
+}
+
+impl Search {
+    /// Passes a schema that is reachable through `properties` alone; nothing else in it may be annotated (H-66).
+    fn schema<'a>(&mut self, scanner: &mut Scanner<'a>) -> Result<Property<'a>, Invalid> {
+        let mut property = Property::default();
+        let is_root = self.path.is_empty();
+        scanner.object(|scanner, name| {
+            match (&*name.unescape(), scanner.peek().1) {
+                (ANNOTATION, _) if !is_root => property.header = Some(scanner.value()?),
+                ("type", _) => property.kind = Some(scanner.value()?),
+                ("properties", Some(b'{')) => self.properties(scanner)?,
+                ("properties", _) => drop(scanner.value()?),
+                (keyword, _) => {
+                    if mentions(scanner)? {
+                        let keyword = excerpt(keyword, NAME);
+                        return Err(Invalid(format!(
+                            "`{ANNOTATION}` under `{keyword}` has no effect; it belongs to a plain property"
+                        )));
+                    }
+                }
+            }
+            Ok::<_, Invalid>(())
+        })?;
+        Ok(property)
     }
-    match schema.get("type").and_then(Value::as_str) {
-        Some("integer" | "string" | "boolean") => Ok(name.to_owned()),
-        _ => wrong("only integers, strings and booleans can be repeated in a header"),
+
+    fn properties(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Invalid> {
+        scanner.object(|scanner, name| {
+            if scanner.peek().1 != Some(b'{') {
+                scanner.value()?;
+                return Ok(());
+            }
+            self.path.push(name.unescape().into_owned());
+            let property = self.schema(scanner)?;
+            if let Some(header) = property.header {
+                self.add(header, property.kind)?;
+            }
+            self.path.pop();
+            Ok::<_, Invalid>(())
+        })?;
+        Ok(())
     }
+
+    /// Checks an annotation of the property at the end of the path, and keeps it.
+    fn add(&mut self, header: &str, kind: Option<&str>) -> Result<(), Invalid> {
+        let property = self.path.last().map(|name| excerpt(name, NAME)).unwrap_or_default();
+        let wrong = |why: &str| Err(Invalid(format!("`{ANNOTATION}` of `{property}`: {why}")));
+        if !header.starts_with('"') {
+            return wrong("the name of the header must be a string");
+        }
+        let name = unquote(header);
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return wrong("the name of the header must be one or more letters, digits, or `!#$%&'*+-.^_`|~`");
+        }
+        if !matches!(kind.map(unquote).as_deref(), Some("integer" | "string" | "boolean")) {
+            return wrong("only integers, strings and booleans can be repeated in a header");
+        }
+        if !self.headers.insert(name.to_ascii_lowercase()) {
+            return wrong("another property has the same header");
+        }
+        if self.found.len() == HeaderParam::MAX_COUNT {
+            return wrong(&format!("more than {} properties have one", HeaderParam::MAX_COUNT));
+        }
+        self.bytes += name.len() + self.path.iter().map(String::len).sum::<usize>();
+        if self.bytes > HeaderParam::MAX_BYTES {
+            return wrong(&format!("names and paths have more than {} bytes", HeaderParam::MAX_BYTES));
+        }
+        self.found.push(HeaderParam { name: name.into_owned(), path: self.path.clone() });
+        Ok(())
+    }
+}
+
+/// Passes a value and returns whether anything in it is annotated.
+fn mentions(scanner: &mut Scanner<'_>) -> Result<bool, ScanError> {
+    let mut is_found = false;
+    match scanner.peek().1 {
+        Some(b'{') => drop(scanner.object(|scanner, name| {
+            is_found |= name.unescape() == ANNOTATION;
+            is_found |= mentions(scanner)?;
+            Ok::<_, ScanError>(())
+        })?),
+        Some(b'[') => drop(scanner.array(|scanner| {
+            is_found |= mentions(scanner)?;
+            Ok::<_, ScanError>(())
+        })?),
+        _ => drop(scanner.value()?),
+    }
+    Ok(is_found)
 }
 
 /// RFC 9110: what the name of a header may be made of.
@@ -113,17 +221,9 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-fn mentions(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(mentions),
-        Value::Object(members) => members.contains_key(ANNOTATION) || members.iter().any(|(_, value)| mentions(value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -182,5 +282,46 @@ mod tests {
         }
         let under_defs = json!({ "type": "object", "$defs": { "a": { "type": "string", "x-mcp-header": "A" } } });
         assert!(HeaderParam::find(&RawObject::new(&under_defs).unwrap()).is_err());
+    }
+
+    /// An annotation is one however its name is spelled.
+    #[test]
+    fn escapes_hide_nothing() {
+        let schema = r#"{"prop\u0065rties":{"a":{"type":"str\u0069ng","x-mcp-heade\u0072":"A"}}}"#;
+        let found = HeaderParam::find(&RawObject::parse(schema).unwrap()).unwrap();
+        assert_eq!(found, [HeaderParam { name: "A".to_owned(), path: vec!["a".to_owned()] }]);
+        let param = HeaderParam { name: "A".into(), path: vec!["a".into(), "b".into()] };
+        let arguments = RawObject::parse(r#"{"a":{"b":1},"\u0061":{"c":[],"b":"x\ny"}}"#).unwrap();
+        assert_eq!(param.value(&arguments).as_deref(), Some("x\ny"), "the last one counts");
+    }
+
+    /// A server chooses the schema, so what is kept of it is bounded.
+    #[test]
+    fn sec_7_many_and_long_annotations_are_refused() {
+        let many = |count: usize| {
+            let property =
+                |number| (format!("p{number}"), json!({ "type": "string", "x-mcp-header": format!("H{number}") }));
+            found(Value::Object((0..count).map(property).collect()))
+        };
+        assert_eq!(many(HeaderParam::MAX_COUNT).unwrap().len(), HeaderParam::MAX_COUNT);
+        assert!(many(HeaderParam::MAX_COUNT + 1).unwrap_err().contains("more than 64"));
+        let inner =
+            json!({ "b": { "type": "string", "x-mcp-header": "B" }, "c": { "type": "string", "x-mcp-header": "C" } });
+        let long = found(json!({ "a".repeat(10_000): { "properties": inner } })).unwrap_err();
+        assert!(long.contains("16384 bytes") && long.len() < 1_000, "{long}");
+    }
+
+    /// `serde_json` would read the text of such a member anew, as deep as it likes.
+    #[test]
+    fn sec_2_reserved_names_have_no_meaning() {
+        let name = crate::validated::raw_value_name().unwrap();
+        let nested = (0..12).fold("1".to_owned(), |inner, _| {
+            format!("{}{}{}", "[".repeat(100), json!({ name: inner }), "]".repeat(100))
+        });
+        let text = format!(r#"{{"type":"object","x":{nested},"properties":{{"x-mcp-header":{nested}}}}}"#);
+        let schema: RawObject = serde_json::from_str(&text).unwrap();
+        assert!(HeaderParam::find(&schema).is_err());
+        let param = HeaderParam { name: "A".into(), path: vec!["x".into()] };
+        assert_eq!(param.value(&schema), None);
     }
 }

@@ -48,7 +48,7 @@
 //! | progress, cancellation, logging | [`ProgressNotificationParams`], [`ProgressToken`], [`CancelledNotificationParams`], [`LoggingMessageNotificationParams`], [`LoggingLevel`] |
 //! | metadata | [`RequestMeta`], [`ResultMeta`], [`NotificationMeta`], [`Meta`]; [`meta`] for reserved keys, key names and trace context |
 //! | tasks | [`tasks`] (the extension), [`core_tasks`] (experimental in 2025-11-25) |
-//! | raw JSON | [`RawJson`], [`RawObject`], [`JsonObject`], [`Number`], [`OrderedMap`], [`OneOrMany`] |
+//! | raw JSON | [`RawJson`], [`RawObject`], [`JsonObject`], [`Number`], [`OrderedMap`], [`OneOrMany`]; [`parse_value`] |
 //!
 //! # One superset
 //!
@@ -140,6 +140,7 @@ pub use restrict::{Restrict, Restriction, restrict_to};
 pub use result_body::{CacheHints, ResultBody};
 pub use result_type::ResultType;
 pub use schema_budget::SchemaBudget;
+pub use tree::parse_value;
 pub use version::{Era, ProtocolVersion, Revision, UnknownRevision};
 
 /// A JSON object whose members stay text, in order: what this crate does not know is kept like this.

@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
 use crate::RawObject;
-use crate::tree::Tree;
-use crate::validated::visit_raw;
+use crate::scan::{MAX_DEPTH, Scanner};
+use crate::tree::{Tree, parse_value};
+use crate::validated::{raw_from_validated, visit_raw};
 
 /// One JSON value of any kind as the text it came in.
 ///
@@ -39,9 +40,12 @@ impl RawJson {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON.
+    /// Fails if the text is not JSON, nests deeper than [`MAX_DEPTH`](crate::jsonrpc::Limits::MAX_DEPTH) levels, or has a
+    /// member with one of the names that `serde_json` reserves for itself, which begin with `$serde_json::private::`.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).map(Self)
+        let mut scanner = Scanner::new(text, MAX_DEPTH);
+        let value = scanner.value().and_then(|value| scanner.finish().map(|()| value));
+        value.map(|value| raw_from_validated(value).into()).map_err(serde::de::Error::custom)
     }
 
     /// Returns the value `null`.
@@ -84,14 +88,14 @@ impl RawJson {
     ///
     /// Fails if the text is deeper or a number is larger than a [`Value`] can be.
     pub fn to_value(&self) -> Result<Value, Error> {
-        self.decode::<Tree>().map(|tree| tree.0)
+        parse_value(self.as_str())
     }
 }
 
 impl From<Value> for RawJson {
     fn from(value: Value) -> Self {
         let text = value.to_string();
-        Self(crate::validated::raw_from_validated(&text).to_owned())
+        Self(raw_from_validated(&text).to_owned())
     }
 }
 
@@ -280,7 +284,8 @@ mod tests {
         let text = format!(r#"{{"a":{{"{name}":"[1]"}}}}"#);
         let flat: Flat = serde_json::from_str(&text).unwrap();
         assert_eq!(flat.rest["a"].as_str(), format!(r#"{{"{name}":"[1]"}}"#));
-        let value = RawJson::parse(&text).unwrap().to_value().unwrap();
+        assert!(RawJson::parse(&text).is_err());
+        let value = serde_json::from_str::<RawJson>(&text).unwrap().to_value().unwrap();
         assert_eq!(value["a"][name], "[1]");
     }
 

@@ -31,7 +31,7 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON, or is JSON of another kind.
+    /// Fails if the text is not JSON, is JSON of another kind, or is refused by [`RawJson::parse`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         RawJson::parse(text)?.try_into()
     }
@@ -67,6 +67,15 @@ impl RawObject {
     /// that `serde_json` follows.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
         self.0.decode()
+    }
+
+    /// Reads the text as a tree of values.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is deeper or a number is larger than a [`Value`] can be.
+    pub fn to_value(&self) -> Result<Value, Error> {
+        self.0.to_value()
     }
 
     /// Wraps a raw value that is known to be an object.

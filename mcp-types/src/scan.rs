@@ -1,13 +1,15 @@
 //! A check of JSON text in one pass.
 //!
 //! The scanner accepts exactly the grammar of RFC 8259, and of that only what Rust strings can
-//! hold: escaped surrogates have to come in pairs. It allocates nothing and does not call
-//! itself, so neither memory nor stack depend on what a peer sends.
+//! hold: escaped surrogates have to come in pairs. Members must not have the names that `serde_json`
+//! reserves for itself. It does not call itself and keeps nothing, so neither memory nor stack depend
+//! on what a peer sends.
 
 mod number;
 mod string;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
 /// The deepest nesting that any limit can allow: the bits of [`Nesting`].
@@ -33,6 +35,17 @@ pub(crate) struct ScanError {
 pub(crate) enum Problem {
     Expected(&'static str),
     TooDeep { limit: usize },
+    ReservedName,
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            Problem::Expected(what) => write!(f, "expected {what} (byte {})", self.at),
+            Problem::TooDeep { limit } => write!(f, "deeper than {limit} levels"),
+            Problem::ReservedName => write!(f, "the name of a member is reserved (byte {})", self.at),
+        }
+    }
 }
 
 impl<'a> Scanner<'a> {
@@ -196,14 +209,17 @@ impl<'a> Scanner<'a> {
             return Err(self.expected("the name of a member"));
         }
         let escaped = self.string()?;
-        let quoted = self.since(start);
+        let name = Name { start, quoted: self.since(start), escaped };
+        if name.is_reserved() {
+            return Err(ScanError { at: start, problem: Problem::ReservedName });
+        }
         self.whitespace();
         if self.byte() != Some(b':') {
             return Err(self.expected("`:`"));
         }
         self.step();
         self.whitespace();
-        Ok(Name { start, quoted, escaped })
+        Ok(name)
     }
 
     fn literal(&mut self, literal: &'static str) -> Result<(), ScanError> {
@@ -252,7 +268,18 @@ pub(crate) struct Name<'a> {
     escaped: bool,
 }
 
+/// What the names begin with by which `serde_json` hands raw values and long numbers over to itself.
+///
+/// A `serde_json::Value` is made of such an object by reading the text in it as JSON, with a recursion limit of its own:
+/// unseen by the scanner, deeper than any limit, and different from what others see in the same text.
+const RESERVED: &str = "$serde_json::private::";
+
 impl<'a> Name<'a> {
+    fn is_reserved(self) -> bool {
+        // Most names begin with a letter and have no escapes, which is seen without a comparison.
+        (self.escaped || self.quoted.as_bytes().get(1) == Some(&b'$')) && self.unescape().starts_with(RESERVED)
+    }
+
     /// Returns the name that the text stands for.
     pub(crate) fn unescape(self) -> Cow<'a, str> {
         unescape(self.quoted, self.escaped)
@@ -272,6 +299,16 @@ pub(crate) fn unquote(quoted: &str) -> Cow<'_, str> {
 fn unescape(quoted: &str, escaped: bool) -> Cow<'_, str> {
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted);
     if escaped { serde_json::from_str(quoted).map_or(Cow::Borrowed(inner), Cow::Owned) } else { Cow::Borrowed(inner) }
+}
+
+/// Counts the members of an object that was scanned before.
+pub(crate) fn count_members(text: &str) -> Option<usize> {
+    let mut count = 0;
+    let passed = Scanner::new(text, MAX_DEPTH).object(|scanner, _| {
+        count += 1;
+        scanner.value().map(drop)
+    });
+    passed.is_ok().then_some(count)
 }
 
 /// Names the kind of a scanned value, with an article.
@@ -365,7 +402,7 @@ mod tests {
         let error = check(text, 8).unwrap_err();
         match error.problem {
             Problem::Expected(what) => (error.at, what),
-            Problem::TooDeep { .. } => panic!("{text} is not that deep"),
+            Problem::TooDeep { .. } | Problem::ReservedName => panic!("{text}: {error}"),
         }
     }
 
@@ -428,6 +465,28 @@ mod tests {
             })
             .unwrap();
         assert_eq!(names, ["name", "x"]);
+    }
+
+    /// The names by which `serde_json` reads text inside of strings as JSON: at every depth, and however they are spelled.
+    #[test]
+    fn sec_2_reserved_names_are_refused() {
+        let raw = crate::validated::raw_value_name().unwrap();
+        assert!(raw.starts_with(RESERVED), "`serde_json` reserves another name now: {raw}");
+        let number = "$serde_json::private::Number";
+        let spelled = [raw, number].into_iter().flat_map(|name| {
+            let all: String = name.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+            let last = format!("{}\\u{:04X}", &name[..name.len() - 1], name.as_bytes()[name.len() - 1]);
+            [name.to_owned(), name.replace('$', "\\u0024"), name.replace(':', "\\u003A"), all, last]
+        });
+        for name in spelled {
+            for text in [format!(r#"{{"{name}":"[]"}}"#), format!(r#"[{{"a":{{"b":1,"{name}":"[]"}}}}]"#)] {
+                assert_eq!(check(&text, 8).unwrap_err().problem, Problem::ReservedName, "{text}");
+            }
+            assert!(check(&format!(r#"["{name}"]"#), 8).is_ok(), "it is only a text where it is no name");
+        }
+        for name in ["$schema", "$ref", "\\u0024id", "serde_json::private::Number", "$serde_json"] {
+            assert!(check(&format!(r#"{{"{name}":1}}"#), 8).is_ok(), "{name}");
+        }
     }
 
     /// Alters texts at random and compares the verdict with that of `serde_json`.

@@ -10,6 +10,18 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// Reads JSON as a [`Value`] in which every object is an object, whatever its members are called.
+///
+/// Use it for text that is not one's own: `serde_json` reads objects with certain names as something else, by parsing
+/// text inside of them anew.
+///
+/// # Errors
+///
+/// Fails if the text is not JSON, or is deeper or a number is larger than a [`Value`] can be.
+pub fn parse_value(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str::<Tree>(text).map(|tree| tree.0)
+}
+
 /// Reads a [`Value`] in which an object is an object.
 pub(crate) struct Tree(pub(crate) Value);
 

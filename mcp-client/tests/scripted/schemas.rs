@@ -4,6 +4,8 @@ use mcp_client::OutputSchema;
 use mcp_client::types::{CallToolResult, RawObject, Tool};
 use serde_json::{Value, json};
 
+use crate::kit::{KINDS, Scene, Task, builder};
+
 fn schema(schema: Value) -> Result<OutputSchema, String> {
     let mut tool = Tool::new("t");
     tool.output_schema = Some(RawObject::new(&schema).unwrap());
@@ -48,4 +50,51 @@ fn schemas_are_bounded() {
         let start: String = unusable.to_string().chars().take(60).collect();
         assert!(schema(unusable).is_err(), "{start}");
     }
+}
+
+/// The name by which `serde_json` reads a text as JSON, with a recursion limit of its own.
+const RESERVED: &str = "$serde_json::private::RawValue";
+
+/// JSON that is deeper than any stack, if each text in it is read as JSON.
+fn hostile() -> String {
+    (0..15).fold("1".to_owned(), |inner, _| {
+        format!("{}{}{}", "[".repeat(100), json!({ RESERVED: inner }), "]".repeat(100))
+    })
+}
+
+/// A hostile schema in a list is an invalid answer, and nothing worse.
+#[test]
+fn sec_2_a_hostile_schema_does_not_abort_a_client() {
+    assert!(hostile().len() > 100_000);
+    for kind in KINDS {
+        for (client, mut scene) in [Scene::modern(kind, builder()), Scene::legacy(kind, builder())] {
+            let mut listing = Task::new(client.tools().all());
+            let request = scene.request("tools/list");
+            let schema: Value = json!({ "type": "object", "x-mcp-header": 1, "properties": { RESERVED: hostile() } });
+            let tool = json!({ "name": "t", "inputSchema": schema });
+            scene.answer(
+                &request,
+                json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private" }),
+            );
+            assert!(listing.done().is_err());
+        }
+    }
+}
+
+/// Neither is one that came another way, and neither is a result.
+#[test]
+fn sec_2_hostile_texts_are_not_read_as_trees() {
+    let text = format!(r#"{{"type":"object","{RESERVED}":{}}}"#, hostile());
+    let mut tool = Tool::new("t");
+    tool.output_schema = Some(serde_json::from_str(&text).unwrap());
+    // It is only an unknown keyword.
+    let _ = OutputSchema::of(&tool);
+    let mut result = CallToolResult::text("");
+    result.structured_content = Some(serde_json::from_str(&text).unwrap());
+    let checked = schema(json!({ "type": "object", "required": ["count"] })).unwrap().check(&result);
+    assert!(checked.is_err());
+    let bypass = format!(r#"{{"{RESERVED}":"{{\"count\":1}}"}}"#);
+    result.structured_content = Some(serde_json::from_str(&bypass).unwrap());
+    let checked = schema(json!({ "type": "object", "required": ["count"] })).unwrap().check(&result);
+    assert!(checked.unwrap_err().contains("count"));
 }

@@ -225,3 +225,42 @@ fn schemas_are_kept() {
         assert_eq!(client.tool("give", json!({ "give": "failure" }))["isError"], true);
     }
 }
+
+/// The name by which `serde_json` reads a text as JSON, with a recursion limit of its own.
+const RESERVED: &str = "$serde_json::private::RawValue";
+
+/// Deeper than any stack, if each text is read as JSON.
+fn hostile() -> Value {
+    let nested = (0..12).fold("1".to_owned(), |inner, _| {
+        format!("{}{}{}", "[".repeat(100), json!({ RESERVED: inner }), "]".repeat(100))
+    });
+    json!({ RESERVED: nested })
+}
+
+/// A schema must not be satisfied by what only the validator sees, and no tree may be deeper than the message that it came
+/// in: the names are refused, wherever the arguments go.
+#[test]
+fn sec_2_reserved_names_in_arguments_are_refused() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Any {
+        #[expect(dead_code, reason = "it is only read")]
+        any: Value,
+    }
+    let schema = json!({ "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"] });
+    let raw = raw_tool("raw", RawObject::new(&schema).unwrap(), async |_, _: RawObject| "raw");
+    let server = server(|server| server.tool(raw).tool(tool("any", async |_, _: Any| "any")));
+    for revision in Revision::ALL {
+        let mut client = Client::new(&server, revision);
+        let bypass = json!({ RESERVED: "{\"count\":1}" });
+        for (name, arguments) in [
+            ("raw", bypass),
+            ("raw", hostile()),
+            ("raw", json!({ "count": 1, "more": [hostile()] })),
+            ("any", json!({ "any": hostile() })),
+            ("any", json!({ "any": { "$serde_json::private::Number": "1" } })),
+        ] {
+            client.error("tools/call", json!({ "name": name, "arguments": arguments }), -32600);
+        }
+        assert_eq!(client.tool_text("raw", json!({ "count": 1, "text": RESERVED })), "raw");
+    }
+}

@@ -58,7 +58,8 @@ pub(super) fn encode(id: SessionId, record: SessionRecord) -> Result<String, Sto
 }
 
 pub(super) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreError> {
-    let stored: Stored = serde_json::from_slice(json).map_err(|error| {
+    let text = str::from_utf8(json).map_err(|_| nonsense("a record that is not UTF-8"))?;
+    let stored: Stored = RawObject::parse(text).and_then(|text| text.decode()).map_err(|error| {
         // That it is of another format is the better reason, if it is one.
         match serde_json::from_slice::<Format>(json) {
             Ok(Format { format }) if format != FORMAT => other_format(format),

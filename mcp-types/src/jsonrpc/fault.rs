@@ -27,6 +27,8 @@ pub enum Fault {
         /// How deep they may nest.
         limit: usize,
     },
+    /// A member has a name that `serde_json` reserves for itself, so that readers could disagree about its value.
+    ReservedName,
     /// The message is JSON, but not an object.
     NotAnObject {
         /// What it is instead.
@@ -99,6 +101,7 @@ impl Fault {
                 ErrorCode::INVALID_PARAMS
             }
             Self::TooDeep { .. }
+            | Self::ReservedName
             | Self::NotAnObject { .. }
             | Self::EmptyBatch
             | Self::BatchTooLarge { .. }
@@ -133,6 +136,7 @@ impl fmt::Display for Fault {
                 }
             }
             Self::TooDeep { limit } => write!(f, "the text nests deeper than {limit} levels"),
+            Self::ReservedName => f.write_str("the name of a member is reserved"),
             Self::NotAnObject { found } => {
                 write!(f, "a message must be an object, found {found}")
             }

@@ -47,6 +47,7 @@ impl InvalidMessage {
                 Fault::Syntax { expected, found: text.get(error.at..).and_then(|rest| rest.chars().next()) }
             }
             Problem::TooDeep { limit } => Fault::TooDeep { limit },
+            Problem::ReservedName => Fault::ReservedName,
         };
         Self::new(fault, Some(error.at))
     }

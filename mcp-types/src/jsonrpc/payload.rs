@@ -9,7 +9,7 @@ use super::decode::PayloadDeserializer;
 use super::invalid_payload::InvalidPayload;
 use super::limits::Limits;
 use super::members::{Members, MetaIndex};
-use crate::scan::{Problem, Scanner, kind};
+use crate::scan::{Scanner, count_members, kind};
 use crate::validated::raw_from_validated;
 use crate::{RawJson, RawObject};
 
@@ -41,12 +41,7 @@ impl<'a> Payload<'a> {
         let mut scanner = Scanner::new(text, limits.depth);
         let ((text, members), meta) = Members::scan_with_meta(&mut scanner, limits.members)
             .and_then(|indexed| scanner.finish().map(|()| indexed))
-            .map_err(|error| {
-                InvalidPayload::new(&match error.problem {
-                    Problem::Expected(what) => format!("expected {what} (byte {})", error.at),
-                    Problem::TooDeep { limit } => format!("deeper than {limit} levels"),
-                })
-            })?;
+            .map_err(|error| InvalidPayload::new(&error.to_string()))?;
         let members = members.map_err(|unindexed| InvalidPayload::unindexed(&unindexed))?;
         Ok(Self { text, members, meta })
     }
@@ -159,6 +154,12 @@ impl PayloadBuf {
         self.members.get(&self.text, name).map(raw_from_validated)
     }
 
+    /// Returns how many members a member has that is an object, without reading it into memory.
+    #[must_use]
+    pub fn member_count(&self, name: &str) -> Option<usize> {
+        count_members(self.members.get(&self.text, name)?)
+    }
+
     /// Returns the names and values of the members in the order of the text.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.members.iter().map(|member| (member.name(&self.text), raw_from_validated(member.value(&self.text))))
@@ -258,6 +259,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&owned).unwrap(), owned.as_str());
         assert_eq!(owned, PayloadBuf::parse(owned.as_str(), &Limits::default()).unwrap());
         assert!(PayloadBuf::default().get("a").is_none());
+        let nested = PayloadBuf::parse(r#"{"a":{"b":{"c":1},"d":[]},"e":[1]}"#, &Limits::default()).unwrap();
+        assert_eq!(["a", "e", "f"].map(|name| nested.member_count(name)), [Some(2), None, None]);
     }
 
     #[test]
