@@ -41,6 +41,8 @@ pub struct Limits {
     pub meta_bytes: usize,
     /// How many bytes the `requestState` of a retry may have. Default: 32 KiB.
     pub request_state_bytes: usize,
+    /// The maximum number of `inputResponses` of a retry. Defaults to 256.
+    pub input_responses: usize,
     /// How many messages a route may hold; beyond it progress is dropped, then log messages, then changes. Default: 256.
     pub route_messages: usize,
     /// How many bytes a route may hold; beyond it the same is dropped. Default: 4 MiB.
@@ -71,6 +73,7 @@ impl Default for Limits {
             initialize_bytes: 64 * 1024,
             meta_bytes: 64 * 1024,
             request_state_bytes: 32 * 1024,
+            input_responses: 256,
             route_messages: 256,
             route_bytes: 4 * 1024 * 1024,
             outbox_messages: 1024,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{InputRequests, InputRequiredResult, InputResponses, JsonObject, RawJson, RawObject};
 
 /// How often a client lets a server ask.
@@ -10,6 +11,8 @@ use mcp_types::{InputRequests, InputRequiredResult, InputResponses, JsonObject, 
 pub struct RetryLimits {
     /// How many rounds one request may take. Default: 10 (R-23).
     pub rounds: u32,
+    /// The maximum number of input requests in one round. Defaults to 64.
+    pub input_requests: usize,
     /// How many rounds in a row may bring nothing but a state. Default: 5.
     pub waits: u32,
     /// How long to wait after the first of those; each further one doubles it. Default: 500 ms.
@@ -20,7 +23,13 @@ pub struct RetryLimits {
 
 impl Default for RetryLimits {
     fn default() -> Self {
-        Self { rounds: 10, waits: 5, first_wait: Duration::from_millis(500), longest_wait: Duration::from_secs(10) }
+        Self {
+            rounds: 10,
+            input_requests: 64,
+            waits: 5,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(10),
+        }
     }
 }
 
@@ -29,6 +38,12 @@ impl RetryLimits {
     #[must_use]
     pub fn with_rounds(self, rounds: u32) -> Self {
         Self { rounds, ..self }
+    }
+
+    /// Replaces [`input_requests`](Self::input_requests).
+    #[must_use]
+    pub fn with_input_requests(self, input_requests: usize) -> Self {
+        Self { input_requests, ..self }
     }
 
     /// Replaces [`waits`](Self::waits).
@@ -74,6 +89,15 @@ pub enum RetryError {
         /// The limit that was hit.
         limit: u32,
     },
+    /// The server asks for too much at once.
+    #[error("the server sent more than {limit} input requests at once")]
+    TooManyInputRequests {
+        /// The limit that was hit.
+        limit: usize,
+    },
+    /// The result is not one that asks for input.
+    #[error("the server's request for input cannot be read: {0}")]
+    InvalidResult(String),
     /// The server puts the client off without end.
     #[error("the server put the request off more than {limit} times")]
     TooManyWaits {
@@ -110,16 +134,32 @@ impl Retry {
         })
     }
 
+    /// Takes an interim result as it came. It is not read if it holds more input requests than the limits allow.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result cannot be read, or if [`handle`](Self::handle) does.
+    pub fn handle_payload(&mut self, result: &PayloadBuf) -> Result<Next, RetryError> {
+        self.check_count(result.member_count("inputRequests").unwrap_or_default())?;
+        self.handle(result.decode().map_err(|fault| RetryError::InvalidResult(fault.to_string()))?)
+    }
+
+    fn check_count(&self, count: usize) -> Result<(), RetryError> {
+        let limit = self.limits.input_requests;
+        if count > limit { Err(RetryError::TooManyInputRequests { limit }) } else { Ok(()) }
+    }
+
     /// Takes an interim result.
     ///
     /// # Errors
     ///
-    /// Fails if the server asks too often, or nothing.
+    /// Fails if the server asks too often, too much at once, or nothing.
     pub fn handle(&mut self, result: InputRequiredResult) -> Result<Next, RetryError> {
         self.rounds += 1;
         if self.rounds > self.limits.rounds {
             return Err(RetryError::TooManyRounds { limit: self.limits.rounds });
         }
+        self.check_count(result.input_requests.as_ref().map_or(0, InputRequests::len))?;
         // R-18, R-22: only the latest round counts.
         self.answers = InputResponses::new();
         self.state = result.request_state;
@@ -258,5 +298,30 @@ mod tests {
         assert_eq!(waits.last(), Some(&Next::Wait(Duration::from_secs(8))));
         assert_eq!(put_off.handle(asks(&[], Some("s"))), Err(RetryError::TooManyWaits { limit: 5 }));
         assert_eq!(retry().handle(asks(&[], None)), Err(RetryError::AsksNothing));
+    }
+
+    /// A round holds as many questions as the limits allow, and they are counted before they are read.
+    #[test]
+    fn sec_11_input_requests_are_bounded() {
+        let keys: Vec<String> = (0..65).map(|number| number.to_string()).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let refused = Err(RetryError::TooManyInputRequests { limit: 64 });
+        assert!(retry().handle(asks(&keys[..64], None)).is_ok());
+        assert_eq!(retry().handle(asks(&keys, None)), refused);
+        let payload = |result: &InputRequiredResult| {
+            let text = serde_json::to_string(result).unwrap();
+            PayloadBuf::parse(&text, &mcp_types::jsonrpc::Limits::default()).unwrap()
+        };
+        assert!(matches!(retry().handle_payload(&payload(&asks(&keys[..64], None))), Ok(Next::Answer(_))));
+        assert_eq!(retry().handle_payload(&payload(&asks(&keys, None))), refused);
+        // None of them could be read, which nobody tries.
+        let text = format!(
+            r#"{{"inputRequests":{{{}}}}}"#,
+            (0..65).map(|key| format!("\"{key}\":1")).collect::<Vec<_>>().join(",")
+        );
+        let unreadable = PayloadBuf::parse(&text, &mcp_types::jsonrpc::Limits::default()).unwrap();
+        assert_eq!(retry().handle_payload(&unreadable), refused);
+        let unreadable = PayloadBuf::parse(r#"{"inputRequests":[]}"#, &mcp_types::jsonrpc::Limits::default()).unwrap();
+        assert!(matches!(retry().handle_payload(&unreadable), Err(RetryError::InvalidResult(_))));
     }
 }

@@ -344,4 +344,19 @@ mod tests {
         assert_eq!(serde_json::to_string(&content).unwrap(), expected);
         assert_eq!(form.check(&content), Ok(()));
     }
+
+    /// A server chooses the size of its form: filling it in must not be quadratic.
+    #[test]
+    fn sec_11_large_forms_are_filled_in() {
+        const MANY: usize = 100_000;
+        let mut form = RequestedSchema::new(OrderedMap::new());
+        form.properties = (0..MANY)
+            .map(|number| (number.to_string(), BooleanSchema::default().default_value(true).into()))
+            .collect::<OrderedMap<PrimitiveSchema>>();
+        form.required = Some((0..MANY).map(|number| number.to_string()).collect());
+        let mut content = OrderedMap::new();
+        form.fill_defaults(&mut content);
+        assert_eq!(content.len(), MANY);
+        assert_eq!(form.check(&content), Ok(()));
+    }
 }

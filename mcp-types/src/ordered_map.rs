@@ -1,8 +1,9 @@
 //! A map from names to values that keeps the order of the wire.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::ser::Serializer;
@@ -13,38 +14,58 @@ use crate::excerpt::{NAME, excerpt};
 /// A map from names to values in the order in which they were written.
 ///
 /// The fields of a form are shown in this order, and a map that is passed on looks as it came.
-/// Lookup is a linear search: these maps are small. Two maps are equal when they hold the same
-/// entries, in whatever order.
-#[derive(Clone)]
+/// Two maps are equal when they hold the same entries, in whatever order.
+///
+/// Most maps are small, and are searched from the beginning. A larger one gets an index when it is searched for the
+/// first time, because a peer may have chosen its size.
 pub struct OrderedMap<T> {
     entries: Vec<(String, T)>,
+    index: OnceLock<Index>,
 }
+
+/// Where each name is.
+type Index = Box<HashMap<Box<str>, usize>>;
+
+/// Up to here a search is cheaper than an index.
+const SMALL: usize = 16;
 
 impl<T> OrderedMap<T> {
     /// Creates an empty map.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: Vec::new(), index: OnceLock::new() }
     }
 
     /// Takes entries over if no name occurs twice; otherwise says which one does.
     pub(crate) fn unique(entries: Vec<(String, T)>) -> Result<Self, String> {
         match repeated(&entries) {
             Some(name) => Err(format!("duplicate member `{}`", excerpt(name, NAME))),
-            None => Ok(Self { entries }),
+            None => Ok(Self { entries, index: OnceLock::new() }),
         }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        if self.entries.len() <= SMALL {
+            return self.entries.iter().position(|(known, _)| known == name);
+        }
+        let index = self.index.get_or_init(|| {
+            let places = self.entries.iter().enumerate();
+            Box::new(places.map(|(place, (name, _))| (name.as_str().into(), place)).collect())
+        });
+        index.get(name).copied()
     }
 
     /// The value under `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
-        self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        self.entries.get(self.position(name)?).map(|(_, value)| value)
     }
 
     /// The value under `name`, to change it.
     #[must_use]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
-        self.entries.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+        let place = self.position(name)?;
+        self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// Puts a value under `name` and returns the one it replaces; a new name goes to the end.
@@ -53,14 +74,18 @@ impl<T> OrderedMap<T> {
         if let Some(known) = self.get_mut(&name) {
             return Some(std::mem::replace(known, value));
         }
+        if let Some(index) = self.index.get_mut() {
+            index.insert(name.as_str().into(), self.entries.len());
+        }
         self.entries.push((name, value));
         None
     }
 
-    /// Takes the value under `name` out.
+    /// Takes the value under `name` out. All entries behind it move up.
     pub fn remove(&mut self, name: &str) -> Option<T> {
-        let index = self.entries.iter().position(|(known, _)| known == name)?;
-        Some(self.entries.remove(index).1)
+        let place = self.position(name)?;
+        self.index = OnceLock::new();
+        Some(self.entries.remove(place).1)
     }
 
     /// Whether there is a value under `name`.
@@ -93,7 +118,15 @@ impl<T> OrderedMap<T> {
 
     /// Keeps only the entries that pass the test.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut T) -> bool) {
+        self.index = OnceLock::new();
         self.entries.retain_mut(|(name, value)| keep(name, value));
+    }
+}
+
+/// The copy makes an index of its own when it needs one.
+impl<T: Clone> Clone for OrderedMap<T> {
+    fn clone(&self) -> Self {
+        Self { entries: self.entries.clone(), index: OnceLock::new() }
     }
 }
 
@@ -183,8 +216,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
 
 /// The first name that occurs twice. A peer chooses the number of entries, so large maps are not searched pairwise.
 fn repeated<T>(entries: &[(String, T)]) -> Option<&str> {
-    const PAIRWISE: usize = 16;
-    if entries.len() <= PAIRWISE {
+    if entries.len() <= SMALL {
         let before = |index: usize, name: &str| entries[..index].iter().any(|(known, _)| known == name);
         return entries
             .iter()
@@ -241,5 +273,41 @@ mod tests {
         assert!(map.contains("a"));
         assert_eq!(map.remove("a"), Some(2));
         assert!(map.is_empty());
+    }
+
+    /// The index of a large map follows every change.
+    #[test]
+    fn sec_11_large_maps_are_indexed() {
+        let mut map: OrderedMap<usize> = (0..1_000).map(|number| (number.to_string(), number)).collect();
+        let mut expected: Vec<usize> = (0..1_000).collect();
+        let check = |map: &OrderedMap<usize>, expected: &[usize]| {
+            assert_eq!(map.iter().map(|(_, value)| *value).collect::<Vec<_>>(), expected);
+            assert!(expected.iter().all(|value| map.get(&value.to_string()) == Some(value)));
+            assert_eq!(map.get("1000"), None);
+        };
+        check(&map, &expected);
+        assert_eq!(map.remove("500"), Some(500));
+        expected.remove(500);
+        check(&map, &expected);
+        assert_eq!((map.insert("500", 500), map.insert("7", 7)), (None, Some(7)));
+        expected.push(500);
+        check(&map, &expected);
+        check(&map.clone(), &expected);
+        map.retain(|_, value| *value % 3 == 0);
+        expected.retain(|value| value % 3 == 0);
+        check(&map, &expected);
+        let other: OrderedMap<usize> = expected.iter().rev().map(|value| (value.to_string(), *value)).collect();
+        assert_eq!(map, other);
+    }
+
+    /// A look-up for each entry, while the map grows: with a search for each this would not end.
+    #[test]
+    fn sec_11_look_ups_are_not_quadratic() {
+        const MANY: usize = 300_000;
+        let mut map = OrderedMap::new();
+        for number in 0..MANY {
+            map.insert(number.to_string(), number);
+        }
+        assert!((0..MANY).all(|number| map.get(&number.to_string()) == Some(&number)));
     }
 }

@@ -292,6 +292,10 @@ impl Connection {
         };
         let responses = match params.get("inputResponses") {
             Some(raw) => {
+                let limit = self.config.limits.input_responses;
+                if params.member_count("inputResponses").is_some_and(|count| count > limit) {
+                    return Err(invalid("inputResponses", &format_args!("more than {limit} responses")));
+                }
                 serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("inputResponses", &fault))?
             }
             None => None,
