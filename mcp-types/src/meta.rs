@@ -196,7 +196,7 @@ impl TraceContext {
             [(key::TRACEPARENT, &self.traceparent), (key::TRACESTATE, &self.tracestate), (key::BAGGAGE, &self.baggage)]
         {
             match value {
-                Some(value) => entries.insert(key, RawJson::from(serde_json::Value::from(value.as_str()))),
+                Some(value) => entries.insert(key, RawJson::from_text(value.as_str())),
                 None => entries.remove(key),
             };
         }

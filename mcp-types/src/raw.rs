@@ -48,6 +48,11 @@ impl RawJson {
         value.map(|value| raw_from_validated(value).into()).map_err(serde::de::Error::custom)
     }
 
+    /// Writes a text as a JSON string.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Value::from(text).into()
+    }
+
     /// Returns the value `null`.
     #[must_use]
     pub fn null() -> Self {

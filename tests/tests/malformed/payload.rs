@@ -2,10 +2,9 @@
 
 use mcp_types::jsonrpc::{Limits, Payload};
 use mcp_types::{
-    CallToolRequestParams, CallToolResult, CancelledNotificationParams, CompleteRequestParams, ContentBlock,
-    ElicitRequestParams, ElicitResult, GetPromptRequestParams, InitializeRequestParams,
-    LoggingMessageNotificationParams, ProgressNotificationParams, ReadResourceRequestParams, ReadResourceResult,
-    SetLevelRequestParams,
+    CallToolRequestParams, CallToolResult, CancelledNotificationParams, CompleteRequestParams, ElicitRequestParams,
+    ElicitResult, GetPromptRequestParams, InitializeRequestParams, LoggingMessageNotificationParams,
+    ProgressNotificationParams, ReadResourceRequestParams, ReadResourceResult, SetLevelRequestParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -299,20 +298,20 @@ fn a_list_is_no_object() {
     )]);
 }
 
-/// `serde_json` marks raw values by a name of its own. From a peer it is a name like any other: read as a mark, it would
-/// turn the text of a string into JSON, unseen by whoever checked the message and as deep as it likes.
+/// `serde_json` marks raw values by a name of its own. A peer has no use for it: read as a mark, it would turn the text of a
+/// string into JSON, unseen by whoever checked the message and as deep as it likes.
 #[test]
-fn text_within_a_string_stays_text() {
+fn sec_2_marks_of_raw_values_are_refused() {
     for hidden in ["[1,2]", "}{"] {
         let object = json!({ "$serde_json::private::RawValue": hidden }).to_string();
-        let text = format!(r#"{{"name":"a","_meta":{{"x":{object}}}}}"#);
-        let params = decoded::<CallToolRequestParams>(&text).expect("parameters");
-        assert_eq!(params.meta.unwrap().get("x").unwrap().as_str(), object);
-        let text = format!(r#"{{"content":[{{"x":{object},"type":"chart"}}],"x":{object}}}"#);
-        let result = decoded::<CallToolResult>(&text).expect("a result");
-        assert_eq!(result.extra.get("x").unwrap().as_str(), object);
-        let ContentBlock::Unknown(block) = &result.content[0] else { panic!("{text}") };
-        assert_eq!(block.get("x").unwrap().as_str(), object);
+        for text in [
+            format!(r#"{{"name":"a","_meta":{{"x":{object}}}}}"#),
+            format!(r#"{{"content":[{{"x":{object},"type":"chart"}}],"x":1}}"#),
+            object,
+        ] {
+            let refused = Payload::parse(&text, &Limits::default()).expect_err("a mark").to_string();
+            assert!(refused.starts_with("the name of a member is reserved"), "{refused}");
+        }
     }
 }
 
