@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use mcp_kernel::client::{ConnectError, Connection, Event, Responder, ServerFacts, Transmit, Verdict};
-use mcp_kernel::{CallId, CallOptions, Misuse};
+use mcp_kernel::{CallId, CallOptions, Misuse, PeerMisbehaved};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     Era, LoggingMessageNotificationParams, Method, ProtocolVersion, RawObject, RequestId, Revision, SubscriptionFilter,
@@ -430,6 +430,9 @@ impl Core {
             Event::RequestCancelled { id } => self.deliver(Inbound::Cancelled { id }),
             Event::Log(log) => self.deliver(Inbound::Log(log)),
             Event::Notification { method, params } => self.deliver(Inbound::Notification { method, params }),
+            Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
+                tracing::warn!(target: "mcp", %what, "the server changes ids, which is tolerated");
+            }
             Event::PeerMisbehaved(what) => tracing::debug!(target: "mcp", %what, "the server broke a rule"),
             // Nobody told that it is lost: the kernel gave it up, because the server asks without reading the answers.
             Event::Closed => {

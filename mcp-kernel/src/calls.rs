@@ -136,6 +136,16 @@ impl Calls {
         self.by_number(id.as_i64()?)
     }
 
+    /// The call whose id came back as text, as some peers return it: `"1"` for `1`.
+    ///
+    /// No call has a text for an id, so none is taken for another.
+    pub(crate) fn by_text(&self, id: &RequestId) -> Option<CallId> {
+        let text = id.as_str()?;
+        let number: i64 = text.parse().ok()?;
+        // `+1` and `01` are not what was sent.
+        self.by_number(number).filter(|_| number.to_string() == text)
+    }
+
     /// Starts the idle deadline anew; the token of a call is its id.
     pub(crate) fn progress(
         &mut self,

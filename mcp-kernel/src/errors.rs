@@ -104,6 +104,9 @@ pub enum PeerMisbehaved {
     /// A response to nothing that was asked; it is ignored.
     #[error("a response to nothing that is open")]
     StrayResponse(Option<RequestId>),
+    /// A response whose id is the text of the number that was sent; it is accepted. Told once per connection.
+    #[error("the id {0} came back as text")]
+    IdAsText(RequestId),
     /// A method that makes no sense without a session, which this connection does not have (S0.22, S0.28).
     #[error("`{0}` needs a session, and this server keeps none for legacy clients")]
     NeedsSession(Method),
@@ -150,7 +153,7 @@ impl PeerMisbehaved {
             Self::MissingCapability { required } => {
                 return Some(ErrorObject::missing_required_client_capability((**required).clone()));
             }
-            Self::StrayNotification(_) | Self::StrayResponse(_) | Self::NotReading => return None,
+            Self::StrayNotification(_) | Self::StrayResponse(_) | Self::IdAsText(_) | Self::NotReading => return None,
             Self::TooLong { .. }
             | Self::BatchNotAllowed
             | Self::DuplicateId(_)

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use mcp_kernel::PeerMisbehaved;
 use mcp_kernel::server::{Event, RequestScope};
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
@@ -131,6 +132,9 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Answer, Er
 #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is for the connection to act on")]
 pub(crate) fn note(event: &Event) {
     match event {
+        Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
+            tracing::warn!(target: TARGET, %what, "the client changes ids, which is tolerated");
+        }
         Event::PeerMisbehaved(what) => {
             tracing::debug!(target: TARGET, what = excerpt(&what.to_string()), "the client broke a rule");
         }

@@ -156,7 +156,7 @@ fn answers_are_matched_by_id() {
     for (client, mut scene) in scenes() {
         let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool_without_arguments(name)));
         let requests = [scene.request("tools/call"), scene.request("tools/call")];
-        for id in [json!(4711), json!("1"), requests[0].id.to_string().into()] {
+        for id in [json!(4711), json!("1"), format!("0{}", requests[0].id).into()] {
             scene.say(None, json!({ "jsonrpc": "2.0", "id": id, "result": said("wrong") }));
         }
         scene.link.message(b"this is no message");

@@ -55,6 +55,8 @@ pub struct Connection {
     pub(super) log_level: Option<LoggingLevel>,
     /// What modern requests say about themselves, made when it is needed.
     pub(super) envelope: Option<RawObject>,
+    /// Whether the server returned the id of a request as text.
+    pub(super) returns_text_ids: bool,
     /// The subscriptions that are open, and whether the server acknowledged them.
     pub(super) listening: BTreeMap<CallId, bool>,
     /// The requests of the server that are open, and the size of their parameters.
@@ -100,6 +102,7 @@ impl Connection {
             was_silent: false,
             is_renewed: false,
             envelope: None,
+            returns_text_ids: false,
             listening: BTreeMap::new(),
             requests: BTreeMap::new(),
             request_bytes: 0,

@@ -99,7 +99,7 @@ impl Connection {
 
     /// Takes what is not a message; a response that is none ends the call that it was for.
     fn handle_invalid(&mut self, now: Instant, invalid: InvalidMessage) {
-        if let Some(call) = invalid.response_id().and_then(|id| self.calls.by_id(id)) {
+        if let Some(call) = invalid.response_id().and_then(|id| self.answered(id)) {
             self.finish(now, call, Err(CallError::InvalidAnswer));
         }
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
@@ -219,7 +219,7 @@ impl Connection {
         match message {
             Message::Response(response) => {
                 let call = match (&response.id, &response.outcome) {
-                    (Some(id), _) => self.calls.by_id(id),
+                    (Some(id), _) => self.answered(id),
                     (None, Err(_)) => stream,
                     (None, Ok(_)) => None,
                 };
@@ -239,6 +239,18 @@ impl Connection {
             Message::Notification(notification) => self.handle_notification(now, notification),
             Message::Request(request) => self.handle_request(stream, request),
         }
+    }
+
+    /// The call that a response is for. An id that came back as text is accepted, which is told once.
+    fn answered(&mut self, id: &RequestId) -> Option<CallId> {
+        if let Some(call) = self.calls.by_id(id) {
+            return Some(call);
+        }
+        let call = self.calls.by_text(id)?;
+        if !std::mem::replace(&mut self.returns_text_ids, true) {
+            self.misbehaved(PeerMisbehaved::IdAsText(id.clone()));
+        }
+        Some(call)
     }
 
     /// Ends a call with what the server said, or did not say.

@@ -200,7 +200,7 @@ impl Connection {
                 let threshold = running.and_then(|entry| match entry.scope.revision.era() {
                     Era::Modern => entry.scope.log_level,
                     // The level belongs to the connection and may have changed since the request came.
-                    Era::Legacy => Some(self.log_level),
+                    Era::Legacy => Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
                 });
                 (threshold, self.related_route(key))
             }

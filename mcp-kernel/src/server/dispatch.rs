@@ -74,14 +74,14 @@ impl Connection {
                 result.instructions.clone_from(&self.config.instructions);
                 self.answer_now(scope, batch, result);
             }
+            "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" if self.lifecycle.is_stateless() => {
+                return Err(PeerMisbehaved::NeedsSession(scope.method.clone()).into());
+            }
             "logging/setLevel" => {
                 let SetLevelRequestParams { level, .. } = decode(params)?;
                 self.log_level = level;
                 self.emit(Event::LogLevel(level));
                 self.answer_now(scope, batch, EmptyResult::default());
-            }
-            "resources/subscribe" | "resources/unsubscribe" if self.lifecycle.is_stateless() => {
-                return Err(PeerMisbehaved::NeedsSession(scope.method.clone()).into());
             }
             "resources/subscribe" => {
                 let SubscribeRequestParams { uri, .. } = decode(params)?;

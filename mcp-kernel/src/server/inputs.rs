@@ -20,12 +20,12 @@ use super::event::Event;
 use super::in_flight::{Entry, Kind};
 use super::lifecycle::Agreed;
 use super::scope::{Principal, RequestScope};
-use crate::RequestKey;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::limits::Limits;
 use crate::queue::push;
 use crate::transmit::Route;
+use crate::{CallId, RequestKey};
 
 /// Why a request is refused.
 pub(super) type Refusal = Box<PeerMisbehaved>;
@@ -93,7 +93,7 @@ impl Connection {
     /// Answers what is not a message; what neither is nor could be a request is not answered, even if it is wrong.
     fn handle_invalid(&mut self, key: RequestKey, batch: Option<RequestKey>, invalid: InvalidMessage) {
         if let Some(id) = invalid.response_id() {
-            if let Some(call) = self.calls.by_id(id) {
+            if let Some(call) = self.answered(id) {
                 self.finish_call(call, Err(CallError::InvalidAnswer));
             }
         } else if is_answered(&invalid) {
@@ -222,7 +222,8 @@ impl Connection {
             return self.initialize(key, &request);
         } else {
             let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
-            (revision, Known::shared(client), Some(self.log_level))
+            // Without a session there is nowhere to keep a level, and logging is not declared.
+            (revision, Known::shared(client), Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()))
         };
         // Y-1: a server that did not declare logging does not log.
         let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
@@ -390,12 +391,24 @@ impl Connection {
     }
 
     fn handle_response(&mut self, response: Response<'_>) {
-        let call = response.id.as_ref().and_then(|id| self.calls.by_id(id));
+        let call = response.id.as_ref().and_then(|id| self.answered(id));
         let Some(call) = call else {
             return self.misbehaved(PeerMisbehaved::StrayResponse(response.id));
         };
         let outcome = response.outcome.map(Payload::into_owned).map_err(CallError::Rejected);
         self.finish_call(call, outcome);
+    }
+
+    /// The call that a response is for. An id that came back as text is accepted, which is told once.
+    pub(super) fn answered(&mut self, id: &RequestId) -> Option<CallId> {
+        if let Some(call) = self.calls.by_id(id) {
+            return Some(call);
+        }
+        let call = self.calls.by_text(id)?;
+        if !std::mem::replace(&mut self.returns_text_ids, true) {
+            self.misbehaved(PeerMisbehaved::IdAsText(id.clone()));
+        }
+        Some(call)
     }
 
     /// Takes note that the stream of a request is gone.

@@ -116,7 +116,8 @@ impl Lifecycle {
         }
         let mut capabilities = config.declared();
         if self.is_stateless() {
-            // S0.22: nothing can be told to a client that is forgotten at once.
+            // S0.22: nothing can be told to a client that is forgotten at once, and no level is kept for it (Y-1).
+            capabilities.logging = None;
             capabilities.tools.iter_mut().for_each(|tools| tools.list_changed = None);
             capabilities.prompts.iter_mut().for_each(|prompts| prompts.list_changed = None);
             capabilities.resources.iter_mut().for_each(|has| (has.list_changed, has.subscribe) = (None, None));

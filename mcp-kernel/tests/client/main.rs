@@ -175,12 +175,12 @@ fn a_broken_answer_in_a_batch_ends_its_call() {
     script.assert_nothing_left();
 }
 
-/// K-7: an answer to nothing, to `"1"` instead of `1`, or for the second time changes nothing.
+/// K-7: an answer to nothing, to `"01"` instead of `1`, or for the second time changes nothing.
 #[test]
 fn stray_answers_change_nothing() {
     let mut script = Script::ready(Revision::V2026_07_28);
     let (call, id) = script.call();
-    let text = Value::from(id.to_string());
+    let text = Value::from(format!("0{id}"));
     for stray in [json!(4711), text, Value::Null] {
         script.say(&json!({ "jsonrpc": "2.0", "id": stray, "error": { "code": 1, "message": "m" } }));
         assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
@@ -307,5 +307,63 @@ fn long_ids_are_not_kept() {
     let mut script = Script::ready(Revision::V2025_11_25);
     script.say(&roots("x".repeat(2000)));
     assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdTooLong { .. })));
+    script.assert_nothing_left();
+}
+
+/// INT-4: an id that comes back as text ends the call that has the number, which is told once.
+#[test]
+fn int_4_ids_may_come_back_as_text() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut script = Script::ready(revision);
+        let answer = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } });
+        for is_first in [true, false] {
+            let (call, id) = script.call();
+            for other in [format!("0{id}"), format!("+{id}"), format!(" {id}"), "999".into(), String::new()] {
+                script.say(&answer(other.into()));
+                assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
+            }
+            script.say(&answer(id.to_string().into()));
+            if is_first {
+                assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdAsText(_))));
+            }
+            let event = script.event();
+            assert!(matches!(event, Event::CallFinished { call: ended, outcome: Ok(_) } if ended == call), "{event:?}");
+            // The call is over; nothing has the id any more.
+            script.say(&answer(id.to_string().into()));
+            assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
+        }
+        script.assert_nothing_left();
+    }
+}
+
+/// INT-4: the handshake, too.
+#[test]
+fn int_4_the_handshake_may_return_its_id_as_text() {
+    let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
+    #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
+    let now = Instant::now();
+    let mut script = Script { client: Connection::new(Arc::new(config)), now };
+    script.client.start(now, Some(Verdict::new(Revision::V2025_11_25)));
+    let id = script.sent()["id"].to_string();
+    let info = json!({ "name": "s", "version": "1" });
+    let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info });
+    script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdAsText(_))));
+    assert!(matches!(script.event(), Event::Ready { .. }));
+}
+
+/// AMB-12: for everything else `1` and `"1"` are two ids.
+#[test]
+fn int_4_other_ids_keep_their_kind() {
+    let mut script = Script::ready(Revision::V2025_11_25);
+    script.say(&roots(1));
+    let number = script.asked();
+    script.say(&roots("1"));
+    let text = script.asked();
+    script.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "1" } }));
+    assert!(matches!(script.event(), Event::RequestCancelled { id } if id == RequestId::from("1")));
+    let result = RawObject::parse(r#"{"roots":[]}"#).expect("an object");
+    assert!(!script.client.respond(text, Ok(&result)) && script.client.respond(number, Ok(&result)));
+    assert_eq!(script.sent()["id"], 1);
     script.assert_nothing_left();
 }

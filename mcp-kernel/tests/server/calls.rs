@@ -343,13 +343,13 @@ fn a_malformed_answer_ends_the_call() {
     }
 }
 
-/// S0.27: an answer to `"1"` is no answer to `1`.
+/// S0.27: an answer to `"01"` is no answer to `1`; only the text of the number itself is taken for it.
 #[test]
 fn answers_keep_the_kind_of_the_id() {
     let mut script = session(json!({}));
     let call = call(&mut script, None, Method::PING, json!({})).unwrap();
     script.next();
-    script.send(answer("1", json!({})));
+    script.send(answer("01", json!({})));
     assert!(matches!(script.complaint(), PeerMisbehaved::StrayResponse(Some(_))));
     script.send(answer(1, json!({})));
     assert_eq!(finished(&mut script, call), Ok(json!({})));
@@ -421,5 +421,25 @@ fn calls_have_a_limit_and_an_end() {
     script.send(answer(1, json!({})));
     assert_eq!(script.connection.cancel(first), Err(Misuse::Unknown));
     assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::Closed));
+    script.assert_nothing_left();
+}
+
+/// INT-4: an id that comes back as text answers the question that has the number, which is told once.
+#[test]
+fn int_4_ids_may_come_back_as_text() {
+    let mut script = session(json!({ "roots": {} }));
+    for is_first in [true, false] {
+        let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
+        let id = script.next().1["id"].to_string();
+        for other in [format!("0{id}"), "999".to_owned()] {
+            script.send(answer(other, json!({})));
+            assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
+        }
+        script.send(answer(id, json!({})));
+        if is_first {
+            assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdAsText(_))));
+        }
+        assert_eq!(finished(&mut script, ping), Ok(json!({})));
+    }
     script.assert_nothing_left();
 }

@@ -107,19 +107,40 @@ fn cancellations_stay_on_their_connection() {
 fn nothing_is_kept_between_stateless_requests() {
     let config = Arc::new(config());
     let old = || Script::over(Connection::from_version(Arc::clone(&config), Revision::V2025_06_18));
-    for (request, event) in [
-        (initialize(1, "2025-06-18", json!({ "roots": {} })), false),
-        (legacy(1, "logging/setLevel", json!({ "level": "debug" })), true),
-    ] {
+    let mut script = old();
+    script.send(initialize(1, "2025-06-18", json!({ "roots": {} })));
+    assert!(script.reply()["result"].is_object());
+    script.assert_nothing_left();
+    let mut script = old();
+    let asked = script.served(legacy(1, "tools/call", json!({})));
+    assert!(!asked.scope.supports(ClientCapability::Roots) && asked.scope.client_info().is_none());
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
+
+/// Y-1, B-41: without a session there is nowhere to keep a level. So logging is not declared, a level is not taken, and
+/// nothing is logged.
+#[test]
+fn mis_11_stateless_legacy_has_no_logging() {
+    for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
+        let old = || Script::from_version(revision);
         let mut script = old();
-        script.send(request);
-        assert!(script.reply()["result"].is_object());
-        assert_eq!(script.connection.poll_event().is_some(), event);
+        script.send(initialize(1, revision.as_str(), json!({})));
+        let declared = script.reply()["result"]["capabilities"].take();
+        assert!(declared["tools"].is_object() && declared["logging"].is_null(), "{declared}");
+        // Old revisions lack some capabilities, which is told.
+        while script.connection.poll_event().is_some() {}
+        script.assert_nothing_left();
+        let mut script = old();
+        script.send(legacy(1, "logging/setLevel", json!({ "level": "debug" })));
+        script.refusal(1, -32601);
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::NeedsSession(_))));
         script.assert_nothing_left();
         let mut script = old();
         let asked = script.served(legacy(1, "tools/call", json!({})));
-        assert!(!asked.scope.supports(ClientCapability::Roots) && asked.scope.client_info().is_none());
-        assert!(!asked.scope.may_log(LoggingLevel::Debug));
+        assert!(!asked.scope.may_log(LoggingLevel::Emergency));
+        let logged = script.connection.log(Some(asked.key()), LoggingLevel::Emergency, RawJson::null(), None);
+        assert_eq!(logged, Delivery::LeftOut);
         script.done(asked.responder);
         script.assert_nothing_left();
     }

@@ -315,7 +315,9 @@ fn answers(message: &[u8], request: Option<&RawValue>) -> bool {
     let is_answer = |envelope: &Envelope<'_>| match envelope.id.map(RawValue::get).filter(|id| *id != "null") {
         Some(id) => {
             let is_response = envelope.result.is_some() || envelope.error.is_some();
-            is_response && request.is_some_and(|request| request.get() == id)
+            // Some servers return a number as text.
+            let number = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
+            is_response && request.is_some_and(|request| request.get() == number)
         }
         None => envelope.error.is_some(),
     };
@@ -341,7 +343,8 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, true),
             (r#"{"jsonrpc":"2.0","error":{}}"#, true),
             (r#"[{"method":"x"},{"id":7,"result":{}}]"#, true),
-            (r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":"07","result":{}}"#, false),
             (r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, false),
             (r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, false),
             (r#"{"jsonrpc":"2.0","result":{}}"#, false),

@@ -1,6 +1,7 @@
 //! Legacy clients without sessions: each request alone.
 
 use http::Method;
+use mcp_server::types::LoggingLevel;
 use mcp_server::{Change, NoArguments, RequestContext, tool};
 use mcp_transport_http::HttpService;
 use serde_json::json;
@@ -157,10 +158,25 @@ async fn requests_share_nothing() {
             Post::tool("count", json!({})).meta("io.modelcontextprotocol/clientCapabilities", json!({ "roots": {} }));
         assert_eq!(tool_text(&modern.json(&service, 200).await), r#"false {"roots":{}} false"#);
     }
-    let level = Post::legacy(Some("2025-06-18"), "logging/setLevel", json!({ "level": "debug" }));
-    level.to(&service).await;
-    let answer = Post::tool("count", json!({})).json(&service, 200).await;
-    assert_eq!(tool_text(&answer), "false {} false");
+}
+
+/// Y-1, B-41: without a session there is nowhere to keep a level: logging is not declared, and a level is not taken.
+#[tokio::test]
+async fn mis_11_there_is_no_logging_without_a_session() {
+    let log = tool("log", async |ctx: RequestContext, _: NoArguments| {
+        ctx.log(LoggingLevel::Emergency, "nobody asked");
+        "logged"
+    });
+    let service = HttpService::new(server(|builder| builder.tool(log)));
+    for version in LEGACY {
+        let declared = initialize(None, version).json(&service, 200).await["result"]["capabilities"].take();
+        assert!(declared["tools"].is_object() && declared["logging"].is_null(), "{declared}");
+        let level = Post::legacy(Some(version), "logging/setLevel", json!({ "level": "debug" }));
+        let refused = level.to(&service).await.rest().await;
+        assert!(refused.contains("-32601") && refused.contains("session"), "{refused}");
+        let answer = Post::legacy_tool(Some(version), "log").json(&service, 200).await;
+        assert_eq!(tool_text(&answer), "logged", "it is one object, without a log message before it");
+    }
 }
 
 /// S4.3, S4.18, DU-25: without a session nobody is told of changes unasked.

@@ -58,7 +58,7 @@ async fn wrong_ids_and_second_answers() {
     let serve = async {
         for text in ["first", "second"] {
             let request = peer.asked("tools/call").await;
-            for id in [json!(9999), json!("1"), json!(null), json!(request["id"].to_string())] {
+            for id in [json!(9999), json!("1"), json!(null), json!(format!("0{}", request["id"]))] {
                 peer.say(&result(&id, "not for you")).await;
             }
             peer.answer(&request, text).await;
