@@ -1,10 +1,11 @@
 //! An interim result, built by hand.
 
-use mcp_types::gate;
+use mcp_types::gate::{self, Direction};
 use mcp_types::{
     ClientCapabilities, ClientCapability, ErrorObject, InputRequest, InputRequests, InputRequiredResult, Method,
-    Revision,
+    RequestParams, Revision, restrict_to,
 };
+use serde::Serialize;
 
 /// Collects questions for a client, and refuses what it must not be asked.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct Questions {
     fault: Option<InvalidQuestions>,
     missing: Option<ClientCapabilities>,
     declared: ClientCapabilities,
+    /// The revision of a legacy client, which is asked by real requests.
+    legacy: Option<Revision>,
 }
 
 /// Why a client cannot be asked.
@@ -30,6 +33,28 @@ pub enum InvalidQuestions {
     /// Two questions have the same key (R-4).
     #[error("two questions have the key `{0}`: give each its own")]
     KeyTwice(String),
+    /// The state cannot be written as JSON.
+    #[error("the state cannot be written: {0}")]
+    InvalidState(String),
+    /// A legacy client can be asked only on a connection that lasts, and this request has none.
+    #[error("there is no session, so the client cannot be asked")]
+    NoBackChannel,
+    /// The revision of a legacy client does not have this question.
+    #[error("`{method}` may not be sent in {revision}")]
+    NotInRevision {
+        /// What was to be asked.
+        method: Method,
+        /// What the client speaks.
+        revision: Revision,
+    },
+    /// The revision of a legacy client cannot express the question.
+    #[error("{revision} cannot express the question: {what}")]
+    NotExpressible {
+        /// What the client speaks.
+        revision: Revision,
+        /// What it lacks.
+        what: String,
+    },
     /// The client did not declare what it needs to be asked this (R-5).
     #[error("the client did not declare what the questions need")]
     NotDeclared(Box<ClientCapabilities>),
@@ -41,9 +66,13 @@ impl InvalidQuestions {
     pub fn to_error_object(&self) -> ErrorObject {
         match self {
             Self::NotDeclared(required) => ErrorObject::missing_required_client_capability((**required).clone()),
-            Self::WrongMethod(_) | Self::Empty | Self::KeyTwice(_) => {
-                ErrorObject::internal_error("the server cannot ask for input")
-            }
+            Self::WrongMethod(_)
+            | Self::Empty
+            | Self::KeyTwice(_)
+            | Self::InvalidState(_)
+            | Self::NoBackChannel
+            | Self::NotInRevision { .. }
+            | Self::NotExpressible { .. } => ErrorObject::internal_error("the server cannot ask for input"),
         }
     }
 }
@@ -58,7 +87,18 @@ impl Questions {
             fault: (!may_ask).then(|| InvalidQuestions::WrongMethod(method.clone())),
             missing: None,
             declared: capabilities.clone(),
+            legacy: None,
         }
+    }
+
+    /// Says that the client is a legacy one of this revision, and whether it can be sent requests at all. What it cannot be
+    /// asked is an error of [`build`](Self::build) then, so that the handler can do without.
+    pub fn legacy(mut self, revision: Revision, has_back_channel: bool) -> Self {
+        self.legacy = Some(revision);
+        if !has_back_channel {
+            self.fault.get_or_insert(InvalidQuestions::NoBackChannel);
+        }
+        self
     }
 
     /// Adds a question; its answer comes back under the same key.
@@ -69,6 +109,9 @@ impl Questions {
                 needed.require(self.missing.get_or_insert_default());
             }
         }
+        if let Some(fault) = self.legacy.and_then(|revision| unaskable(&question, revision)) {
+            self.fault.get_or_insert(fault);
+        }
         if self.questions.contains(&key) {
             self.fault.get_or_insert(InvalidQuestions::KeyTwice(key));
         } else {
@@ -77,8 +120,20 @@ impl Questions {
         self
     }
 
-    /// Adds a state, which the client brings back as it is.
-    pub fn state(mut self, state: impl Into<String>) -> Self {
+    /// Adds a state, which is written as JSON and which the client returns with its answers. The client can read and
+    /// change it.
+    pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Self {
+        match serde_json::to_string(state) {
+            Ok(state) => self.state = Some(state),
+            Err(fault) => {
+                self.fault.get_or_insert(InvalidQuestions::InvalidState(fault.to_string()));
+            }
+        }
+        self
+    }
+
+    /// Adds a state as the text that the client returns, such as one that was sealed.
+    pub fn raw_state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self
     }
@@ -105,9 +160,32 @@ impl Questions {
     }
 }
 
+/// Why a legacy client of a revision cannot be asked something.
+fn unaskable(question: &InputRequest, revision: Revision) -> Option<InvalidQuestions> {
+    let (method, restriction) = match question {
+        InputRequest::Elicit(elicit) => (Method::ELICITATION_CREATE, restrict_to(&mut elicit.params.clone(), revision)),
+        InputRequest::CreateMessage(message) => {
+            (Method::SAMPLING_CREATE_MESSAGE, restrict_to(&mut message.params.clone(), revision))
+        }
+        InputRequest::ListRoots(_) => (Method::ROOTS_LIST, restrict_to(&mut RequestParams::default(), revision)),
+        // What nobody knows is up to whoever asks it.
+        InputRequest::Unknown(_) | _ => return None,
+    };
+    if !gate::method(&method).is_some_and(|facts| facts.may_travel(Direction::ServerToClient, revision)) {
+        return Some(InvalidQuestions::NotInRevision { method, revision });
+    }
+    (!restriction.may_be_sent()).then(|| {
+        let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+        InvalidQuestions::NotExpressible { revision, what: what.join(", ") }
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use mcp_types::{ErrorCode, ListRootsRequest, RootsCapability};
+    use mcp_types::{
+        ElicitRequestFormParams, ElicitRequestUrlParams, ElicitationCapability, ErrorCode, ListRootsRequest,
+        OrderedMap, RequestedSchema, RootsCapability,
+    };
 
     use super::*;
 
@@ -121,10 +199,10 @@ mod tests {
 
     #[test]
     fn what_may_be_asked_is_asked() {
-        let result = questions().ask("a", ListRootsRequest::default()).state("s").build().unwrap();
+        let result = questions().ask("a", ListRootsRequest::default()).raw_state("s").build().unwrap();
         assert_eq!(result.input_requests.unwrap().len(), 1);
         assert_eq!(result.request_state.as_deref(), Some("s"));
-        assert_eq!(questions().state("s").build().unwrap().input_requests, None);
+        assert_eq!(questions().raw_state("s").build().unwrap().input_requests, None);
     }
 
     /// R-2..R-5
@@ -133,10 +211,41 @@ mod tests {
         assert_eq!(questions().build(), Err(InvalidQuestions::Empty));
         let twice = questions().ask("a", ListRootsRequest::default()).ask("a", ListRootsRequest::default());
         assert_eq!(twice.build(), Err(InvalidQuestions::KeyTwice("a".into())));
-        let list = Questions::new(&Method::TOOLS_LIST, &able()).state("s");
+        let list = Questions::new(&Method::TOOLS_LIST, &able()).raw_state("s");
         assert_eq!(list.build(), Err(InvalidQuestions::WrongMethod(Method::TOOLS_LIST)));
         let unable = Questions::new(&Method::TOOLS_CALL, &ClientCapabilities::default());
         let refused = unable.ask("a", ListRootsRequest::default()).build().unwrap_err();
         assert_eq!(refused.to_error_object().code, ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY);
+    }
+
+    /// What is written as a type is read as one.
+    #[test]
+    fn mis_17_states_are_typed() {
+        let result = questions().state(&[("a", 1)]).build().unwrap();
+        assert_eq!(result.request_state.as_deref(), Some(r#"[["a",1]]"#));
+        let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
+        assert!(matches!(questions().state(&unwritable).build(), Err(InvalidQuestions::InvalidState(_))));
+    }
+
+    /// DU-26: what a legacy client cannot be asked, the handler hears before it returns the question.
+    #[test]
+    fn mis_17_legacy_clients_cannot_be_asked_everything() {
+        let form = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
+        let all = ClientCapabilities::default()
+            .roots(RootsCapability::default())
+            .elicitation(ElicitationCapability::default());
+        let ask =
+            |revision, has_back_channel| Questions::new(&Method::TOOLS_CALL, &all).legacy(revision, has_back_channel);
+        assert!(ask(Revision::V2025_11_25, true).ask("a", form()).build().is_ok());
+        assert!(ask(Revision::V2024_11_05, true).ask("a", ListRootsRequest::default()).build().is_ok());
+        assert_eq!(ask(Revision::V2025_11_25, false).ask("a", form()).build(), Err(InvalidQuestions::NoBackChannel));
+        let (method, revision) = (Method::ELICITATION_CREATE, Revision::V2025_03_26);
+        let refused = Err(InvalidQuestions::NotInRevision { method, revision });
+        assert_eq!(ask(revision, true).ask("a", form()).build(), refused);
+        let mut by_url = all.clone();
+        by_url.elicitation.get_or_insert_default().url = Some(Default::default());
+        let page = ElicitRequestUrlParams::new("Pay", "https://example.com");
+        let refused = Questions::new(&Method::TOOLS_CALL, &by_url).legacy(Revision::V2025_06_18, true).ask("a", page);
+        assert!(matches!(refused.build(), Err(InvalidQuestions::NotExpressible { .. })));
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Questions, Rejected, Round, Sealer};
 use mcp_types::gate;
-use mcp_types::{ErrorObject, InputRequest, InputRequiredResult, RawJson};
+use mcp_types::{Era, ErrorObject, InputRequest, InputRequiredResult, RawJson};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -143,8 +143,15 @@ fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
 /// Questions by hand: what a handler returns itself, with a state of its own.
 impl RequestContext {
     /// Starts to collect questions for an interim result: `build` it, and return it.
+    ///
+    /// Questions that this client cannot be asked, because of what it declared, of its revision, or because there is no
+    /// session, are an error of [`build`](Questions::build).
     pub fn questions(&self) -> Questions {
-        Questions::new(self.method(), self.capabilities())
+        let questions = Questions::new(self.method(), self.capabilities());
+        match self.era() {
+            Era::Modern => questions,
+            Era::Legacy => questions.legacy(self.revision(), !self.is_stateless()),
+        }
     }
 
     /// Seals a state for an interim result: nobody can read it, change it, or use it for another request, another

@@ -430,7 +430,7 @@ fn states_of_the_application_are_sealed() {
         let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
             let Some(round) = ctx.sealed_state::<u32>()? else {
-                let asks = ctx.questions().ask("who", question()).state(ctx.seal_state(&7)?).build()?;
+                let asks = ctx.questions().ask("who", question()).raw_state(ctx.seal_state(&7)?).build()?;
                 return Ok(asks.into());
             };
             Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(round.to_string())))
@@ -478,4 +478,37 @@ fn steps_need_no_second_round() {
         let result = Client::new(&server, revision).result("completion/complete", params.clone());
         assert_eq!(result["completion"]["values"], json!(["roses"]), "{revision}");
     }
+}
+
+/// DU-26, S2.37: a handler that asks by hand hears that a client cannot be asked, and can do without. Its state is a type.
+#[test]
+fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
+    let server = server(|server| {
+        let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
+        server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
+            if let Some((round, text)) = ctx.request_state_as::<(u32, String)>()? {
+                return Ok(Outcome::Complete(CallToolResult::text(format!("{round} {text}"))));
+            }
+            match ctx.questions().ask("who", question()).state(&(7, "x")).build() {
+                Ok(asks) => Ok(asks.into()),
+                Err(why) => Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(format!("without: {why}")))),
+            }
+        }))
+    });
+    let mut modern = Client::declaring(&server, MODERN, everything());
+    let params = json!({ "name": "ask" });
+    let asked = modern.result("tools/call", params.clone());
+    assert_eq!(asked["requestState"], r#"[7,"x"]"#);
+    let next = retry(params, &asked, |_| accepts("ann"));
+    assert_eq!(modern.result("tools/call", next)["content"][0]["text"], "7 x");
+    let mut able = Client::declaring(&server, ASKABLE, everything());
+    let id = able.start_tool("ask");
+    let question = able.next("elicitation/create");
+    able.respond(&question, accepts("ann"));
+    assert_eq!(able.reply_to(id)["result"]["content"][0]["text"], "7 x");
+    let mut old = Client::declaring(&server, Revision::V2025_03_26, everything());
+    assert!(old.tool_text("ask", json!({})).starts_with("without: `elicitation/create`"));
+    let stateless = Connection::from_version(&server, ASKABLE);
+    let mut stateless = Client::over(stateless, ASKABLE, everything());
+    assert!(stateless.tool_text("ask", json!({})).starts_with("without: "));
 }
