@@ -436,7 +436,7 @@ mod tests {
         assert!(store.0.log().all.oldest().is_none());
     }
 
-    /// S4.117, G5: what is too old is gone.
+    /// S4.98, S4.117, G5: what is too old is gone.
     #[tokio::test(start_paused = true)]
     async fn events_grow_old() {
         let (store, mine) = (MemoryEvents::default(), session());

@@ -24,13 +24,14 @@ async fn a_modern_request_needs_nothing_before_it() {
     assert_eq!(answer["result"]["resultType"], "complete");
 }
 
-/// S3.13, S3.14, S3.17, S3.18, S3.60, S3.67: discovery is a request like others, and names the revisions of both eras.
+/// S3.13, S3.14, S3.17, S3.18, S3.60, S3.67, DU-24: discovery is a request like others. It names the revisions that a request
+/// can be written in, which legacy ones cannot although the server serves them.
 #[tokio::test]
 async fn discovery_is_a_request() {
     let service = Demo::default().service();
     let answer = Post::modern("server/discover", json!({})).json(&service, 200).await;
     let result = &answer["result"];
-    assert_eq!(result["supportedVersions"][0], MODERN, "{result}");
+    assert_eq!(result["supportedVersions"], json!([MODERN]), "{result}");
     assert!(result["capabilities"]["tools"].is_object(), "{result}");
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "demo");
 }

@@ -67,7 +67,7 @@ async fn a_session_begins_once() {
     assert_eq!(client.call("hello").await, "hello");
 }
 
-/// S4.25, S4.46, DU-17: whoever names no session is told how to get one, or how to do without.
+/// S4.25, S4.46, S4.105, DU-17: whoever names no session is told how to get one, or how to do without.
 #[tokio::test]
 async fn without_a_name_there_is_a_hint() {
     let service = Shop::default().service();
