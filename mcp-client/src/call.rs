@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallOptions};
-use mcp_mrtr::{Next, Retry};
+use mcp_mrtr::{Next, Retry, RetryError};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{ErrorCode, Method, ProgressNotificationParams, RawObject, RequestMeta, RequestParams, ResultType};
 use serde::de::DeserializeOwned;
@@ -255,7 +255,10 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 
 /// Answers what a modern server asks; returns the parameters of the next round.
 async fn answer(client: &Client, retry: &mut Retry, result: &PayloadBuf) -> Result<RawObject, Error> {
-    match retry.handle(decode(result)?)? {
+    let next = retry.handle_payload(result).map_err(|error| {
+        if let RetryError::InvalidResult(fault) = error { Error::InvalidAnswer(fault) } else { error.into() }
+    })?;
+    match next {
         Next::Wait(duration) => Sleep::new(&client.shared, duration).await,
         Next::Answer(questions) => {
             for (key, question) in questions.iter() {

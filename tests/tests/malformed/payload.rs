@@ -314,8 +314,3 @@ fn sec_2_marks_of_raw_values_are_refused() {
         }
     }
 }
-
-fn decoded<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let payload = Payload::parse(text, &Limits::default()).expect("an object");
-    payload.decode().map_err(|invalid| invalid.to_string())
-}
