@@ -95,7 +95,7 @@ async fn sec_9_what_is_settled_for_a_client_that_left_is_kept_before_it_comes_ba
         let client = Client::initialize(&service, None).await;
         let mut answer = client.ask(&service, method, params).await;
         let first = answer.text("slowly").await;
-        let id = first.lines().filter_map(|line| line.strip_prefix("id: ")).last().expect("an id").to_owned();
+        let id = first.lines().rev().find_map(|line| line.strip_prefix("id: ")).expect("an id").to_owned();
         drop(answer);
         tokio::time::sleep(Duration::from_secs(5)).await;
         let mut resumed = client.send(&service, "GET", &[("last-event-id", &id)], Value::Null).await;

@@ -47,7 +47,7 @@ fn sec_6_a_handler_that_blocks_its_thread_delays_nobody_else() {
     for (_, ping) in &pings {
         assert!(wait(ping, "a ping")["result"].is_object());
     }
-    let next = client.clone();
+    let next = client;
     let next = async move { tool_text(&next.tool("hello").id(2.into()).json(&next.service, 200).await).to_owned() };
     let next = spawn(&runtime, next);
     blocking.release();
@@ -75,7 +75,7 @@ fn sec_6_messages_that_come_meanwhile_are_not_lost() {
         })
         .collect();
     // A notification is accepted at once, too.
-    let notifying = client.clone();
+    let notifying = client;
     let params = json!({ "requestId": 119, "reason": "not needed" });
     wait(&spawn(&runtime, async move { notifying.notify("notifications/cancelled", params).await }), "a notification");
     blocking.release();
@@ -108,7 +108,7 @@ fn sec_6_what_waits_for_a_handler_that_blocks_is_bounded() {
     assert!(refused.is_some_and(|first| first <= 1_024 && statuses[first..].iter().all(|status| *status == 503)));
     blocking.release();
     assert_eq!(wait(&call, "the call"), "released");
-    let next = client.clone();
+    let next = client;
     assert_eq!(wait(&spawn(&runtime, async move { next.call("hello").await }), "the next call"), "hello");
 }
 
@@ -129,7 +129,7 @@ fn sec_6_sessions_end_while_a_handler_blocks() {
     let deleting = client.clone();
     let deleted = spawn(&runtime, async move { deleting.delete().to(&deleting.service).await.status.as_u16() });
     assert_eq!(wait(&deleted, "the end of the session"), 204);
-    let late = client.clone();
+    let late = client;
     let late = spawn(&runtime, async move { late.tool("hello").to(&late.service).await.status.as_u16() });
     assert_eq!(wait(&late, "a request to a session that has ended"), 404);
     drop(other);

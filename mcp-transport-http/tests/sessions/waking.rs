@@ -101,8 +101,7 @@ fn sec_12_no_wake_is_lost() {
         }))
     });
     let service = HttpService::with_options(server, stateful());
-    let opened = service.clone();
-    let client = wait(&spawn(&runtime, async move { Client::open(&opened, NEWEST).await }), "opening a session");
+    let client = wait(&spawn(&runtime, async move { Client::open(&service, NEWEST).await }), "opening a session");
     for caller in 0..16 {
         let (client, sender) = (client.clone(), sender.clone());
         runtime.spawn(async move {

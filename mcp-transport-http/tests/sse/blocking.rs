@@ -14,8 +14,7 @@ use crate::threads::{Blocking, LIMIT, WORKERS, runtime, spawn, wait};
 fn sec_6_a_handler_that_blocks_its_thread_delays_nobody_else() {
     let (runtime, mut blocking) = (runtime(), Blocking::new());
     let (_, sse) = both(blocking.server.clone(), HttpOptions::default());
-    let opened = sse.clone();
-    let opening = async move { (Client::ready(&opened).await, Client::ready(&opened).await) };
+    let opening = async move { (Client::ready(&sse).await, Client::ready(&sse).await) };
     let (mut client, mut other) = wait(&spawn(&runtime, opening), "opening streams");
     wait(&spawn(&runtime, client.tell(call("block", "block"))), "the call");
     let pings: Vec<_> = (0..WORKERS).map(|number| client.tell(request(number, "ping", json!({})))).collect();
@@ -58,8 +57,8 @@ fn sec_6_a_handler_that_blocks_its_thread_delays_nobody_else() {
 /// A stream may be dropped, and its client served no more, while others go on.
 #[test]
 fn sec_6_messages_to_a_stream_that_ends_are_refused_at_once() {
-    let (runtime, blocking) = (runtime(), Blocking::new());
-    let (_, sse) = both(blocking.server.clone(), HttpOptions::default());
+    let runtime = runtime();
+    let (_, sse) = both(Blocking::new().server, HttpOptions::default());
     let opened = sse.clone();
     let client = wait(&spawn(&runtime, async move { Client::ready(&opened).await }), "opening a stream");
     let late = client.send(call("late", "hello"));

@@ -319,7 +319,7 @@ impl Session {
                 state.streams.remove(&number);
             }
         }
-        reader.or(state.caretaker.filter(|_| is_last))
+        reader.or_else(|| state.caretaker.filter(|_| is_last))
     }
 
     /// Keeps an event for a client that may come back; returns whether it is kept.
