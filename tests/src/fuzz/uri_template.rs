@@ -45,7 +45,7 @@ pub fn uri_template(data: &[u8]) {
     assert!(expanded.bytes().all(|byte| byte.is_ascii_graphic()), "{expanded:?} is no address");
     let found = template.matches(&expanded);
     // Reserved expansion keeps what is encoded already, so that it is decoded when it is matched, if it can be.
-    let is_plain = |value: &str| !value.is_empty() && !(shape.has_reserved && value.contains('%'));
+    let is_plain = |value: &str| !(value.is_empty() || shape.has_reserved && value.contains('%'));
     if shape.is_clear && names.iter().all(|name| is_plain(value_of(name))) {
         let found = found.unwrap_or_else(|| panic!("{template_text} does not match {expanded}"));
         for name in &names {
