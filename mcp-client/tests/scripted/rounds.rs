@@ -269,3 +269,33 @@ fn requests_declare_what_can_be_answered() {
     let initialize = scene.request("initialize");
     assert_eq!(initialize.params["capabilities"], json!({ "roots": { "listChanged": true } }));
 }
+
+/// A round with more input requests than the limit is refused before one of them is answered.
+#[test]
+fn sec_11_input_requests_of_a_round_are_bounded() {
+    for (count, fits) in [(64, true), (65, false), (50_000, false)] {
+        let asked = std::sync::Arc::new(std::sync::Mutex::new(0));
+        let counted = std::sync::Arc::clone(&asked);
+        let builder = builder().on_form(move |_| {
+            *counted.lock().unwrap() += 1;
+            async { mcp_client::types::ElicitResult::new(mcp_client::types::ElicitAction::Decline) }
+        });
+        let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
+        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let request = scene.request("tools/call");
+        let form = json!({ "method": "elicitation/create", "params": {
+            "message": "?", "requestedSchema": { "type": "object", "properties": {} },
+        } });
+        let requests: serde_json::Map<_, _> = (0..count).map(|number| (format!("k{number}"), form.clone())).collect();
+        scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": requests }));
+        if fits {
+            call.waits();
+            scene.request("tools/call");
+            assert_eq!(*asked.lock().unwrap(), count);
+        } else {
+            let error = call.done().unwrap_err();
+            assert!(error.to_string().contains("more than 64 input requests"), "{error}");
+            assert_eq!(*asked.lock().unwrap(), 0);
+        }
+    }
+}
