@@ -42,7 +42,10 @@ fn repeat(name: &str, args: &[&str], line: impl Fn(usize) -> String, check: impl
         round(&mut peer, n * AT_ONCE);
     }
     let after = peer.settled();
-    eprintln!("{name}: {} in {:?}, {before:?}, {after:?}", rounds * AT_ONCE, started.elapsed());
+    #[expect(clippy::print_stderr, reason = "shows the figures of a run by hand")]
+    {
+        eprintln!("{name}: {} in {:?}, {before:?}, {after:?}", rounds * AT_ONCE, started.elapsed());
+    }
     assert!(after.now < before.now + LEFT, "{name}: {before:?} {after:?}");
     peer.finish();
 }
