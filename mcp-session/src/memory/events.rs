@@ -1,6 +1,6 @@
 //! What was sent, kept in memory.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -106,9 +106,7 @@ struct Log {
     all: List,
     usage: EventUsage,
     /// The sessions that ended last: nothing more is kept of them.
-    ended: HashSet<SessionId>,
-    /// The same in the order in which they ended.
-    ended_order: VecDeque<SessionId>,
+    ended: VecDeque<SessionId>,
 }
 
 struct Event {
@@ -186,14 +184,7 @@ impl Shared {
 impl Default for Log {
     fn default() -> Self {
         let usage = EventUsage::default();
-        Self {
-            events: Slab::new(),
-            sessions: HashMap::new(),
-            all: List::EMPTY,
-            usage,
-            ended: HashSet::new(),
-            ended_order: VecDeque::new(),
-        }
+        Self { events: Slab::new(), sessions: HashMap::new(), all: List::EMPTY, usage, ended: VecDeque::new() }
     }
 }
 
@@ -273,14 +264,13 @@ impl Log {
 
     /// Notes that a session has ended. Others hear of that soon, so that the last ones are enough.
     fn end(&mut self, session: SessionId) {
-        if self.ended.insert(session) {
-            self.ended_order.push_back(session);
+        if self.ended.contains(&session) {
+            return;
         }
-        if self.ended_order.len() > MOST_ENDED
-            && let Some(oldest) = self.ended_order.pop_front()
-        {
-            self.ended.remove(&oldest);
+        if self.ended.len() >= MOST_ENDED {
+            self.ended.pop_front();
         }
+        self.ended.push_back(session);
     }
 
     fn shrink(&mut self) {
@@ -334,7 +324,7 @@ impl Log {
 }
 
 /// How many sessions are remembered that have ended.
-const MOST_ENDED: usize = 256;
+const MOST_ENDED: usize = 32;
 
 impl Default for Session {
     fn default() -> Self {
