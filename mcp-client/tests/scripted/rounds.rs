@@ -274,11 +274,11 @@ fn requests_declare_what_can_be_answered() {
 #[test]
 fn sec_11_input_requests_of_a_round_are_bounded() {
     for (count, fits) in [(64, true), (65, false), (50_000, false)] {
-        let asked = std::sync::Arc::new(std::sync::Mutex::new(0));
-        let counted = std::sync::Arc::clone(&asked);
+        let asked = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&asked);
         let builder = builder().on_form(move |_| {
             *counted.lock().unwrap() += 1;
-            async { mcp_client::types::ElicitResult::new(mcp_client::types::ElicitAction::Decline) }
+            async { ElicitResult::new(ElicitAction::Decline) }
         });
         let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
         let mut call = Task::new(client.call_tool_without_arguments("t"));

@@ -166,7 +166,7 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     while script.connection.poll_transmit().is_some() || script.connection.poll_event().is_some() {}
     assert!(begins(&script, &next));
     let mut script = shared(SecondHandshake::Repeat);
-    script.send(first.clone());
+    script.send(first);
     script.reply();
     assert!(!begins(&script, &next), "only where clients share the connection");
 }

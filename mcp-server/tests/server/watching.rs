@@ -92,7 +92,7 @@ impl Subscriber for Watcher {
         let mut fields = Fields::from([("level", event.metadata().level().to_string())]);
         event.record(&mut Reader(&mut fields));
         let parent = event.parent().map(Id::into_u64);
-        with_seen(|seen| seen.events.push((parent.or(seen.entered.last().copied()), fields)));
+        with_seen(|seen| seen.events.push((parent.or_else(|| seen.entered.last().copied()), fields)));
     }
 
     fn enter(&self, span: &Id) {

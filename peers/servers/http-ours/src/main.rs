@@ -24,10 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             ctx.server().publish(&Change::Tools);
             text
         }));
-    let (builder, mode) = match has_sessions {
-        true => (builder.stateful(), SessionMode::Stateful),
-        false => (builder.stateless(), SessionMode::Stateless),
-    };
+    let mode = if has_sessions { SessionMode::Stateful } else { SessionMode::Stateless };
     let server = builder.build()?;
     // More than the driver creates, so that none has to make room for another one.
     let sessions = SessionOptions::default().idle_limit(20_000);
