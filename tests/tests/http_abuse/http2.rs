@@ -149,12 +149,14 @@ fn streams_that_are_reset() {
     let alone = alone();
     mistreat(&alone, "streams that are reset", SMALL, async |arena| {
         let mut streams = Streams::connect(arena.address, 1).await;
+        // The place of a response is free a moment after its client has read it, so one is left over.
+        let count = SMALL.requests - 1;
         for round in 0..10 {
             let mut open = Vec::new();
-            for id in 0..SMALL.requests {
+            for id in 0..count {
                 open.push(streams.call(id, "wait", "{}").await);
             }
-            arena.gate.has_inside(SMALL.requests).await;
+            arena.gate.has_inside(count).await;
             // Dropping both halves resets the stream.
             let kept = open.pop();
             drop(open);
