@@ -25,7 +25,9 @@ pub(crate) struct Cache {
     bytes: usize,
     /// What changed how often: an answer to what was asked before a change may be older than it.
     changes: BTreeMap<Kind, u64>,
-    /// The credentials that all private answers were given for, where the transport tells.
+    /// The credentials that all private answers were given for, where they may change. Each request tells its own before
+    /// it is sent, and a change counts as one of everything: so what is kept was asked for, sent and answered without
+    /// there being another owner.
     owner: Option<CredentialFingerprint>,
 }
 

@@ -239,7 +239,10 @@ impl Link {
         self.shared.with(|core, _| core.missed_changes());
     }
 
-    /// Requests are sent with these credentials from now on: what was kept for others is forgotten.
+    /// A request is about to be sent with these credentials: what was kept for others is forgotten.
+    ///
+    /// A transport whose credentials may change says so before every request, also if they are those of the one before:
+    /// the client may have heard of others from its [`CredentialSource`](crate::CredentialSource) in the meantime.
     pub fn set_credentials(&self, fingerprint: CredentialFingerprint) {
         self.shared.with(|core, _| core.set_credentials(fingerprint));
     }

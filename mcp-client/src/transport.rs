@@ -12,8 +12,8 @@ pub trait Transport: Send + 'static {
     /// What the client has to know about the way that messages take.
     fn kind(&self) -> TransportKind;
 
-    /// Returns where the credentials of requests come from, if they may change while the client lives. Whenever they do,
-    /// the transport calls [`Link::set_credentials`], too. Defaults to `None`.
+    /// Returns where the credentials of requests come from, if they may change while the client lives. Then the transport
+    /// calls [`Link::set_credentials`] before each request, too. Defaults to `None`.
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
         None
     }

@@ -38,7 +38,7 @@ pub(super) struct Driver {
     calls: BTreeMap<CallId, AbortHandle>,
     /// The subscriptions among them, and whose credentials they were opened with.
     subscriptions: BTreeMap<CallId, CredentialFingerprint>,
-    /// Whose credentials the latest request was sent with.
+    /// Whose credentials the latest request was sent with, where they may change.
     sender: Option<CredentialFingerprint>,
     listening: Option<AbortHandle>,
     /// The messages that need no answer, and their size.

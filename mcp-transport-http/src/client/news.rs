@@ -24,7 +24,7 @@ pub(super) enum Heard {
     Session { id: Option<HeaderValue>, owner: CredentialFingerprint },
     /// The session of this age cannot be used any more.
     SessionLost { call: Option<CallId>, age: u64, reason: SessionLossReason },
-    /// Requests are sent with other credentials than before.
+    /// A request is about to be sent with these credentials, which may change.
     Credentials(CredentialFingerprint),
     /// A subscription was opened with these credentials.
     Subscribed { call: CallId, by: CredentialFingerprint },

@@ -1,7 +1,7 @@
 //! Requests and responses, for whatever they are.
 
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -27,8 +27,8 @@ pub(super) struct Wire {
     pub(super) authorizer: Option<Arc<dyn Authorizer>>,
     pub(super) options: Options,
     fingerprints: Fingerprints,
-    /// Whose credentials the latest request was sent with.
-    sender: Mutex<Option<CredentialFingerprint>>,
+    /// Whose credentials all requests are sent with, where there is no authorizer to change them.
+    fixed: OnceLock<CredentialFingerprint>,
 }
 
 /// A response, and whose credentials its request was sent with.
@@ -87,7 +87,7 @@ impl Wire {
         options: Options,
         fingerprints: Fingerprints,
     ) -> Self {
-        Self { client, url, headers, authorizer, options, fingerprints, sender: Mutex::new(None) }
+        Self { client, url, headers, authorizer, options, fingerprints, fixed: OnceLock::new() }
     }
 
     /// Sends a request in a session, and again with another credential where that is wanted.
@@ -139,17 +139,17 @@ impl Wire {
             (None, Some(header)) => Shown::Header(header),
             (None, None) => Shown::Nothing,
         };
-        let known = self.authorizer.is_none().then(|| *self.lock_sender()).flatten();
-        let by = known.unwrap_or_else(|| self.fingerprints.of(shown));
-        if self.lock_sender().replace(by) != Some(by) {
+        let by = if self.authorizer.is_some() {
+            let by = self.fingerprints.of(shown);
+            // Each time, because what the client knows may be newer than the latest request. It hears of it before it
+            // hears the answer, and a request that is aborted here is not sent.
             news.tell(Heard::Credentials(by)).await;
-        }
+            by
+        } else {
+            *self.fixed.get_or_init(|| self.fingerprints.of(shown))
+        };
         let is_owner = session.owner.is_none_or(|owner| owner == by || owner == Fingerprints::like(&owner).of(shown));
         if is_owner { Ok(by) } else { Err(SendFault::NotTheOwner) }
-    }
-
-    fn lock_sender(&self) -> std::sync::MutexGuard<'_, Option<CredentialFingerprint>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send_once(
@@ -265,4 +265,44 @@ pub(super) fn describe(fault: &reqwest::Error) -> String {
         behind = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::super::authorizer::Authorizing;
+    use super::super::transport::HttpTransport;
+    use super::*;
+
+    struct Somebody;
+
+    impl Authorizer for Somebody {
+        fn credential(&self) -> Authorizing<'_> {
+            Box::pin(async { Some(Credential::bearer("a").expect("a token")) })
+        }
+
+        fn challenged<'a>(&'a self, _: &'a Challenge) -> Authorizing<'a> {
+            Box::pin(async { None })
+        }
+    }
+
+    /// A request that is aborted while it waits to tell whose it is leaves it to the next one to tell.
+    #[test]
+    fn sec_8_each_request_tells_whose_it_is() {
+        let transport = HttpTransport::new("http://localhost/").unwrap();
+        let client = own_client(Duration::from_secs(1), |builder| builder).unwrap();
+        let url = Url::parse("http://localhost/").unwrap();
+        let authorizer: Arc<dyn Authorizer> = Arc::new(Somebody);
+        let wire = Wire::new(client, url, HeaderMap::new(), Some(authorizer), transport.options, Fingerprints::new());
+        let (news, mut heard) = News::new(1);
+        news.tell(Heard::Missed).now_or_never().expect("there is room");
+        let (credential, session) = (Somebody.credential().now_or_never().flatten(), Session::default());
+        assert!(wire.identify(credential.as_ref(), &session, &news).now_or_never().is_none());
+        assert!(matches!(heard.try_recv(), Ok(Heard::Missed)));
+        for _ in 0..2 {
+            assert!(wire.identify(credential.as_ref(), &session, &news).now_or_never().is_some());
+            assert!(matches!(heard.try_recv(), Ok(Heard::Credentials(_))));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{Client, Closed, Error, SavedSession, SessionLossReason, SessionLost};
 use mcp_transport_http::{Authorizer, Authorizing, Challenge, Credential, HttpTransport};
@@ -100,6 +100,26 @@ async fn sec_8_private_results_are_not_served_to_another_user() {
         assert_eq!(shown(&client).await, vec![user; 5]);
         assert_eq!(server.seen().len(), asked, "the cache is of no use");
     }
+}
+
+/// A call that finds out about another user, and is dropped before it is sent, makes nobody the owner of what others get.
+#[tokio::test]
+async fn sec_8_a_dropped_call_does_not_give_results_away() {
+    let server = Scripted::start(personal()).await;
+    let users = Users::starting_with("alice");
+    let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
+    let listed = async || within(client.tools().all()).await.expect("it works")[0].name.clone();
+    for _ in 0..2 {
+        assert_eq!(listed().await, "alice");
+    }
+    users.switch_to("bob");
+    let asked = server.seen().len();
+    assert!(client.list_tools(None).into_future().now_or_never().is_none());
+    users.switch_to("alice");
+    assert_eq!(listed().await, "alice");
+    assert_eq!(server.seen().len(), asked + 1, "what was dropped was sent");
+    users.switch_to("bob");
+    assert_eq!(listed().await, "bob");
 }
 
 #[tokio::test]
