@@ -62,6 +62,14 @@ pub(crate) struct Asked {
     changes: u64,
 }
 
+/// What there is for something that is asked.
+pub(crate) enum Found {
+    Answer(PayloadBuf),
+    /// An answer that is for its owner alone: who asks has to be found out first.
+    Private,
+    Nothing,
+}
+
 impl Cache {
     pub(crate) fn new(most: usize) -> Self {
         Self { entries: BTreeMap::new(), most, bytes: 0, changes: BTreeMap::new(), owner: None }
@@ -87,18 +95,17 @@ impl Cache {
         Some(Asked { key: Key { kind, params: text.to_owned() }, changes })
     }
 
-    /// Whether an answer is kept that is for its owner alone.
-    pub(crate) fn has_private(&self, asked: &Asked) -> bool {
-        self.entries.get(&asked.key).is_some_and(|entry| entry.is_private)
-    }
-
-    pub(crate) fn get(&mut self, asked: &Asked, now: Instant) -> Option<PayloadBuf> {
-        let entry = self.entries.get(&asked.key)?;
-        if entry.until > now {
-            return Some(entry.result.clone());
+    /// Looks for an answer; one that is for its owner alone is found only if it is known who asks.
+    pub(crate) fn get(&mut self, asked: &Asked, knows_who_asks: bool, now: Instant) -> Found {
+        match self.entries.get(&asked.key) {
+            None => Found::Nothing,
+            Some(entry) if entry.until <= now => {
+                self.remove(&asked.key);
+                Found::Nothing
+            }
+            Some(entry) if entry.is_private && !knows_who_asks => Found::Private,
+            Some(entry) => Found::Answer(entry.result.clone()),
         }
-        self.remove(&asked.key.clone());
-        None
     }
 
     /// Keeps an answer for as long as the server says (C-7), unless something changed since it was asked for.
@@ -191,6 +198,23 @@ mod tests {
     use mcp_types::jsonrpc::Limits;
 
     use super::*;
+
+    /// C-12: what is private is not given away before it is known who asks, and not asked about when its time is over.
+    #[test]
+    fn sec_8_private_answers_are_for_those_who_are_known() {
+        #[expect(clippy::disallowed_methods, reason = "any moment will do")]
+        let now = Instant::now();
+        let mut cache = Cache::new(256);
+        let params = serde_json::from_str("{}").unwrap();
+        for (scope, is_private) in [("private", true), ("public", false)] {
+            let asked = cache.asked(&Method::TOOLS_LIST, &params).unwrap();
+            let text = format!(r#"{{"ttlMs":1000,"cacheScope":"{scope}","tools":[]}}"#);
+            cache.keep(asked.clone(), &PayloadBuf::parse(&text, &Limits::default()).unwrap(), now);
+            assert_eq!(matches!(cache.get(&asked, false, now), Found::Private), is_private);
+            assert!(matches!(cache.get(&asked, true, now), Found::Answer(_)));
+            assert!(matches!(cache.get(&asked, false, now + Duration::from_secs(1)), Found::Nothing));
+        }
+    }
 
     /// A cursor is the server's, and part of what the next page is kept under.
     #[test]

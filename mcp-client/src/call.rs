@@ -16,8 +16,9 @@ use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
 use crate::attempt::Attempt;
-use crate::cache::Asked;
+use crate::cache::{Asked, Found};
 use crate::client::Client;
+use crate::credentials::CredentialFingerprint;
 use crate::error::Error;
 use crate::exchange::{Exchange, Failure};
 use crate::telemetry;
@@ -154,24 +155,32 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let shared = Arc::clone(&self.client.shared);
         // C-5: where a call comes from does not matter to its answer; metadata of the caller's own may.
         let is_kept = self.meta.is_none();
-        let asked = || shared.look(|core| core.cache.asked(&self.method, &params).filter(|_| is_kept));
-        let mut found = asked();
-        if !self.is_fresh
-            && let Some(credentials) = &shared.settings.credentials
-            && found.as_ref().is_some_and(|found| shared.look(|core| core.cache.has_private(found)))
-        {
+        // Who asks is noted, and what there is for them looked up, without anything else in between.
+        let look = |by: Option<CredentialFingerprint>, knows_who_asks: bool| {
+            shared.with(|core, now| {
+                if let Some(by) = by {
+                    core.set_credentials(by);
+                }
+                let asked = core.cache.asked(&self.method, &params).filter(|_| is_kept);
+                let found = match &asked {
+                    Some(asked) if !self.is_fresh => core.cache.get(asked, knows_who_asks, now),
+                    Some(_) | None => Found::Nothing,
+                };
+                (asked, found)
+            })
+        };
+        let source = shared.settings.credentials.as_ref();
+        let (mut asked, mut found) = look(None, source.is_none());
+        if let (Found::Private, Some(source)) = (&found, source) {
             // C-12: no request is about to be sent that would show whose credentials are at hand.
-            let fingerprint = credentials.fingerprint().await;
-            shared.with(|core, _| core.set_credentials(fingerprint));
-            found = asked();
+            let by = source.fingerprint().await;
+            (asked, found) = look(Some(by), true);
         }
-        if let (Some(found), false) = (&found, self.is_fresh)
-            && let Some(kept) = shared.with(|core, now| core.cache.get(found, now))
-        {
+        if let Found::Answer(kept) = found {
             return self.read(&kept);
         }
         let params = self.with_meta(params)?;
-        self.make(params, found).await
+        self.make(params, asked).await
     }
 
     /// Adds metadata of the caller's, and where the call comes from.
