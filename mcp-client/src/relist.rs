@@ -27,29 +27,36 @@ const TIME: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(crate) struct Relisting {
     is_running: bool,
-    completed: u64,
+    /// How many times it came to an end, well or not.
+    ended: u64,
+    /// Whether the latest time was a success.
+    is_complete: bool,
     waiting: Waiters,
 }
 
 /// Fetches the tools, or waits for another call that does; returns whether they were fetched.
 pub(crate) async fn relist(client: &Client) -> bool {
     let shared = &client.shared;
-    let before = shared.look(|core| core.relisting.completed);
+    let before = shared.look(|core| core.relisting.ended);
     let mut place = Place::new(shared, |core| &mut core.relisting.waiting);
     let turn = poll_fn(|cx| {
         shared.with(|core, _| {
-            if core.relisting.completed != before {
-                return Poll::Ready(None);
+            // What another call met, this one would meet, too.
+            if core.relisting.ended != before {
+                return Poll::Ready(Err(core.relisting.is_complete));
             }
             if core.relisting.is_running {
                 place.wait(core, cx.waker());
                 return Poll::Pending;
             }
             core.relisting.is_running = true;
-            Poll::Ready(Some(Turn(Arc::clone(shared))))
+            Poll::Ready(Ok(Turn(Arc::clone(shared))))
         })
     });
-    let Some(_turn) = turn.await else { return true };
+    let _turn = match turn.await {
+        Ok(turn) => turn,
+        Err(is_complete) => return is_complete,
+    };
     let mut pages = client.tools().fresh().at_most(MOST_PAGES);
     let listing = async {
         while let Some(tool) = pages.next().await {
@@ -63,13 +70,15 @@ pub(crate) async fn relist(client: &Client) -> bool {
         Either::Left((is_complete, _)) => is_complete,
         Either::Right(_) => false,
     };
-    if is_complete {
-        shared.with(|core, _| core.relisting.completed += 1);
-    }
+    shared.with(|core, _| {
+        core.relisting.ended += 1;
+        core.relisting.is_complete = is_complete;
+    });
     is_complete
 }
 
-/// The turn of a call to fetch the tools; whoever waits is woken when it ends, however that happens.
+/// The turn of a call to fetch the tools; whoever waits is woken when it ends, however that happens. If the call is dropped
+/// before it has come to an end with them, it is the turn of another.
 struct Turn(Arc<Shared>);
 
 impl Drop for Turn {

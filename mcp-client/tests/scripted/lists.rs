@@ -1,5 +1,7 @@
 //! Lists in pages.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use mcp_client::{Client, Error, ListLimit, ListLimits, TransportKind};
 use serde_json::{Value, json};
@@ -233,4 +235,31 @@ fn sec_7_one_list_serves_all_calls_whose_headers_are_refused() {
         }
     }
     unreachable!("the list has no end");
+}
+
+/// A list that fails does so for all calls that wait for it: they do not try one after the other.
+#[test]
+fn sec_7_a_list_that_fails_is_not_tried_by_each_call() {
+    for stalls in [true, false] {
+        let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+        let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
+        let requests: Vec<_> = (0..5).map(|_| scene.request("tools/call")).collect();
+        for (call, request) in calls.iter_mut().zip(&requests) {
+            scene.refuse(request, -32020);
+            call.waits();
+        }
+        let list = scene.request("tools/list");
+        if stalls {
+            scene.advance(Duration::from_secs(60));
+        } else {
+            scene.refuse(&list, -32603);
+        }
+        for call in &mut calls {
+            assert_eq!(call.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+        }
+        if stalls {
+            scene.given_up(&list);
+        }
+        scene.silence();
+    }
 }
