@@ -95,6 +95,10 @@ impl Client {
     }
 
     /// What the server said about itself, when it was asked.
+    ///
+    /// It is said once, to the credentials that the client connected with, and stays the same if others are used later:
+    /// unlike private results in the cache it is not forgotten then. Where a server says something else to each user,
+    /// in its instructions for example, use a client for each.
     #[must_use]
     pub fn server(&self) -> ServerFacts {
         self.shared.look(|core| core.server.clone())
