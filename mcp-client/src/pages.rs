@@ -173,7 +173,8 @@ impl<T: Listed> Pages<T> {
             return Err(ListLimit::Bytes(limits.bytes).into());
         }
         let Some(cursor) = page.next else { return Ok((page.items, Next::End)) };
-        if self.seen.len() >= limits.pages {
+        // Every page but the first had a cursor.
+        if self.seen.len() + 1 >= limits.pages {
             return Err(ListLimit::Pages(limits.pages).into());
         }
         // The hasher has a secret key, so no server finds two cursors with the same hash.
