@@ -12,22 +12,30 @@ const MOST_BYTES: usize = 4096;
 /// up.
 const MEMBERS: [&str; 6] = ["detail", "error_description", "message", "title", "error", "reason"];
 
-/// Returns an excerpt of what a body says: of a JSON-RPC error, of an object that describes a problem, or of plain text.
-/// Pages for browsers say nothing.
+/// Returns an excerpt of what a body says: of a JSON-RPC error, of an object that describes a problem, or of the text as it
+/// is. Pages for browsers say nothing.
 pub(crate) fn excerpt(body: &[u8], limits: &Limits) -> Option<String> {
     if let Ok(Message::Response(Response { outcome: Err(error), .. })) = Message::parse(body, limits) {
         return clean(&error.message);
     }
     let text = String::from_utf8_lossy(body.get(..MOST_BYTES).unwrap_or(body));
-    match text.trim_start().chars().next()? {
-        '{' => {
-            let object = PayloadBuf::parse(std::str::from_utf8(body).ok()?, limits).ok()?;
-            let said = |name: &&str| serde_json::from_str::<String>(object.get(name)?.get()).ok();
-            clean(&MEMBERS.iter().find_map(said)?)
-        }
-        '<' => None,
+    match text.trim().as_bytes() {
+        b"{}" | [b'<', ..] => None,
+        [b'{', ..] => described(body, limits).or_else(|| clean(&text)),
         _ => clean(&text),
     }
+}
+
+/// Returns what an object says about a problem, by itself or in its member `error`.
+fn described(body: &[u8], limits: &Limits) -> Option<String> {
+    let object = PayloadBuf::parse(std::str::from_utf8(body).ok()?, limits).ok()?;
+    let inner = || PayloadBuf::parse(object.get("error")?.get(), limits).ok();
+    said_by(&object).or_else(|| said_by(&inner()?))
+}
+
+fn said_by(object: &PayloadBuf) -> Option<String> {
+    let said = |name: &&str| clean(&serde_json::from_str::<String>(object.get(name)?.get()).ok()?);
+    MEMBERS.iter().find_map(said)
 }
 
 /// Makes one short line of a text: nothing in it moves a cursor, or turns what follows around.
@@ -74,8 +82,14 @@ mod tests {
             (r#"{"title":"Forbidden","detail":7}"#, Some("Forbidden")),
             (r#"{"error":"invalid_token","error_description":"it expired"}"#, Some("it expired")),
             (r#"{"error":"invalid_token"}"#, Some("invalid_token")),
-            (r#"{"other":"x"}"#, None),
-            ("{broken", None),
+            (r#"{"error":{"code":429,"message":"no quota"}}"#, Some("no quota")),
+            (r#"{"message":{"detail":"deep"},"reason":"flat"}"#, Some("flat")),
+            (r#"{"detail":[{"msg":"too\u001b short"}]}"#, Some(r#"{"detail":[{"msg":"too\u001b short"}]}"#)),
+            ("{\"errors\":\r\n [\"a\u{202e}\"]}", Some(r#"{"errors": ["a"]}"#)),
+            (r#"{"error":{"code":7}}"#, Some(r#"{"error":{"code":7}}"#)),
+            (r#"{"title":" "}"#, Some(r#"{"title":" "}"#)),
+            ("{broken", Some("{broken")),
+            ("{}", None),
         ] {
             assert_eq!(excerpt(body.as_bytes(), &Limits::default()).as_deref(), expected, "{body}");
         }
