@@ -7,6 +7,8 @@ use std::sync::Arc;
 use mcp_types::{HeaderParam, ListToolsResult, Method, RawObject};
 use serde::Deserialize;
 
+use crate::telemetry::excerpt;
+
 /// What the headers of a call say about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -44,7 +46,7 @@ impl Tools {
                 true
             }
             Err(why) => {
-                tracing::warn!(target: "mcp", tool = tool.name, why, "a tool of the server is left out");
+                tracing::warn!(target: "mcp", tool = excerpt(&tool.name), why, "a tool of the server is left out");
                 self.remember(&tool.name, Vec::new());
                 false
             }

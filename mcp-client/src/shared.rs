@@ -468,7 +468,7 @@ impl Core {
         let weight = match &inbound {
             Inbound::Request { .. } | Inbound::Cancelled { .. } => 0,
             Inbound::Log(log) => weight::of_log(log),
-            Inbound::Notification { params, .. } => params.as_str().len(),
+            Inbound::Notification { method, params } => method.as_str().len() + params.as_str().len(),
         };
         let is_dispensable = matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. });
         let is_full = self.inbox.len() >= MOST_INBOUND

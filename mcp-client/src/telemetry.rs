@@ -9,7 +9,8 @@ use crate::error::Error;
 /// How many characters of a name are shown: it may be one that a server made up.
 const MOST_SHOWN: usize = 128;
 
-fn excerpt(text: &str) -> &str {
+/// Returns what is shown of a name.
+pub(crate) fn excerpt(text: &str) -> &str {
     text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 

@@ -289,6 +289,21 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
     assert!(matches!(changes.last(), Some(Change::Resource(uri)) if uri.starts_with("test://60/")));
 }
 
+/// The name of a notification counts as well.
+#[test]
+fn sec_7_names_of_notifications_are_bounded_in_bytes() {
+    let told = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&told);
+    let builder = builder().on_notification(move |method, _| *count.lock().unwrap() += method.as_str().len());
+    let (_client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
+    for _ in 0..60 {
+        scene.tell_all(&format!("notifications/{}", "x".repeat(100_000)), json!({}));
+    }
+    scene.orders();
+    let bytes = *told.lock().unwrap();
+    assert!((100_000..=4 * 1024 * 1024).contains(&bytes), "{bytes} bytes");
+}
+
 /// A transport that waits is woken by whatever there is for it to do.
 #[test]
 fn transports_are_woken() {
