@@ -10,7 +10,8 @@ use mcp_types::Era;
 /// Shares what clients find out about servers, so that each server is probed once and not by every client.
 ///
 /// Clones share their contents. A verdict that turns out wrong is corrected by the client that notices, and a legacy
-/// verdict is checked again after a while, which no client has to wait for.
+/// verdict is checked again after a while: over a pipe beside the handshake, which does not wait for that, and over HTTP
+/// before it.
 ///
 /// ```
 /// use mcp_client::{Client, VerdictCache};
