@@ -28,7 +28,7 @@ enum Kind {
     Rest(Bytes),
     Events(Box<EventStream>),
     /// Everything was taken, but not sent. As long as a stream of HTTP/2 has not ended, it can be reset.
-    Flushing(Arc<Unsent>),
+    Flushing(Arc<Unsent>, Option<Permit>),
 }
 
 /// How many bytes of a message are sent together: a client that reads slowly has to read as many within the time that it
@@ -42,6 +42,8 @@ struct EventStream {
     source: Source,
     /// What there was to say when the stream began.
     first: Vec<u8>,
+    /// What is left of events that are too large for one piece.
+    rest: Bytes,
 }
 
 /// Where events come from.
@@ -114,7 +116,7 @@ impl ResponseBody {
     }
 
     pub(crate) fn events(source: Source, first: Vec<u8>) -> Self {
-        Self(Kind::Events(Box::new(EventStream { source, first })))
+        Self(Kind::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
     }
 }
 
@@ -133,7 +135,7 @@ impl ResponseBody {
 
     /// Takes a piece off a large message.
     fn next_piece(&mut self, mut rest: Bytes) -> Frame<Bytes> {
-        let next = rest.split_to(rest.len().min(PIECE));
+        let next = split(&mut rest);
         self.0 = if rest.is_empty() { Kind::after_last() } else { Kind::Rest(rest) };
         piece(next, None)
     }
@@ -142,9 +144,55 @@ impl ResponseBody {
 impl Kind {
     fn after_last() -> Self {
         match Unsent::current().filter(|unsent| unsent.is_stream()) {
-            Some(unsent) => Self::Flushing(unsent),
+            Some(unsent) => Self::Flushing(unsent, None),
             None => Self::Empty,
         }
+    }
+
+    /// What follows pieces that may not be sent yet, and do not hold the permit.
+    fn after_all(permit: Option<Permit>) -> Self {
+        match Unsent::current().filter(|_| permit.is_some()) {
+            Some(unsent) => Self::Flushing(unsent, permit),
+            None => Self::after_last(),
+        }
+    }
+}
+
+/// Takes off as much as is sent together.
+fn split(rest: &mut Bytes) -> Bytes {
+    rest.split_to(rest.len().min(PIECE))
+}
+
+/// What a stream of events has to say next.
+enum Next {
+    Piece(Frame<Bytes>),
+    /// The last events, with the room of a request that is over: what is left of it ends here, even if nobody asks for more.
+    Last(Vec<u8>, Option<Permit>),
+    /// It has ended after what was said before.
+    Nothing(Option<Permit>),
+}
+
+impl EventStream {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Next::Piece(piece(split(&mut self.rest), None)));
+        }
+        let mut events = std::mem::take(&mut self.first);
+        if events.is_empty() {
+            match ready!(self.source.poll(cx, &mut events)) {
+                News::Events => {}
+                News::Silence => events.extend_from_slice(KEEP_ALIVE),
+                News::Over => return Poll::Ready(Next::Nothing(self.source.take_permit())),
+            }
+        }
+        Poll::Ready(if self.source.is_over() {
+            Next::Last(events, self.source.take_permit())
+        } else if events.len() <= PIECE {
+            Next::Piece(piece(events, None))
+        } else {
+            self.rest = events.into();
+            Next::Piece(piece(split(&mut self.rest), None))
+        })
     }
 }
 
@@ -154,33 +202,24 @@ impl Body for ResponseBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Kind::Events(stream) = &mut self.0 {
-            let mut events = std::mem::take(&mut stream.first);
-            if events.is_empty() {
-                match ready!(stream.source.poll(cx, &mut events)) {
-                    News::Events => {}
-                    News::Silence => events.extend_from_slice(KEEP_ALIVE),
-                    News::Over => {
-                        self.0 = Kind::Empty;
-                        return Poll::Ready(None);
-                    }
+            match ready!(stream.poll(cx)) {
+                Next::Piece(frame) => return Poll::Ready(Some(Ok(frame))),
+                Next::Last(events, permit) if events.len() <= PIECE => {
+                    self.0 = Kind::after_last();
+                    return Poll::Ready(Some(Ok(piece(events, permit))));
                 }
+                Next::Last(events, permit) => return Poll::Ready(Some(Ok(self.next_piece(held(events, permit))))),
+                Next::Nothing(permit) => self.0 = Kind::after_all(permit),
             }
-            if !stream.source.is_over() {
-                return Poll::Ready(Some(Ok(piece(events, None))));
-            }
-            // What is left of the request ends here, even if nobody asks for more.
-            let permit = stream.source.take_permit();
-            self.0 = Kind::after_last();
-            return Poll::Ready(Some(Ok(piece(events, permit))));
         }
         let frame = match std::mem::replace(&mut self.0, Kind::Empty) {
             Kind::Full(message, permit) if message.len() <= SMALL => piece(message, permit),
             Kind::Full(message, permit) => self.next_piece(held(message, permit)),
             Kind::Rest(rest) => self.next_piece(rest),
-            Kind::Flushing(unsent) => {
+            Kind::Flushing(unsent, permit) => {
                 let sent = unsent.poll_empty(cx);
                 if sent.is_pending() {
-                    self.0 = Kind::Flushing(unsent);
+                    self.0 = Kind::Flushing(unsent, permit);
                 }
                 return sent.map(|()| None);
             }
@@ -193,13 +232,13 @@ impl Body for ResponseBody {
         match &self.0 {
             Kind::Empty => true,
             Kind::Full(message, _) => message.is_empty(),
-            Kind::Rest(_) | Kind::Events(_) | Kind::Flushing(_) => false,
+            Kind::Rest(_) | Kind::Events(_) | Kind::Flushing(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty | Kind::Flushing(_) => SizeHint::with_exact(0),
+            Kind::Empty | Kind::Flushing(..) => SizeHint::with_exact(0),
             Kind::Full(message, _) => SizeHint::with_exact(message.len() as u64),
             Kind::Rest(rest) => SizeHint::with_exact(rest.len() as u64),
             Kind::Events(_) => SizeHint::default(),
@@ -210,7 +249,7 @@ impl Body for ResponseBody {
 impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Empty | Kind::Flushing(_) => "Empty",
+            Kind::Empty | Kind::Flushing(..) => "Empty",
             Kind::Full(..) | Kind::Rest(_) => "Full",
             Kind::Events(_) => "Events",
         })

@@ -15,6 +15,7 @@ mod statuses;
 mod streams;
 mod subscribers;
 mod teardown;
+mod throttled;
 
 /// What the kit may see in responses.
 const HAS_SESSIONS: bool = false;
