@@ -1,6 +1,6 @@
 //! What a client says about itself.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use mcp_types::{ClientCapabilities, Implementation, InitializeRequestParams, RawObject};
 
@@ -22,21 +22,31 @@ impl From<InitializeRequestParams> for Client {
 /// A session keeps it for hours, and few requests need it. As values it takes many times as much memory: a member of nine
 /// bytes becomes a hundred.
 #[derive(Debug, Default)]
-pub(crate) struct Introduction(Option<RawObject>);
+pub(crate) struct Introduction {
+    text: Option<RawObject>,
+    /// What was read of it, as long as anybody needs that: requests at the same time share one.
+    read: Mutex<Weak<Client>>,
+}
 
 impl Introduction {
     /// `initialize` is known to be readable.
     pub(crate) fn new(initialize: RawObject) -> Self {
-        Self(Some(initialize))
+        Self { text: Some(initialize), read: Mutex::default() }
     }
 
     pub(crate) fn text(&self) -> Option<&RawObject> {
-        self.0.as_ref()
+        self.text.as_ref()
     }
 
-    pub(crate) fn read(&self) -> Client {
-        let params = self.0.as_ref().and_then(|text| text.decode::<InitializeRequestParams>().ok());
-        params.map(Client::from).unwrap_or_default()
+    pub(crate) fn read(&self) -> Arc<Client> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = read.upgrade() {
+            return client;
+        }
+        let params = self.text.as_ref().and_then(|text| text.decode::<InitializeRequestParams>().ok());
+        let client = Arc::new(params.map(Client::from).unwrap_or_default());
+        *read = Arc::downgrade(&client);
+        client
     }
 }
 
@@ -46,7 +56,7 @@ impl Introduction {
 pub(crate) enum Known {
     Own(Client),
     /// It is read when it is needed.
-    Shared(Arc<Introduction>, OnceLock<Box<Client>>),
+    Shared(Arc<Introduction>, OnceLock<Arc<Client>>),
 }
 
 impl Known {
@@ -61,7 +71,7 @@ impl std::ops::Deref for Known {
     fn deref(&self) -> &Client {
         match self {
             Self::Own(client) => client,
-            Self::Shared(introduction, read) => read.get_or_init(|| Box::new(introduction.read())),
+            Self::Shared(introduction, read) => read.get_or_init(|| introduction.read()),
         }
     }
 }

@@ -43,6 +43,22 @@ fn a_session_goes_on_elsewhere() {
     second.assert_nothing_left();
 }
 
+/// However many requests of a client are at work, what it declared is there once.
+#[test]
+fn sec_5_requests_at_the_same_time_share_what_was_declared() {
+    let declared = json!({ "sampling": {}, "experimental": { "a": {}, "b": {} } });
+    let mut script = Script::initialized_with(config(), "2025-06-18", declared);
+    let asked: Vec<_> = (0..3).map(|id| script.served(legacy(id, "tools/call", json!({ "name": "a" })))).collect();
+    assert!(asked[0].scope.supports(ClientCapability::Sampling));
+    for other in &asked[1..] {
+        assert!(std::ptr::eq(asked[0].scope.capabilities(), other.scope.capabilities()));
+    }
+    for asked in asked {
+        script.done(asked.responder);
+    }
+    script.assert_nothing_left();
+}
+
 /// What is kept of a client is what it said, and not what can be made of it.
 #[test]
 fn sec_5_a_client_is_kept_as_text() {
