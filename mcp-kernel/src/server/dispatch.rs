@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, PayloadBuf, Request};
+use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, Payload, PayloadBuf, Request};
 use mcp_types::{
     DiscoverResult, EmptyResult, Era, ErrorObject, InitializeRequestParams, Method, NotificationMeta, ResultBody,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Whether a message is a second handshake for which the driver is to begin a new connection: clients share this one
-    /// ([`SecondHandshake::Restart`]), and nothing is in flight. A malformed one is not.
+    /// ([`SecondHandshake::Restart`]), and nothing is in flight. One that would be refused is not.
     #[must_use]
     pub fn begins_anew(&self, incoming: &Incoming<'_>) -> bool {
         let Incoming::Single(Message::Request(request)) = incoming else { return false };
@@ -123,12 +123,30 @@ impl Connection {
             && !is_modern(request)
             && is_second
             && is_idle
-            && request.params.as_ref().is_some_and(|params| params.decode::<InitializeRequestParams>().is_ok())
+            && self.check_request(request).is_ok()
+            && self.read_initialize(request).is_ok()
     }
 
     /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate (B-6).
     pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
+        let (decoded, params) = self.read_initialize(request)?;
         let config = Arc::clone(&self.config);
+        let mut result = self.lifecycle.initialize(decoded, params, &config, self.second_handshake)?;
+        if let Some(revision) = result.protocol_version.revision() {
+            let _ = self.restrict(&mut result, revision);
+        }
+        if let Ok(message) = EncodedMessage::result(&request.id, &result) {
+            self.answer(key, None, message);
+        }
+        Ok(())
+    }
+
+    /// Reads the parameters of `initialize`; returns their text as well.
+    fn read_initialize<'a, 'b>(
+        &self,
+        request: &'a Request<'b>,
+    ) -> Result<(InitializeRequestParams, &'a Payload<'b>), Refusal> {
+        let config = &self.config;
         // V-9: a server without legacy names what it serves in every error.
         let malformed = |fault: &dyn std::fmt::Display| {
             let versions = config.versions(Era::Modern);
@@ -140,15 +158,7 @@ impl Connection {
         if params.as_str().len() > limit {
             return Err(malformed(&format_args!("more than {limit} bytes")));
         }
-        let decoded = params.decode().map_err(|fault| malformed(&fault))?;
-        let mut result = self.lifecycle.initialize(decoded, params, &config, self.second_handshake)?;
-        if let Some(revision) = result.protocol_version.revision() {
-            let _ = self.restrict(&mut result, revision);
-        }
-        if let Ok(message) = EncodedMessage::result(&request.id, &result) {
-            self.answer(key, None, message);
-        }
-        Ok(())
+        Ok((params.decode().map_err(|fault| malformed(&fault))?, params))
     }
 
     /// Answers a request that never was in flight.

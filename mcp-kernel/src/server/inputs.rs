@@ -208,13 +208,7 @@ impl Connection {
         principal: Option<&Principal>,
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
-        if request.id.as_str().is_some_and(|id| id.len() > self.config.limits.id_bytes) {
-            return Err(PeerMisbehaved::IdTooLong { limit: self.config.limits.id_bytes }.into());
-        }
-        if self.in_flight.has_id(&request.id) {
-            return Err(PeerMisbehaved::DuplicateId(request.id).into());
-        }
-        let mut meta = read_meta(&request, &self.config.limits)?;
+        let mut meta = self.check_request(&request)?;
         let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
             let (revision, client) = self.agree(meta)?;
             (revision, Known::Own(client), meta.log_level)
@@ -248,6 +242,18 @@ impl Connection {
             has_back_channel: self.has_back_channel && !modern,
         };
         self.dispatch(scope, params, batch)
+    }
+
+    /// Checks what holds for every request: its id, and `_meta`, which is returned.
+    pub(super) fn check_request(&self, request: &Request<'_>) -> Result<Option<RequestMeta>, Refusal> {
+        let limits = &self.config.limits;
+        if request.id.as_str().is_some_and(|id| id.len() > limits.id_bytes) {
+            return Err(PeerMisbehaved::IdTooLong { limit: limits.id_bytes }.into());
+        }
+        if self.in_flight.has_id(&request.id) {
+            return Err(PeerMisbehaved::DuplicateId(request.id.clone()).into());
+        }
+        read_meta(request, limits)
     }
 
     /// What a modern request says about itself (X-7, X-8, X-11, V-2, DU-18).

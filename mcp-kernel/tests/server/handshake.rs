@@ -155,6 +155,16 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     assert!(begins(&script, &first) && begins(&script, &next));
     assert!(!begins(&script, &legacy(1, "initialize", json!({ "protocolVersion": "2025-11-25" }))), "malformed");
     assert!(!begins(&script, &ping(2)) && !begins(&script, &modern(2, "initialize", json!({}))));
+    let long = initialize("x".repeat(1025), "2025-11-25", json!({}));
+    let large = initialize(1, "2025-11-25", json!({ "experimental": { "x": { "y": "z".repeat(64 << 10) } } }));
+    let mut fat = next.clone();
+    fat["params"]["_meta"] = json!({ "x": "y".repeat(64 << 10) });
+    for refused in [long, large, fat] {
+        assert!(!begins(&script, &refused), "it is refused, so nothing ends for it");
+        script.send(refused);
+        assert!(script.reply()["error"].is_object());
+        script.complaint();
+    }
     let asked = script.served(legacy(2, "tools/call", json!({})));
     assert!(!begins(&script, &next), "a request is in flight");
     script.done(asked.responder);
