@@ -413,7 +413,9 @@ impl Inner {
             (Served::Legacy(revision), None) => Connection::from_version(server, revision),
             (Served::Legacy(_), Some(sessions)) => {
                 let id = id_of(&incoming).cloned();
-                let taken = sessions.post(server, session, parts, incoming, at_work, permit).map(Started::from);
+                let admit = || self.admission.admit(Kind::Lookup, 1, principal, &self.options);
+                let (parts, held) = (Arc::clone(&parts), (at_work, permit));
+                let taken = sessions.post(server, session, parts, incoming, held, admit).map(Started::from);
                 return taken.unwrap_or_else(|refusal| {
                     Started::Response(refusal.into_response(id.as_ref(), served.revision()))
                 });

@@ -1,8 +1,8 @@
 //! Instances, what they share, and clients that are sent from one to the other.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -135,6 +135,51 @@ impl SessionStore for Silent {
 
     fn remove(&self, _: SessionId) -> BoxFuture<Result<bool, StoreError>> {
         Box::pin(std::future::pending())
+    }
+}
+
+/// A store that does some things, and fails at others as soon as it is told to.
+#[derive(Default)]
+pub(crate) struct Faulty {
+    pub(crate) store: MemorySessions,
+    /// Saving does not come to an end.
+    pub(crate) hangs_at_save: AtomicBool,
+    /// How often that was tried.
+    pub(crate) hanging: AtomicUsize,
+    /// Records cannot be removed.
+    pub(crate) fails_at_remove: AtomicBool,
+    /// Nothing is said about a session that is in use.
+    pub(crate) hangs_at_touch: Mutex<Option<SessionId>>,
+}
+
+impl SessionStore for Faulty {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+        self.store.load(id)
+    }
+
+    fn save(
+        &self,
+        id: SessionId,
+        new: SessionRecord,
+        read: Version,
+        time: Duration,
+    ) -> BoxFuture<Result<Saved, StoreError>> {
+        if self.hangs_at_save.load(Ordering::SeqCst) {
+            self.hanging.fetch_add(1, Ordering::SeqCst);
+            return Box::pin(std::future::pending());
+        }
+        self.store.save(id, new, read, time)
+    }
+
+    fn touch(&self, id: SessionId, time: Duration) -> BoxFuture<Result<bool, StoreError>> {
+        if *self.hangs_at_touch.lock().expect("no panic") == Some(id) {
+            return Box::pin(std::future::pending());
+        }
+        self.store.touch(id, time)
+    }
+
+    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
+        if self.fails_at_remove.load(Ordering::SeqCst) { gone() } else { self.store.remove(id) }
     }
 }
 

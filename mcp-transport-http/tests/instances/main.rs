@@ -1,6 +1,7 @@
 //! Several instances of a server that share a store of sessions: clients are sent from one to the other.
 
 mod events;
+mod faults;
 mod kit;
 mod layered;
 mod moving;

@@ -32,7 +32,7 @@ use crate::server::exchange::{TEARDOWN, now};
 use crate::server::lifeline::AtWork;
 use crate::server::options::{Configure, HttpOptions};
 use crate::server::refusal::Refusal;
-use crate::server::service::{accepted, json};
+use crate::server::service::{accepted, json, requests};
 
 /// The name of a session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -234,15 +234,16 @@ impl Sessions {
         Self::is_inside(parts).then(|| self.find(parts, parts.extensions.get()))
     }
 
-    /// Takes a message of a legacy client, who may have entered a session before.
+    /// Takes a message of a legacy client, who may have entered a session before; `admit` makes room for what only waits
+    /// for the store.
     pub(crate) fn post(
         self: &Arc<Self>,
         server: &Server,
         session: Option<Entered>,
         parts: Arc<Parts>,
         incoming: Incoming<'_>,
-        at_work: AtWork,
-        permit: Permit,
+        (at_work, permit): (AtWork, Permit),
+        admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<Taken, Refusal> {
         let principal = parts.extensions.get::<Principal>().cloned();
         if let Incoming::Single(Message::Request(request)) = &incoming
@@ -254,7 +255,11 @@ impl Sessions {
         let session = session.unwrap_or_else(|| self.find(&parts, principal.as_ref()))?;
         check_version(&parts, &session)?;
         let (revision, caller) = (session.revision, caller(parts, principal));
-        let keeper = self.keeper.clone().filter(|_| session.kept.is_some());
+        // What is no request has a permit for nothing; but what it settles has to wait for the store.
+        let keeper = match self.keeper.clone().filter(|_| session.kept.is_some() && requests(&incoming) == 0) {
+            Some(keeper) => Some((keeper, admit()?)),
+            None => None,
+        };
         let begun = session.feed(now(), incoming, caller, permit).map_err(|not_taken| match not_taken {
             NotTaken::Ended => refusal(&Refused::Unknown),
             NotTaken::Full => {
@@ -263,9 +268,9 @@ impl Sessions {
             }
         })?;
         let Some(begun) = begun else {
-            let Some(keeper) = keeper else { return Ok(Taken::Response(accepted())) };
+            let Some((keeper, permit)) = keeper else { return Ok(Taken::Response(accepted())) };
             return Ok(Taken::Later(Box::pin(async move {
-                let _at_work = at_work;
+                let _held = (at_work, permit);
                 keeper.save(&session).await?;
                 Ok(accepted())
             })));

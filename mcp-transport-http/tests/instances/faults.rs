@@ -1,0 +1,46 @@
+//! Stores that do some things, and fail at others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mcp_transport_http::HttpService;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::kit::{Client, Faulty, Shared, server};
+
+fn service(shared: &Shared, store: &Arc<Faulty>) -> HttpService {
+    let options = shared.options().in_flight(2).session_store(Arc::clone(store) as _, Duration::from_secs(60));
+    HttpService::with_options(server(), options)
+}
+
+/// What a notification has settled waits for the store, and takes room meanwhile.
+#[tokio::test]
+async fn notifications_that_wait_for_the_store_are_bounded() {
+    let store = Arc::new(Faulty::default());
+    let service = service(&Shared::default(), &store);
+    let mut client = Client::default();
+    let answer = client.shake_hands(&service).await;
+    client.session = answer.session.clone().expect("a session");
+    answer.json(200).await;
+    store.hangs_at_save.store(true, Ordering::SeqCst);
+    let client = Arc::new(client);
+    let notify = || {
+        let (client, service) = (Arc::clone(&client), service.clone());
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        tokio::spawn(async move { client.send(&service, "POST", &[], ready).await.status.as_u16() })
+    };
+    let mut waiting = Vec::new();
+    for asked in 1..=2 {
+        waiting.push(notify());
+        while store.hanging.load(Ordering::SeqCst) < asked {
+            tokio::task::yield_now().await;
+        }
+    }
+    let third = timeout(Duration::from_secs(10), notify()).await.expect("no more waiting").expect("an answer");
+    assert_eq!(third, 503);
+    for waiting in waiting {
+        waiting.abort();
+    }
+}
