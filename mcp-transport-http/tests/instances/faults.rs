@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_transport_http::HttpService;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::kit::{Client, Faulty, Shared, server};
@@ -43,4 +43,24 @@ async fn notifications_that_wait_for_the_store_are_bounded() {
     for waiting in waiting {
         waiting.abort();
     }
+}
+
+/// A session whose record cannot be removed goes on, with what was said; its client can try again.
+#[tokio::test]
+async fn a_session_ends_with_its_record() {
+    let (shared, store) = (Shared::default(), Arc::new(Faulty::default()));
+    let service = service(&shared, &store);
+    let client = Client::initialize(&service, None).await;
+    let mut answer = client.ask(&service, "tools/call", json!({ "name": "slow" })).await;
+    let text = answer.text("no such thing").await;
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).expect("the id of an event").to_owned();
+    store.fails_at_remove.store(true, Ordering::SeqCst);
+    client.send(&service, "DELETE", &[], Value::Null).await.json(503).await;
+    let mut missed = client.send(&service, "GET", &[("last-event-id", &id)], Value::Null).await;
+    let text = missed.text("no such thing").await;
+    assert!(text.contains("done"), "{text}");
+    store.fails_at_remove.store(false, Ordering::SeqCst);
+    client.send(&service, "DELETE", &[], Value::Null).await.json(204).await;
+    client.ask(&service, "ping", json!({})).await.json(404).await;
+    assert_eq!(shared.events.usage().events, 0);
 }

@@ -356,7 +356,11 @@ impl Sessions {
         let ending = tokio::spawn(async move {
             let _at_work = at_work;
             restoring.await?;
-            keeper.forget(sessions.end(&parts)?).await
+            let session = sessions.find_to_end(&parts)?;
+            // As long as there is a record the session goes on, with all that was said.
+            keeper.forget(session.id).await?;
+            drop(tear_down(session.end(Reason::Deleted)));
+            Ok(())
         });
         Ok(Taken::Later(Box::pin(async move {
             let failed = |_| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the session could not be ended"));
@@ -365,13 +369,19 @@ impl Sessions {
         })))
     }
 
-    /// Ends the session that a request names, here; returns which one that was.
-    fn end(&self, parts: &Parts) -> Result<SessionId, Refusal> {
-        let session = self.find(parts, parts.extensions.get())?;
-        check_version(parts, &session)?;
+    /// Ends the session that a request names, where nobody else has it.
+    fn end(&self, parts: &Parts) -> Result<(), Refusal> {
+        let session = self.find_to_end(parts)?;
         let ended = self.manager.end(&session.id, parts.extensions.get(), Reason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
-        Ok(session.id)
+        Ok(())
+    }
+
+    /// Finds the session that a request ends.
+    fn find_to_end(&self, parts: &Parts) -> Result<Lease<Session>, Refusal> {
+        let session = self.find(parts, parts.extensions.get())?;
+        check_version(parts, &session)?;
+        Ok(session)
     }
 
     fn find(&self, parts: &Parts, principal: Option<&Principal>) -> Result<Lease<Session>, Refusal> {
