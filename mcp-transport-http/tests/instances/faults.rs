@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_transport_http::HttpService;
+use mcp_transport_http::session::{SessionId, SessionStore as _};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -63,4 +64,25 @@ async fn a_session_ends_with_its_record() {
     client.send(&service, "DELETE", &[], Value::Null).await.json(204).await;
     client.ask(&service, "ping", json!({})).await.json(404).await;
     assert_eq!(shared.events.usage().events, 0);
+}
+
+/// A store that does not answer about one session does not keep others from ending here.
+#[tokio::test(start_paused = true)]
+async fn a_look_has_an_end() {
+    let store = Arc::new(Faulty::default());
+    let service = service(&Shared::default(), &store);
+    let (stuck, client) = (Client::initialize(&service, None).await, Client::initialize(&service, None).await);
+    let _stuck = stuck.send(&service, "GET", &[], Value::Null).await;
+    let mut stream = client.send(&service, "GET", &[], Value::Null).await;
+    *store.hangs_at_touch.lock().expect("no panic") = SessionId::parse(&stuck.session).ok();
+    // The look that hangs begins before the session ends elsewhere.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    store.store.remove(SessionId::parse(&client.session).expect("an id")).await.expect("a store");
+    let ended = timeout(Duration::from_secs(30), async {
+        while service.sessions().expect("sessions").live > 1 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    ended.await.expect("an end");
+    stream.text("no such thing").await;
 }

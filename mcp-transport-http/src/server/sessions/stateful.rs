@@ -18,7 +18,7 @@ use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
 
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
@@ -147,7 +147,11 @@ impl Sessions {
                 && let Some(session) = active.next()
             {
                 let keeper = keeper.clone();
-                looking.spawn(async move { keeper.has_ended(&session).await.then_some(session) });
+                // A store that does not answer about one of them does not keep the others from being looked for.
+                looking.spawn(async move {
+                    let has_ended = timeout(LOOK_INTERVAL, keeper.has_ended(&session)).await;
+                    has_ended.unwrap_or_default().then_some(session)
+                });
             }
             let Some(ended) = looking.join_next().await else { break };
             if let Ok(Some(session)) = ended {
@@ -164,7 +168,7 @@ impl Sessions {
                 let _ = task.await;
             }
         };
-        if tokio::time::timeout(TEARDOWN, all).await.is_err() {
+        if timeout(TEARDOWN, all).await.is_err() {
             tracing::warn!(target: "mcp", "what handlers left to be done at the end takes too long");
         }
     }
