@@ -86,3 +86,35 @@ async fn a_look_has_an_end() {
     ended.await.expect("an end");
     stream.text("no such thing").await;
 }
+
+/// What a request has settled is kept as soon as its client is gone, also if another request has been left before.
+#[tokio::test(start_paused = true)]
+async fn who_looks_after_one_request_looks_after_the_next() {
+    let store = Arc::new(Faulty::default());
+    let service = service(&Shared::default(), &store);
+    let client = Arc::new(Client::initialize(&service, None).await);
+    let ask = |method: &'static str, params: Value| {
+        let (client, service) = (Arc::clone(&client), service.clone());
+        let body = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
+        tokio::spawn(async move { client.send(&service, "POST", &[], body).await.status })
+    };
+    // Nothing here lets time pass.
+    let settle = async || {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let first = ask("tools/call", json!({ "name": "stay" }));
+    settle().await;
+    first.abort();
+    settle().await;
+    store.hangs_at_save.store(true, Ordering::SeqCst);
+    let second = ask("resources/subscribe", json!({ "uri": "a:b" }));
+    settle().await;
+    assert_eq!(store.hanging.load(Ordering::SeqCst), 1);
+    store.hangs_at_save.store(false, Ordering::SeqCst);
+    second.abort();
+    settle().await;
+    let kept = store.store.load(SessionId::parse(&client.session).expect("an id")).await.expect("a store");
+    assert_eq!(kept.expect("a record").record.subscriptions, ["a:b"]);
+}

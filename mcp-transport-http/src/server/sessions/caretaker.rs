@@ -21,12 +21,16 @@ use crate::server::lifeline::AtWork;
 pub(crate) fn call(session: &Lease<Session>, settings: &Settings, at_work: &AtWork) {
     let Ok(runtime) = Handle::try_current() else { return };
     let mut state = session.lock();
-    if state.caretaker.is_none() {
-        let reader = session.readers.add(Some(Reads::Orphans));
-        state.caretaker = Some(reader);
+    if let Some(caretaker) = state.caretaker {
         drop(state);
-        runtime.spawn(look_after(session.clone(), reader, settings.clone(), at_work.another()));
+        // There may be something to do for the one that has come.
+        session.readers.wake(&[caretaker]);
+        return;
     }
+    let reader = session.readers.add(Some(Reads::Orphans));
+    state.caretaker = Some(reader);
+    drop(state);
+    runtime.spawn(look_after(session.clone(), reader, settings.clone(), at_work.another()));
 }
 
 /// What is to be done next.
