@@ -283,8 +283,11 @@ impl Reader {
     /// Makes the response a stream.
     fn begin_stream(&mut self, events: &mut Vec<u8>) {
         self.is_stream = true;
-        if let Some(stream) = self.session.lock().streams.get_mut(&self.number) {
-            stream.is_known = self.session.may_be_resumed();
+        let mut state = self.session.lock();
+        // What is said after the end is not kept.
+        let is_known = self.session.may_be_resumed() && !state.is_ended;
+        if let Some(stream) = state.streams.get_mut(&self.number) {
+            stream.is_known = is_known;
             prime(&self.session, &self.settings, self.number, stream.number, self.settings.retry, events);
         }
     }
@@ -337,7 +340,7 @@ impl Reader {
         let has_news = !stream.queue.is_empty() || closed.is_some();
         if has_news && !self.is_stream {
             self.is_stream = true;
-            stream.is_known = session.may_be_resumed();
+            stream.is_known = session.may_be_resumed() && !state.is_ended;
             prime(session, &self.settings, self.number, stream.number, closed.unwrap_or(self.settings.retry), events);
         }
         let is_saved = matches!(self.saving, Saving::Done);
