@@ -277,13 +277,13 @@ impl<T> Table<T> {
     /// begun to be necessary.
     ///
     /// Those that were never used go first: clients that only shake hands, however often, do not end what others use (G3).
-    /// But within a tenth of the room the oldest goes first, whatever it is: or else where all are used, new sessions
-    /// would end before they can be.
+    /// But within a tenth of the room, or the room of one, the oldest goes first, whatever it is: or else where all are
+    /// used, new sessions would end before they can be.
     pub(crate) fn prune(&mut self, options: &SessionOptions, ended: &mut Vec<Ended<T>>) -> bool {
         let before = self.pruned.0;
         loop {
             let is_flood = if self.idle.count > options.idle_limit {
-                self.idle_unused.count > options.idle_limit / 10
+                self.idle_unused.count > (options.idle_limit / 10).max(1)
             } else if self.idle.bytes > options.idle_bytes_limit {
                 self.idle_unused.bytes > options.idle_bytes_limit / 10
             } else {
