@@ -19,7 +19,7 @@ use super::client::Introduction;
 use super::config::ServerConfig;
 use crate::errors::PeerMisbehaved;
 
-/// What becomes of `initialize` on a connection that has had its handshake. In no case is anything negotiated anew (S0.14).
+/// What becomes of `initialize` on a connection that has had its handshake. In no case is anything negotiated anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecondHandshake {
