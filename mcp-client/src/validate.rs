@@ -99,6 +99,20 @@ mod tests {
         assert_eq!(check(&schema, content).unwrap_err(), "it does not fit its schema");
     }
 
+    /// Examples and the like are data, whatever their members are called, and a schema may name itself by its address.
+    #[test]
+    fn data_in_a_schema_is_no_schema() {
+        let schema = json!({
+            "$id": "https://example.com/x",
+            "type": "object",
+            "properties": { "a": { "$ref": "https://example.com/x#/$defs/a" } },
+            "$defs": { "a": { "type": "object", "default": { "id": "x" }, "required": ["id"] } },
+            "examples": [{ "id": "a1" }],
+        });
+        assert_eq!(check(&schema, json!({ "a": { "id": "b" } })), Ok(()));
+        assert!(check(&schema, json!({ "a": {} })).unwrap_err().starts_with("`/a`: "));
+    }
+
     #[test]
     fn ordinary_results_are_checked() {
         let schema = json!({ "type": "object", "properties": { "sum": { "type": "integer" } }, "required": ["sum"] });

@@ -125,6 +125,21 @@ mod tests {
         Validators::of(&raw_tool("a", schema, async |_, _| "done"))
     }
 
+    /// Examples and the like are data, whatever their members are called, and a schema may name itself by its address.
+    #[test]
+    fn data_in_a_schema_is_no_schema() {
+        let validators = validators(json!({
+            "$id": "https://example.com/x",
+            "type": "object",
+            "properties": { "a": { "$ref": "https://example.com/x#/$defs/a" } },
+            "$defs": { "a": { "type": "object", "default": { "id": "x" }, "required": ["id"] } },
+            "examples": [{ "id": "a1" }],
+        }))
+        .unwrap();
+        assert_eq!(validators.check_arguments(r#"{"a":{"id":"b"}}"#), None);
+        assert!(validators.check_arguments(r#"{"a":{}}"#).unwrap().starts_with("`a`: "));
+    }
+
     #[test]
     fn arguments_are_checked_by_their_schema() {
         let validators = validators(json!({

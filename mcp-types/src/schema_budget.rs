@@ -1,6 +1,6 @@
 //! How much work a JSON Schema may make.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -55,8 +55,7 @@ impl SchemaBudget {
             return Err(format!("it has more than {} bytes", Self::MOST_BYTES));
         }
         let Tree(schema) = schema.decode().map_err(|fault| fault.to_string())?;
-        let mut patterns = 0;
-        survey(&schema, 0, &mut patterns)?;
+        Survey::all(&schema)?;
         Ok(Self { schema })
     }
 
@@ -81,36 +80,124 @@ impl SchemaBudget {
     }
 }
 
-/// Checks what does not depend on a value. Data inside of a schema is taken for schemas, which errs on the safe side.
-fn survey(schema: &Value, depth: usize, patterns: &mut usize) -> Result<(), String> {
-    match schema {
-        Value::Object(_) | Value::Array(_) if depth >= SchemaBudget::MOST_DEPTH => {
-            Err(format!("it is deeper than {} levels", SchemaBudget::MOST_DEPTH))
+/// Checks what does not depend on a value.
+struct Survey<'a> {
+    root: &'a Value,
+    /// Whether `id` names a schema, which it does in draft 4 alone.
+    has_draft_4: bool,
+    patterns: usize,
+    /// What was looked at, and as what.
+    seen: HashSet<(*const Value, Kind)>,
+    /// Where references lead to.
+    targets: Vec<&'a Value>,
+}
+
+/// What a part of a schema is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// A schema, or a list of schemas. So is what stands under a name that is not known.
+    Schema,
+    /// Schemas by names, which are no keywords.
+    Named,
+    /// A value, such as an example, whose members mean nothing.
+    Data,
+}
+
+impl Kind {
+    fn of_member(self, name: &str) -> Self {
+        match (self, name) {
+            (Self::Data, _) | (Self::Schema, "default" | "examples" | "const" | "enum") => Self::Data,
+            (
+                Self::Schema,
+                "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
+            ) => Self::Named,
+            (Self::Schema | Self::Named, _) => Self::Schema,
         }
-        Value::Array(items) => items.iter().try_for_each(|item| survey(item, depth + 1, patterns)),
-        Value::Object(members) => {
-            for (name, member) in members {
-                match (name.as_str(), member) {
-                    ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference))
-                        if !reference.starts_with('#') =>
-                    {
-                        return Err(format!("`{}` is not inside of it", excerpt(reference, NAME)));
-                    }
-                    // References would mean something else inside of it.
-                    ("$id" | "id", Value::String(id)) if depth > 0 && !id.starts_with('#') => {
-                        return Err(format!("it embeds another schema, `{}`", excerpt(id, NAME)));
-                    }
-                    ("pattern", Value::String(_)) => *patterns += 1,
-                    ("patternProperties", Value::Object(named)) => *patterns += named.len(),
-                    _ => {}
-                }
-                survey(member, depth + 1, patterns)?;
-            }
-            let most = SchemaBudget::MOST_PATTERNS;
-            if *patterns > most { Err(format!("it has more than {most} regular expressions")) } else { Ok(()) }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
     }
+}
+
+impl<'a> Survey<'a> {
+    fn all(root: &'a Value) -> Result<(), String> {
+        let mut survey =
+            Self { root, has_draft_4: has_draft_4(root), patterns: 0, seen: HashSet::new(), targets: Vec::new() };
+        survey.part(root, Kind::Schema, 0)?;
+        // Whatever it was taken for before, what is referred to is a schema.
+        while let Some(target) = survey.targets.pop() {
+            survey.part(target, Kind::Schema, 1)?;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &'a Value, kind: Kind, depth: usize) -> Result<(), String> {
+        let is_scalar = !part.is_object() && !part.is_array();
+        if is_scalar || !self.seen.insert((std::ptr::from_ref(part), kind)) {
+            return Ok(());
+        }
+        if depth >= SchemaBudget::MOST_DEPTH {
+            return Err(format!("it is deeper than {} levels", SchemaBudget::MOST_DEPTH));
+        }
+        for item in part.as_array().into_iter().flatten() {
+            self.part(item, kind, depth + 1)?;
+        }
+        for (name, member) in part.as_object().into_iter().flatten() {
+            if kind != Kind::Data {
+                self.keyword(name, member, depth)?;
+            }
+            self.part(member, kind.of_member(name), depth + 1)?;
+        }
+        let most = SchemaBudget::MOST_PATTERNS;
+        if self.patterns > most { Err(format!("it has more than {most} regular expressions")) } else { Ok(()) }
+    }
+
+    fn keyword(&mut self, name: &str, value: &'a Value, depth: usize) -> Result<(), String> {
+        match (name, value) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                let fragment = fragment(self.root, reference)
+                    .ok_or_else(|| format!("`{}` is not inside of it", excerpt(reference, NAME)))?;
+                self.targets.extend(self.root.pointer(&percent_decoded(fragment)));
+            }
+            // References would mean something else inside of it.
+            ("$id", Value::String(id)) if depth > 0 && !id.starts_with('#') => return Err(embeds(id)),
+            ("id", Value::String(id)) if depth > 0 && self.has_draft_4 && !id.starts_with('#') => {
+                return Err(embeds(id));
+            }
+            ("pattern", Value::String(_)) => self.patterns += 1,
+            ("patternProperties", Value::Object(named)) => self.patterns += named.len(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn embeds(id: &str) -> String {
+    format!("it embeds another schema, `{}`", excerpt(id, NAME))
+}
+
+/// Whether anything says that it is of draft 4. A part may be of another draft than the whole.
+fn has_draft_4(part: &Value) -> bool {
+    match part {
+        Value::Object(members) => members.iter().any(|(name, member)| {
+            (name == "$schema" && member.as_str().is_some_and(|draft| draft.contains("draft-04")))
+                || has_draft_4(member)
+        }),
+        Value::Array(items) => items.iter().any(has_draft_4),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// The place inside of the schema that a reference names, which may begin with the schema's own address.
+fn fragment<'a>(root: &Value, reference: &'a str) -> Option<&'a str> {
+    if let Some(fragment) = reference.strip_prefix('#') {
+        return Some(fragment);
+    }
+    let id = root.get("$id")?.as_str()?;
+    let id = id.strip_suffix('#').unwrap_or(id);
+    // Validators have the schemas of the drafts at hand, under their addresses.
+    if !id.contains(':') || id.contains("json-schema.org") {
+        return None;
+    }
+    let rest = reference.strip_prefix(id)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('#') }
 }
 
 type Anchors<'a> = BTreeMap<&'a str, Vec<&'a Value>>;
@@ -257,7 +344,7 @@ impl<'a> Walk<'a> {
         if let Some(known) = self.references.get(reference) {
             return Rc::clone(known);
         }
-        let fragment = percent_decoded(reference.strip_prefix('#').unwrap_or(reference));
+        let fragment = percent_decoded(fragment(self.root, reference).unwrap_or(reference));
         let targets: Rc<[&'a Value]> = if fragment.is_empty() || fragment.starts_with('/') {
             self.root.pointer(&fragment).into_iter().collect()
         } else {
@@ -384,6 +471,45 @@ mod tests {
         assert!(admit(&tree, &deep).is_ok());
         let numbers = json!({ "type": "array", "items": { "type": "number" } });
         assert!(admit(&numbers, &json!(vec![1; 300_000])).is_ok());
+        let data = json!({ "id": "a1", "$id": "b", "$ref": "c", "pattern": "d" });
+        for name in ["default", "const"] {
+            assert!(admit(&json!({ "properties": { "a": { name: data } } }), &json!({ "a": 1 })).is_ok(), "{name}");
+        }
+        for name in ["examples", "enum"] {
+            let items = vec![data.clone(); 100];
+            assert!(admit(&json!({ "properties": { "a": { name: items } } }), &json!({ "a": 1 })).is_ok(), "{name}");
+        }
+        let own = "https://example.com/x";
+        for (id, reference) in
+            [(own, format!("{own}#/$defs/a")), (own, own.to_owned()), ("urn:x:y#", "urn:x:y#".into())]
+        {
+            let schema = json!({ "$id": id, "properties": { "a": { "$ref": reference } }, "$defs": { "a": {} } });
+            assert!(admit(&schema, &json!({ "a": 1 })).unwrap() > 2, "{reference}");
+        }
+        assert!(budget(&json!({ "properties": { "a": { "id": "no keyword", "type": "string" } } })).is_ok());
+    }
+
+    /// A member of any name may be described, and a reference may lead into data, which then is a schema.
+    #[test]
+    fn what_looks_like_data_may_be_a_schema() {
+        let outside = json!({ "$ref": "https://example.com/y" });
+        for schema in [
+            json!({ "properties": { "default": outside } }),
+            json!({ "$defs": { "examples": { "const": 1, "not": outside } } }),
+            json!({ "$ref": "#/examples/0", "examples": [outside] }),
+            json!({ "$ref": "#/default", "default": { "$ref": "#/const/a" }, "const": { "a": outside } }),
+            json!({ "$ref": "#/properties", "properties": { "properties": { "default": outside } } }),
+            json!({ "$id": "urn:x", "$ref": "urn:x#/default", "default": outside }),
+            json!({ "$ref": "#/default", "default": { "$id": "z" } }),
+        ] {
+            assert!(budget(&schema).is_err(), "{schema}");
+        }
+        let looped = json!({ "$ref": "#/default", "default": { "$ref": "#/default" } });
+        assert!(admit(&looped, &json!(1)).unwrap_err().contains("nest deeper"));
+        let patterns: Vec<Value> = (0..65).map(|n| json!({ "pattern": n.to_string() })).collect();
+        assert!(budget(&json!({ "$ref": "#/default", "default": { "anyOf": patterns } })).is_err());
+        let deep = (0..100).fold(json!({}), |inner, _| json!([inner]));
+        assert!(budget(&json!({ "default": deep })).unwrap_err().contains("64 levels"));
     }
 
     #[test]
@@ -395,6 +521,14 @@ mod tests {
         assert!(budget(&json!({ "$id": "https://example.com/a", "$ref": "#/$defs/a", "$defs": { "a": {} } })).is_ok());
         assert!(budget(&json!({ "$defs": { "a": { "$id": "b", "$ref": "#" } } })).is_err());
         assert!(budget(&json!({ "properties": { "$id": { "type": "string" }, "$ref": {} } })).is_ok());
+        let draft = "http://json-schema.org/draft-04/schema#";
+        assert!(budget(&json!({ "$schema": draft, "definitions": { "a": { "id": "b" } } })).is_err());
+        for id in [draft, "https://example.com/x"] {
+            assert!(
+                budget(&json!({ "$id": id, "not": { "$ref": "http://json-schema.org/draft-04/schema" } })).is_err()
+            );
+            assert!(budget(&json!({ "$id": id, "not": { "$ref": "https://example.com/xy" } })).is_err());
+        }
     }
 
     #[test]
