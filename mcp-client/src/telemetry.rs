@@ -1,7 +1,9 @@
 //! What an operator sees of calls, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
 
+use std::borrow::Cow;
+
 use mcp_types::{Method, RawObject};
-use serde::Deserialize as _;
+use serde::Deserialize;
 use tracing::{Span, field};
 
 use crate::error::Error;
@@ -12,6 +14,15 @@ const MOST_SHOWN: usize = 128;
 /// Returns what is shown of a name.
 pub(crate) fn excerpt(text: &str) -> &str {
     text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
+/// The members that say what is called. What else there is, is passed over.
+#[derive(Deserialize)]
+struct Target<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
 }
 
 /// The span of a call; free where nobody looks.
@@ -37,9 +48,9 @@ pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
         "resources/read" => "mcp.resource.uri",
         _ => return span,
     };
-    let members = params.and_then(|params| serde_json::Map::deserialize(params.as_raw()).ok());
-    let target = method.name_member().and_then(|member| members.as_ref()?.get(member)?.as_str());
-    if let Some(target) = target.map(excerpt) {
+    let target = params.and_then(|params| params.decode::<Target<'_>>().ok());
+    let target = target.and_then(|target| if name == "mcp.resource.uri" { target.uri } else { target.name });
+    if let Some(target) = target.as_deref().map(excerpt) {
         span.record(name, target);
         span.record("otel.name", format!("{method} {target}").as_str());
     }
