@@ -1,6 +1,7 @@
 //! What clients of one process found out about servers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use mcp_types::Era;
 /// let verdicts = VerdictCache::default();
 /// let client = Client::builder("example", "1.0").verdict_cache(&verdicts, "my-server --stdio");
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct VerdictCache(Arc<Mutex<BTreeMap<String, Entry>>>);
 
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,14 @@ const DOUBT_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// How long it is gone by if the server cannot be probed without starting it twice (DU-41).
 const FORGET_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Says how many servers there are, and not which: a command line may hold a secret.
+impl fmt::Debug for VerdictCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("VerdictCache").field("servers", &count).finish_non_exhaustive()
+    }
+}
 
 impl VerdictCache {
     pub(crate) fn get(&self, target: &str, now: Instant) -> Option<Verdict> {
@@ -73,5 +82,21 @@ impl VerdictCache {
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(target) {
             known.since = now;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::Revision;
+
+    use super::*;
+
+    #[test]
+    fn targets_are_not_shown() {
+        let cache = VerdictCache::default();
+        #[expect(clippy::disallowed_methods, reason = "any moment will do")]
+        cache.put("my-server --token=secret", Verdict::new(Revision::V2025_11_25), false, Instant::now());
+        let shown = format!("{cache:?}");
+        assert!(shown.contains('1') && !shown.contains("secret"), "{shown}");
     }
 }

@@ -1,6 +1,7 @@
 //! How a server is started.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
@@ -45,7 +46,6 @@ use super::tree::ProcessTree;
 ///
 /// What is not offered here can be set on a [`Command`] and converted. Its standard streams, its process group,
 /// `kill_on_drop` and, on Windows, its creation flags are replaced.
-#[derive(Debug)]
 pub struct Spawn {
     command: Command,
     stderr: Stderr,
@@ -138,6 +138,20 @@ impl Spawn {
     }
 }
 
+/// Says which variables are set, but not to what, and how many arguments there are: either may hold secrets.
+impl fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = self.command.as_std();
+        let variables: Vec<&OsStr> = command.get_envs().map(|(name, _)| name).collect();
+        f.debug_struct("Spawn")
+            .field("program", &command.get_program())
+            .field("arguments", &command.get_args().count())
+            .field("variables", &variables)
+            .field("stderr", &self.stderr)
+            .finish_non_exhaustive()
+    }
+}
+
 impl From<Command> for Spawn {
     fn from(command: Command) -> Self {
         Self { command, stderr: Stderr::default() }
@@ -158,5 +172,22 @@ pub struct SpawnError {
 impl From<SpawnError> for io::Error {
     fn from(error: SpawnError) -> Self {
         Self::new(error.source.kind(), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ChildTransport;
+
+    /// Arguments and variables are where hosts put secrets.
+    #[test]
+    fn secrets_are_not_shown() {
+        let spawn = || Spawn::new("my-server").arg("--token=secret").env("TOKEN", "secret").inherit_env();
+        let path = std::env::var("PATH").unwrap();
+        for shown in [format!("{:?}", spawn()), format!("{:?}", ChildTransport::new(spawn()))] {
+            assert!(shown.contains("\"my-server\"") && shown.contains("\"TOKEN\""));
+            assert!(!shown.contains("secret") && !shown.contains(&path));
+        }
     }
 }

@@ -228,9 +228,10 @@ impl From<EncodedMessage> for Vec<u8> {
     }
 }
 
+/// Says how long it is: what it says may be long, and secret.
 impl fmt::Debug for EncodedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EncodedMessage({})", String::from_utf8_lossy(&self.0))
+        write!(f, "EncodedMessage({} bytes)", self.0.len())
     }
 }
 
@@ -312,6 +313,12 @@ mod tests {
         assert_eq!(&*told, br#"{"jsonrpc":"2.0","method":"m","params":{"b":2,"_meta":{"c":1}}}"#);
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
         assert_eq!(told.with_meta_member("c", &unwritable), told, "what cannot be written is left out");
+    }
+
+    #[test]
+    fn what_a_message_says_is_not_shown() {
+        let message = EncodedMessage::from_bytes(br#"{"token":"secret"}"#.to_vec());
+        assert_eq!(format!("{message:?}"), "EncodedMessage(18 bytes)");
     }
 
     /// B-8, B-109
