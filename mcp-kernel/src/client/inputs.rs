@@ -69,17 +69,22 @@ impl Connection {
 
     /// Takes note of a text that was longer than the transport reads, with what it could tell of it.
     ///
-    /// A response ends the call that it was for, or every call if that is not known; a request is refused. What is no
-    /// message, or a notification, is ignored.
+    /// A response ends the call that it was for, or every call if that is not known, and so does a batch where the
+    /// revision has them; a request is refused. What is no message, or a notification, is ignored.
     pub fn handle_oversized(&mut self, now: Instant, limit: usize, summary: &EnvelopeSummary) {
         if !self.may_feed() {
             return;
         }
         let what = PeerMisbehaved::TooLong { limit };
         match (summary.kind, &summary.id) {
+            (EnvelopeKind::Batch, _) if self.revision() == Ok(Revision::V2025_03_26) => {
+                for call in self.calls.all() {
+                    self.finish(now, call, Err(CallError::TooLong { limit }));
+                }
+            }
             (EnvelopeKind::Response, id) => {
                 let calls = match id {
-                    Some(id) => self.calls.by_id(id).into_iter().collect(),
+                    Some(id) => self.answered(id).into_iter().collect(),
                     None => self.calls.all(),
                 };
                 for call in calls {
@@ -92,7 +97,7 @@ impl Connection {
                     self.refuse(id, revision, &what);
                 }
             }
-            (EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, _) => {}
+            (EnvelopeKind::Batch | EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, _) => {}
         }
         self.misbehaved(what);
     }

@@ -53,16 +53,22 @@ impl Connection {
     /// Takes note of a text that was longer than the driver reads, with what it could tell of it.
     ///
     /// A request is refused by its id, a response ends the call that it was for, or every call if that is not known. A
-    /// notification is ignored, as any other that is wrong, and the rest is refused without an id.
+    /// notification is ignored, as any other that is wrong, and the rest is refused without an id. A batch, where the
+    /// revision has them, may be anything, so that it ends every call and is refused.
     pub fn handle_oversized(&mut self, limit: usize, summary: &EnvelopeSummary) {
         if !self.may_feed() {
             return;
         }
         let what = PeerMisbehaved::TooLong { limit };
+        if summary.kind == EnvelopeKind::Batch && self.negotiated() == Some(Revision::V2025_03_26) {
+            for call in self.calls.all() {
+                self.finish_call(call, Err(CallError::TooLong { limit }));
+            }
+        }
         match (summary.kind, &summary.id) {
             (EnvelopeKind::Response, id) => {
                 let calls = match id {
-                    Some(id) => self.calls.by_id(id).into_iter().collect(),
+                    Some(id) => self.answered(id).into_iter().collect(),
                     None => self.calls.all(),
                 };
                 for call in calls {
@@ -70,7 +76,7 @@ impl Connection {
                 }
             }
             (EnvelopeKind::Call, None) => {}
-            (EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, id) => {
+            (EnvelopeKind::Batch | EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, id) => {
                 let (key, revision) = (self.in_flight.next_key(), self.revision_for_errors());
                 if let Some(error) = what.to_error_object() {
                     self.refuse(key, None, id.as_ref(), revision, &error);

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use mcp_kernel::client::{ClientConfig, Connection, Event, Responder, Transmit, Verdict};
 use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved};
+use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Implementation, Method, RawObject, RequestId, Revision, RootsCapability,
 };
@@ -28,6 +29,19 @@ impl Script {
             .roots(RootsCapability::default())
             .elicitation(ElicitationCapability::default());
         Self::ready_with(revision, capabilities)
+    }
+
+    /// Begins a message that is longer than the transport reads.
+    fn say_too_much(&mut self, text: &str) {
+        let mut scan = EnvelopeScan::default();
+        scan.feed(text.as_bytes());
+        self.client.handle_oversized(self.now, 10, &scan.finish());
+    }
+
+    fn assert_too_long(&mut self, call: CallId) {
+        let event = self.event();
+        let Event::CallFinished { call: ended, outcome } = event else { panic!("{event:?}") };
+        assert_eq!((ended, outcome.err()), (call, Some(CallError::TooLong { limit: 10 })));
     }
 
     /// A client that is ready, with capabilities of the test's choice.
@@ -333,6 +347,42 @@ fn int_4_ids_may_come_back_as_text() {
             assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::StrayResponse(_))));
         }
         script.assert_nothing_left();
+    }
+}
+
+/// INT-4 with INT-3: so does one of a response that is too long.
+#[test]
+fn int_4_ids_of_long_responses_may_come_back_as_text() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut script = Script::ready(revision);
+        let (call, id) = script.call();
+        script.say_too_much(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"#));
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdAsText(_))));
+        script.assert_too_long(call);
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooLong { .. })));
+        script.assert_nothing_left();
+    }
+}
+
+/// INT-3: whichever call a batch was to answer, it is over. Only one revision has batches, and what merely begins like
+/// one is output of something else.
+#[test]
+fn int_3_a_batch_that_is_too_long_ends_every_call() {
+    for (revision, text, ends) in [
+        (Revision::V2025_03_26, r#" [ {"jsonrpc":"2.0","id":1"#, true),
+        (Revision::V2025_03_26, "[INFO] {", false),
+        (Revision::V2025_03_26, "[1,", false),
+        (Revision::V2025_11_25, r#"[{"jsonrpc":"2.0","id":1"#, false),
+    ] {
+        let mut script = Script::ready(revision);
+        let (first, second) = (script.call().0, script.call().0);
+        script.say_too_much(text);
+        if ends {
+            script.assert_too_long(first);
+            script.assert_too_long(second);
+        }
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooLong { .. })), "{text}");
+        assert!(script.client.poll_event().is_none(), "{text}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mcp_kernel::server::{Event, ServerConfig};
 use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved, RequestKey, Route, Wake};
+use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
 
@@ -442,4 +443,43 @@ fn int_4_ids_may_come_back_as_text() {
         assert_eq!(finished(&mut script, ping), Ok(json!({})));
     }
     script.assert_nothing_left();
+}
+
+fn send_too_much(script: &mut Script, text: &str) {
+    let mut scan = EnvelopeScan::default();
+    scan.feed(text.as_bytes());
+    script.connection.handle_oversized(10, &scan.finish());
+}
+
+/// INT-4 with INT-3: so does one of a response that is too long.
+#[test]
+fn int_4_ids_of_long_responses_may_come_back_as_text() {
+    let mut script = session(json!({ "roots": {} }));
+    let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
+    let id = script.next().1["id"].to_string();
+    send_too_much(&mut script, &format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"#));
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdAsText(_))));
+    assert_eq!(finished(&mut script, ping), Err(CallError::TooLong { limit: 10 }));
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooLong { .. })));
+    script.assert_nothing_left();
+}
+
+/// INT-3: a batch may hold the answer to any call, and requests, too, so that it is refused besides.
+#[test]
+fn int_3_a_batch_that_is_too_long_ends_every_call() {
+    for (version, ends) in [("2025-03-26", true), ("2025-11-25", false)] {
+        let mut script = Script::initialized_with(config(), version, json!({ "roots": {} }));
+        let calls = [(); 2].map(|()| {
+            let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
+            script.next();
+            ping
+        });
+        send_too_much(&mut script, r#"[{"jsonrpc":"2.0","id":1"#);
+        for call in calls.into_iter().filter(|_| ends) {
+            assert_eq!(finished(&mut script, call), Err(CallError::TooLong { limit: 10 }));
+        }
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooLong { .. })));
+        assert_eq!(script.next().1["error"]["code"], -32600);
+        assert!(script.connection.poll_event().is_none(), "{version}");
+    }
 }

@@ -246,7 +246,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                     }
                 }
                 Ok(Some(Line::TooLong(summary))) => {
-                    let ends = is_strict && summary.kind == EnvelopeKind::NotAnObject;
+                    let ends = is_strict
+                        && match summary.kind {
+                            EnvelopeKind::NotAnObject => true,
+                            EnvelopeKind::Batch => !has_batches(&self.connection),
+                            EnvelopeKind::Unknown | EnvelopeKind::Call | EnvelopeKind::Response => false,
+                        };
                     self.connection.handle_oversized(self.options.line_limit, &summary);
                     if ends {
                         self.finish(Ended::InvalidInput);
@@ -362,16 +367,19 @@ fn may_begin_message(first: u8) -> bool {
     matches!(first, b'{' | b'[') || first.is_ascii_whitespace()
 }
 
+fn has_batches(connection: &Connection) -> bool {
+    connection.negotiated() == Some(Revision::V2025_03_26)
+}
+
 /// Whether a line is a JSON object, be it a message or not, or an array where the revision has batches.
 fn is_object(incoming: &Result<Incoming<'_>, InvalidMessage>, connection: &Connection) -> bool {
-    let has_batches = || connection.negotiated() == Some(Revision::V2025_03_26);
     match incoming {
         Ok(Incoming::Single(_)) => true,
-        Ok(Incoming::Batch(_)) => has_batches(),
+        Ok(Incoming::Batch(_)) => has_batches(connection),
         Err(invalid) => {
             let is_array = matches!(invalid.fault(), Fault::EmptyBatch | Fault::BatchTooLarge { .. });
             let is_scalar = matches!(invalid.fault(), Fault::NotAnObject { .. });
-            if is_array { has_batches() } else { !is_scalar && invalid.code() != ErrorCode::PARSE_ERROR }
+            if is_array { has_batches(connection) } else { !is_scalar && invalid.code() != ErrorCode::PARSE_ERROR }
         }
     }
 }

@@ -19,8 +19,10 @@ pub enum EnvelopeKind {
     /// A JSON object without the members of any message.
     #[default]
     Unknown,
-    /// It is not a JSON object.
+    /// It is neither a JSON object nor a batch.
     NotAnObject,
+    /// An array that begins with a JSON object. It may hold anything.
+    Batch,
     /// A request if it has an id, and a notification otherwise.
     Call,
     /// A response.
@@ -62,6 +64,8 @@ enum Place {
     /// In front of the message.
     #[default]
     Start,
+    /// In front of the first message of a batch.
+    BatchStart,
     /// Between members.
     Between,
     /// In the name of a member.
@@ -104,6 +108,7 @@ impl EnvelopeScan {
                 Place::InsideText => bytes = self.skip(bytes, b"\"\\"),
                 Place::Inside => bytes = self.skip(bytes, b"\"{}[]"),
                 Place::Start
+                | Place::BatchStart
                 | Place::Between
                 | Place::Name
                 | Place::Colon
@@ -126,7 +131,7 @@ impl EnvelopeScan {
     /// What was found out, if nothing more follows.
     #[must_use]
     pub fn finish(mut self) -> EnvelopeSummary {
-        if self.at == Place::Start {
+        if matches!(self.at, Place::Start | Place::BatchStart) {
             self.summary.kind = EnvelopeKind::NotAnObject;
         }
         self.summary
@@ -158,10 +163,12 @@ impl EnvelopeScan {
     fn step(&mut self, byte: u8) {
         let is_blank = byte.is_ascii_whitespace();
         match (self.at, byte) {
-            (Place::Start | Place::Between | Place::Colon, _) if is_blank => {}
+            (Place::Start | Place::BatchStart | Place::Between | Place::Colon, _) if is_blank => {}
             (Place::Start, b'{') => self.at = Place::Between,
-            (Place::Start, _) => {
-                self.summary.kind = EnvelopeKind::NotAnObject;
+            (Place::Start, b'[') => self.at = Place::BatchStart,
+            (Place::Start | Place::BatchStart, _) => {
+                let is_batch = (self.at, byte) == (Place::BatchStart, b'{');
+                self.summary.kind = if is_batch { EnvelopeKind::Batch } else { EnvelopeKind::NotAnObject };
                 self.at = Place::End;
             }
             (Place::Between, b',') | (Place::Colon, b':') => {}
@@ -305,12 +312,17 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_made_up() {
-        use EnvelopeKind::{Call, NotAnObject, Response, Unknown};
+        use EnvelopeKind::{Batch, Call, NotAnObject, Response, Unknown};
         for (text, kind) in [
             ("", NotAnObject),
             ("   ", NotAnObject),
             ("xxx", NotAnObject),
-            (r#"[{"id":1,"method":"m"}]"#, NotAnObject),
+            (r#"[{"id":1,"method":"m"}]"#, Batch),
+            (" [ {", Batch),
+            ("[", NotAnObject),
+            ("[]", NotAnObject),
+            ("[[{", NotAnObject),
+            ("[INFO] {", NotAnObject),
             ("{}", Unknown),
             ("{", Unknown),
             (r#"{x"id":1,"method":"m"}"#, Unknown),
@@ -335,6 +347,9 @@ mod tests {
     fn it_is_decided_as_soon_as_it_can_be() {
         for (text, is_decided) in [
             ("x", true),
+            ("[", false),
+            ("[{", true),
+            ("[1", true),
             (r#"{"id":1"#, false),
             (r#"{"id":1,"resul"#, false),
             (r#"{"id":1,"result""#, true),
