@@ -99,6 +99,38 @@ mod tests {
         assert_eq!(check(&schema, content).unwrap_err(), "it does not fit its schema");
     }
 
+    /// The deepest evaluation that is admitted fits on a small stack.
+    #[test]
+    fn sec_12_what_is_admitted_does_not_overflow_the_stack() {
+        type Link = fn(Value) -> Value;
+        let links: [Link; 5] = [
+            |next| next,
+            |next| json!({ "allOf": [next] }),
+            |next| json!({ "anyOf": [next, false] }),
+            |next| json!({ "oneOf": [next, false] }),
+            |next| json!({ "if": true, "then": next, "unevaluatedProperties": true }),
+        ];
+        for link in links {
+            let chain = |length: usize| {
+                let next = |n: usize| json!({ "$ref": format!("#/$defs/d{n}") });
+                let mut all: Map<String, Value> = (0..length).map(|n| (format!("d{n}"), link(next(n + 1)))).collect();
+                all.insert(format!("d{length}"), json!({ "type": "string" }));
+                json!({ "$ref": "#/$defs/d0", "$defs": all })
+            };
+            let is_admitted = |length: &usize| {
+                let budget = SchemaBudget::new(&RawObject::new(&chain(*length)).unwrap()).unwrap();
+                budget.admit(&json!({})).is_ok()
+            };
+            let deepest = (1..=SchemaBudget::MOST_NESTED).collect::<Vec<_>>().partition_point(is_admitted);
+            assert!(deepest > 100, "{deepest}");
+            let schema = chain(deepest);
+            let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+            let checked = small.spawn(move || check(&schema, json!({}))).unwrap().join().unwrap();
+            let fault = checked.unwrap_err();
+            assert!(!fault.starts_with("it cannot be checked"), "{deepest}: {fault}");
+        }
+    }
+
     /// Examples and the like are data, whatever their members are called, and a schema may name itself by its address.
     #[test]
     fn data_in_a_schema_is_no_schema() {

@@ -306,6 +306,8 @@ impl<'a> Walk<'a> {
         let others = ["additionalProperties", "unevaluatedProperties"].map(|name| schema.get(name));
         let names = schema.get("propertyNames");
         for (name, member) in members {
+            // Each expression is tried on each name.
+            self.take(patterns.map_or(0, Map::len).saturating_mul(name.len() / 64))?;
             let named = properties.and_then(|properties| properties.get(name));
             let matching = patterns.into_iter().flatten().map(|(_, schema)| schema);
             for schema in named.into_iter().chain(matching).chain(others.into_iter().flatten()) {
@@ -451,6 +453,13 @@ mod tests {
         let schema = json!({ "allOf": lengths });
         assert!(admit(&schema, &json!("x")).is_ok());
         assert!(admit(&schema, &json!("x".repeat(1 << 20))).is_err());
+        let patterns: Map<String, Value> = (0..64).map(|n| (format!("^{n}$"), json!(true))).collect();
+        let schema = json!({
+            "allOf": vec![json!({ "$ref": "#/$defs/all" }); 300],
+            "$defs": { "all": { "patternProperties": patterns } },
+        });
+        assert!(admit(&schema, &json!({ "x": 1 })).is_ok());
+        assert!(admit(&schema, &json!({ "x".repeat(1 << 20): 1 })).is_err());
     }
 
     /// What schemas look like that are meant well, with values of a good size.
