@@ -3,14 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mcp_transport_http::HttpServer;
+use hyper::client::conn::http2::Builder;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use mcp_server::{NoArguments, RequestContext, tool};
+use mcp_transport_http::{HttpServer, HttpService};
+use mcp_types::LoggingLevel;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::kit::{Client, NEWEST, Post, Shop, metrics};
+use crate::kit::{Client, NEWEST, Post, Shop, metrics, server, stateful};
 
 /// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -113,4 +117,36 @@ async fn who_hangs_up_may_come_back() {
     listening.until("0\r\n\r\n").await;
     timeout(PATIENCE, running).await.expect("an end").expect("a server");
     assert_eq!(metrics(&service).live, 0);
+}
+
+/// A request that was cancelled counts as long as its client does not read what was said before.
+#[tokio::test]
+async fn what_is_cancelled_counts_until_its_stream_ends() {
+    let talk = tool("talk", async |ctx: RequestContext, _: NoArguments| {
+        ctx.log(LoggingLevel::Error, &"x".repeat(100 << 10));
+        std::future::pending::<&str>().await
+    });
+    let hello = tool("hello", async |_, _: NoArguments| "hello");
+    let server = server(|builder| builder.tool(talk).tool(hello));
+    let service = HttpService::with_options(server, stateful().in_flight(1));
+    let client = Client::open(&service, NEWEST).await;
+    let server = HttpServer::bind("127.0.0.1:0").await.expect("a port");
+    let stream = TcpStream::connect(server.address()).await.expect("a connection");
+    tokio::spawn(server.serve(service.clone(), std::future::pending()));
+    let (mut sender, connection) = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(16 << 10)
+        .handshake(TokioIo::new(stream))
+        .await
+        .expect("HTTP/2");
+    tokio::spawn(connection);
+    let unread = sender.send_request(client.tool("talk").id("slow".into()).into_request()).await.expect("an answer");
+    client.notify("notifications/cancelled", json!({ "requestId": "slow" })).await;
+    client.tool("hello").json(&service, 503).await;
+    drop(unread);
+    let again = async {
+        while client.tool("hello").to(&service).await.status.as_u16() != 200 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("there is room again");
 }

@@ -333,6 +333,12 @@ impl Reader {
             self.is_over = true;
             return false;
         };
+        if stream.is_cancelled {
+            self.is_over = true;
+            let stream = state.streams.remove(&self.number);
+            self.permit = self.permit.take().or_else(|| stream?.permit);
+            return false;
+        }
         if stream.is_answer_next() && !self.is_stream {
             return true;
         }

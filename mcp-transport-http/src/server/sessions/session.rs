@@ -423,7 +423,14 @@ impl State {
             return None;
         }
         self.by_request.remove(&key);
-        self.streams.remove(&number)?.reader.or(self.caretaker)
+        let stream = self.streams.get_mut(&number)?;
+        if stream.reader.is_some() {
+            // It takes room until its reader ends it, after what was said before.
+            stream.cancel();
+            return stream.reader;
+        }
+        self.streams.remove(&number);
+        self.caretaker
     }
 }
 

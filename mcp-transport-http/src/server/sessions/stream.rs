@@ -31,6 +31,8 @@ pub(crate) struct Stream {
     pub(crate) expires_at: Option<Instant>,
     /// Whether the kernel keeps messages back because the reader does not read.
     pub(crate) is_blocked: bool,
+    /// Whether its request was cancelled, so that its reader has but to end it.
+    pub(crate) is_cancelled: bool,
     pub(crate) wish: Arc<Wish>,
     /// The room that the request takes, whether anybody reads its answer or not.
     pub(crate) permit: Option<Permit>,
@@ -46,6 +48,14 @@ impl Stream {
         let transmit = self.queue.pop_front()?;
         self.bytes -= transmit.message.len();
         Some(transmit)
+    }
+
+    /// Notes that its request was cancelled: nothing more is said.
+    pub(crate) fn cancel(&mut self) {
+        self.queue = VecDeque::new();
+        self.bytes = 0;
+        self.request = None;
+        self.is_cancelled = true;
     }
 
     /// Whether the next message is the answer.
