@@ -1,7 +1,7 @@
 //! Answers that a server allows to be used again.
 //!
 //! Each client has its own, so nothing gets from one to another; what is private belongs to the credentials that it was
-//! given for, and is forgotten when they change (C-12).
+//! given for, and is forgotten when they change.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -152,7 +152,7 @@ impl Cache {
     }
 
     /// Takes note of the credentials that requests are sent with; if there were others before, what was meant for those is
-    /// forgotten (C-12). Returns whether there were.
+    /// forgotten. Returns whether there were.
     pub(crate) fn set_owner(&mut self, owner: CredentialFingerprint) -> bool {
         let is_other = self.owner.replace(owner).is_some_and(|before| before != owner);
         if is_other {

@@ -9,7 +9,7 @@ use mcp_types::SubscriptionFilter;
 use crate::weight;
 
 /// How many changes wait for somebody who does not look, and how much they may weigh. A server decides what lies below an
-/// address that is subscribed to, so it could name any number (L-15); beyond this the oldest are forgotten.
+/// address that is subscribed to, so it could name any number; beyond this the oldest are forgotten.
 const MOST: usize = 1024;
 const MOST_BYTES: usize = 1024 * 1024;
 

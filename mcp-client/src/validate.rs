@@ -6,7 +6,7 @@ use mcp_types::{CallToolResult, RawObject, SchemaBudget, Tool};
 /// The schema of a tool's results, made ready to check them by.
 ///
 /// Schemas come from the server, so they are bounded, and so is the work of checking by them ([`SchemaBudget`]). What they
-/// refer to must be inside them: nothing is ever fetched (J-6, J-9).
+/// refer to must be inside them: nothing is ever fetched.
 #[derive(Debug)]
 pub struct OutputSchema(Option<(SchemaBudget, Validator)>);
 

@@ -37,7 +37,7 @@ const MOST: usize = 1024;
 /// How long a legacy verdict is gone by without a doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// How long it is gone by if the server cannot be probed without starting it twice (DU-41).
+/// How long it is gone by if the server cannot be probed without starting it twice.
 const FORGET_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Says how many servers there are, and not which: a command line may hold a secret.

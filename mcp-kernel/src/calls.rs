@@ -22,10 +22,10 @@ use crate::{CallId, RequestKey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long the peer may be silent; progress starts it anew (K-12). While the peer waits for the answer to a request of
+    /// How long the peer may be silent; progress starts it anew. While the peer waits for the answer to a request of
     /// its own, it stands still, and starts anew with the answer. Default: 60 s.
     pub idle: Option<Duration>,
-    /// How long the call may take whatever progress arrives, and whatever the peer asks (K-13). Default: 10 min.
+    /// How long the call may take whatever progress arrives, and whatever the peer asks. Default: 10 min.
     pub limit: Option<Duration>,
 }
 

@@ -82,14 +82,14 @@ pub enum PeerMisbehaved {
     /// `initialize` for the second time (S0.14).
     #[error("`initialize` was sent before")]
     InitializedTwice,
-    /// `initialize` for the second time, with another version or other capabilities (S0.14).
+    /// `initialize` for the second time, with another version or other capabilities.
     #[error(
         "`initialize` was sent before, with another version or other capabilities; clients that share this connection \
          through a gateway need a server with `ServeOptions::shared_pipe`"
     )]
     InitializedDifferently,
     /// `initialize` for the second time, with another version or other capabilities, where clients share the connection
-    /// and requests are in flight (S0.14).
+    /// and requests are in flight.
     #[error("`initialize` was sent before, with another version or other capabilities, and requests are in flight")]
     InitializedWhileBusy,
     /// A request before the handshake (B-4).

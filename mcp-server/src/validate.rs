@@ -24,7 +24,7 @@ pub(crate) struct Validators {
     output: Option<Check>,
 }
 
-/// A schema that is ready to check values by, and what that may cost (J-10).
+/// A schema that is ready to check values by, and what that may cost.
 struct Check {
     budget: SchemaBudget,
     validator: Validator,

@@ -128,7 +128,7 @@ struct Property<'a> {
 }
 
 impl Search {
-    /// Passes a schema that is reachable through `properties` alone; nothing else in it may be annotated (H-66).
+    /// Passes a schema that is reachable through `properties` alone; nothing else in it may be annotated.
     fn schema<'a>(&mut self, scanner: &mut Scanner<'a>) -> Result<Property<'a>, Invalid> {
         let mut property = Property::default();
         let is_root = self.path.is_empty();

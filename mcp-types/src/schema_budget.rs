@@ -9,7 +9,7 @@ use crate::RawObject;
 use crate::excerpt::{NAME, excerpt};
 use crate::tree::Tree;
 
-/// A JSON Schema that somebody else may have written, with a bound for the work of checking values by it (J-10).
+/// A JSON Schema that may come from a peer, with a bound for the work of checking values by it.
 ///
 /// Validators follow references as often as they occur, so a schema of a few lines can make them evaluate more than ever
 /// ends, or nest deeper than their stack is. Before a value is checked, [`admit`](Self::admit) walks the same way without
@@ -48,8 +48,7 @@ impl SchemaBudget {
     ///
     /// # Errors
     ///
-    /// Says which limit the schema exceeds, or that it refers to something outside of it, which is never fetched (J-6,
-    /// J-9).
+    /// Says which limit the schema exceeds, or that it refers to something outside of it, which is never fetched.
     pub fn new(schema: &RawObject) -> Result<Self, String> {
         if schema.as_str().len() > Self::MOST_BYTES {
             return Err(format!("it has more than {} bytes", Self::MOST_BYTES));

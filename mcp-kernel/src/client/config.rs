@@ -24,7 +24,7 @@ pub struct ClientConfig {
     /// pipe (DU-33, DU-34); over HTTP silence and lost connections are outages, so it is false there (DU-27).
     /// Default: true.
     pub silence_means_legacy: bool,
-    /// How long a server may take to answer the probe before the handshake is tried as well (DU-33). An answer to the probe
+    /// How long a server may take to answer the probe before the handshake is tried as well. An answer to the probe
     /// that comes before that of the handshake still counts. Default: 1 s.
     pub probe_timeout: Duration,
     /// How long a server may take to answer `initialize`. Default: 60 s.

@@ -107,7 +107,7 @@ impl Connection {
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }
 
-    /// Shakes hands although the probe is not answered yet, where silence means that the server may be legacy (DU-33).
+    /// Shakes hands although the probe is not answered yet, where silence means that the server may be legacy.
     ///
     /// A server answers in order, so one that is modern and slow to start answers the probe first, and ends up modern.
     /// Returns whether there is a legacy revision to try.
