@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answer<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<Result<A, ErrorObject>> + Send + Sync>;
 
-/// The functions that answer, one for each kind of question; what has none is not declared (EL-1, SA-1, RO-1).
+/// The functions that answer, one for each kind of question; what has none is not declared.
 #[derive(Clone, Default)]
 pub(crate) struct Answers {
     pub(crate) form: Option<Answer<ElicitRequestFormParams, ElicitResult>>,
@@ -164,7 +164,8 @@ fn read<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
     params.decode().map_err(|fault| fault.to_error_object())
 }
 
-/// Writes an answer as far as the server's revision can express it (DU-44).
+/// Writes an answer as far as the server's revision can express it.
+// DU-44
 fn written(mut answer: impl Serialize + Restrict, revision: Revision) -> Result<RawObject, ErrorObject> {
     let restriction = restrict_to(&mut answer, revision);
     if !restriction.may_be_sent() {
@@ -195,7 +196,8 @@ mod tests {
         answered.map(|answer| answer.as_str().to_owned()).map_err(|error| error.message.into_owned())
     }
 
-    /// DU-44: an older server gets what its revision can express, or hears that there is no answer for it.
+    /// An older server gets what its revision can express, or hears that there is no answer for it.
+    // covers: DU-44
     #[test]
     fn answers_fit_the_revision() {
         let text = || SamplingContent::from(TextContent::new("a"));

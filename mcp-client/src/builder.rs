@@ -228,8 +228,9 @@ impl ClientBuilder {
     }
 
     /// What was found out about the server before ([`Client::verdict`]), so that it need not be asked again. Where it
-    /// turns out wrong, the server is asked after all. A server that has become modern may still shake hands, though, so
-    /// a legacy verdict is better not kept for longer than a day (DU-41).
+    /// turns out wrong, the server is asked after all. A server that has become modern may still shake hands, though,
+    /// so a legacy verdict is better not kept for longer than a day.
+    // DU-41
     pub fn verdict(mut self, verdict: Verdict) -> Self {
         self.verdict = Some(verdict);
         self
@@ -242,7 +243,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Goes on with a session that was begun before, without a handshake (S4.57).
+    /// Goes on with a session that was begun before, without a handshake.
+    // S4.57
     pub fn resume(mut self, session: SavedSession) -> Self {
         self.resume = Some(session);
         self
@@ -293,9 +295,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Tells where each call comes from, so that traces go on in the server. It is called in the span of the call,
-    /// `mcp.request`, whose parent is the span in which the call was awaited: with `tracing-opentelemetry`, the context of
-    /// [`tracing::Span::current`] is the one to give.
+    /// Tells where each call comes from, so that traces go on in the server. It is called in the span of the call,
+    /// `mcp.request`, whose parent is the span in which the call was awaited: with `tracing-opentelemetry`, the context
+    /// of [`tracing::Span::current`] is the one to give.
+    //
     pub fn trace_context(mut self, trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
         self.trace = Some(Arc::new(trace));
         self

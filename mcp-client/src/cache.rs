@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// How long an answer is kept at most, whatever the server says.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Answers by what was asked: the method, and the parameters that the answer depends on (C-5).
+/// Answers by what was asked: the method, and the parameters that the answer depends on.
 pub(crate) struct Cache {
     entries: BTreeMap<Key, Entry>,
     most: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Key {
     params: String,
 }
 
-/// What can be kept (C-1).
+/// What can be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Discover,
@@ -108,7 +108,8 @@ impl Cache {
         }
     }
 
-    /// Keeps an answer for as long as the server says (C-7), unless something changed since it was asked for.
+    /// Keeps an answer for as long as the server says, unless something changed since it was asked for.
+    // C-7
     pub(crate) fn keep(&mut self, asked: Asked, result: &PayloadBuf, now: Instant) {
         // Whatever it says, it is newer than what was kept.
         self.remove(&asked.key);
@@ -128,7 +129,8 @@ impl Cache {
         self.entries.insert(asked.key, Entry { result: result.clone(), until, is_private });
     }
 
-    /// Forgets what is not so any more, or may not be (C-14, C-20).
+    /// Forgets what is not so any more, or may not be.
+    // C-14, C-20
     pub(crate) fn invalidate(&mut self, change: &Change) {
         let kinds: &[Kind] = match change {
             Change::Tools => &[Kind::Tools],
@@ -144,7 +146,8 @@ impl Cache {
         self.retain(|key, _| !kinds.contains(&key.kind));
     }
 
-    /// Forgets all pages of a list, because one of its cursors does not work any more (C-17).
+    /// Forgets all pages of a list, because one of its cursors does not work any more.
+    // C-17
     pub(crate) fn forget_pages(&mut self, asked: &Asked) {
         if asked.key.kind != Kind::Read {
             self.retain(|key, _| key.kind != asked.key.kind);
@@ -199,7 +202,8 @@ mod tests {
 
     use super::*;
 
-    /// C-12: what is private is not given away before it is known who asks, and not asked about when its time is over.
+    /// What is private is not given away before it is known who asks, and not asked about when its time is over.
+    // covers: C-12
     #[test]
     fn sec_8_private_answers_are_for_those_who_are_known() {
         #[expect(clippy::disallowed_methods, reason = "any moment will do")]

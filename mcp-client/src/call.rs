@@ -183,7 +183,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         self.make(params, asked).await
     }
 
-    /// Adds metadata of the caller's, and where the call comes from.
+    /// Adds metadata of the caller's, and where the call comes from.
+    //
     fn with_meta(&mut self, params: RawObject) -> Result<RawObject, Error> {
         let trace = self.client.shared.settings.trace.as_ref().and_then(|trace| trace());
         // Calls whose silence is limited ask for progress by themselves.

@@ -132,7 +132,8 @@ fn names(filter: &SubscriptionFilter, uri: &str) -> bool {
     filter.resource_subscriptions.iter().flatten().any(|other| other == uri)
 }
 
-/// What changed may lie below what was subscribed to (L-15).
+/// What changed may lie below what was subscribed to.
+// L-15
 fn is_below(uri: &str, wanted: &str) -> bool {
     uri.strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || wanted.ends_with('/') || rest.starts_with(['/', '#', '?']))

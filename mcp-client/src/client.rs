@@ -104,7 +104,8 @@ impl Client {
         self.shared.look(|core| core.server.clone())
     }
 
-    /// The session with a legacy server over HTTP, if there is one (S4.51).
+    /// The session with a legacy server over HTTP, if there is one.
+    // S4.51
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
         self.shared.look(|core| core.session_id.clone())
@@ -305,7 +306,8 @@ impl Client {
         self.closed().await
     }
 
-    /// Waits until there is no connection any more, and says why (S4.52, S4.54).
+    /// Waits until there is no connection any more, and says why.
+    // S4.52, S4.54
     pub async fn closed(&self) -> Closed {
         let mut place = Place::new(&self.shared, |core| &mut core.watching);
         let waiting = poll_fn(|cx| {

@@ -13,9 +13,9 @@ use crate::telemetry::excerpt;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Headers {
-    /// What the call is about: a tool, a prompt, a resource (H-47).
+    /// What the call is about: a tool, a prompt, a resource.
     pub name: Option<String>,
-    /// Parameters by the names of their headers, without `Mcp-Param-` (H-61).
+    /// Parameters by the names of their headers, without `Mcp-Param-`.
     pub params: Vec<(String, String)>,
 }
 
@@ -25,7 +25,7 @@ impl Headers {
     }
 }
 
-/// The tools of the server that want parameters in headers: those of the latest lists (H-81).
+/// The tools of the server that want parameters in headers: those of the latest lists.
 #[derive(Default)]
 pub(crate) struct Tools {
     params: BTreeMap<String, Arc<[HeaderParam]>>,
@@ -38,7 +38,8 @@ const MOST_TOOLS: usize = 10_000;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 impl Tools {
-    /// Takes note of tools, and drops those that break the rules for headers (H-67, H-68).
+    /// Takes note of tools, and drops those that break the rules for headers.
+    // H-67, H-68
     pub(crate) fn learn(&mut self, result: &mut ListToolsResult) {
         result.tools.retain(|tool| match HeaderParam::find(&tool.input_schema) {
             Ok(params) => {

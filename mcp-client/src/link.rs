@@ -355,7 +355,7 @@ pub enum Lost {
     /// A new server can take its place.
     Restartable,
     /// A new server has to take its place: legacy servers are known to die of being asked whether they are modern, and
-    /// the new one will not be (DU-34).
+    /// the new one will not be.
     OfTheProbe,
     /// The client has no use for another one.
     ForGood,

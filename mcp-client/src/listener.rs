@@ -77,13 +77,15 @@ impl Listener {
         Ok(Self { client, wanted, acknowledged, state: State::Open { ear, since }, failures: 0 })
     }
 
-    /// What the server agreed to tell, which may be less than what it was asked for (L-5, L-6).
+    /// What the server agreed to tell, which may be less than what it was asked for.
+    // L-5, L-6
     #[must_use]
     pub fn acknowledged(&self) -> &SubscriptionFilter {
         &self.acknowledged
     }
 
-    /// Waits before it is opened again: longer each time, and not at the same time as others (C-10).
+    /// Waits before it is opened again: longer each time, and not at the same time as others.
+    // C-10
     fn wait(&mut self) -> State {
         let longest = FIRST_WAIT.saturating_mul(1 << self.failures.min(16)).min(LONGEST_WAIT);
         self.failures += 1;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::credentials::CredentialFingerprint;
 
-/// What is needed to go on with a legacy session over HTTP without a handshake: after a restart of the client, after the
-/// network was away, or in another part of an application (S4.57, S4.58).
+/// What is needed to go on with a legacy session over HTTP without a handshake: after a restart of the client, after
+/// the network was away, or in another part of an application.
 ///
 /// Whoever has it can speak in the name of the client: it is to be kept like a password.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]

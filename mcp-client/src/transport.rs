@@ -26,10 +26,10 @@ pub trait Transport: Send + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportKind {
-    /// All messages take the same way, in order: a pipe, a socket, a queue. A call is given up by a notification (K-1),
-    /// and a server that does not answer the probe is legacy (DU-33).
+    /// All messages take the same way, in order: a pipe, a socket, a queue. A call is given up by a notification, and a
+    /// server that does not answer the probe is legacy.
     Pipe,
-    /// Each call has a request of its own: HTTP. A call is given up by closing its stream (K-2), some parameters are
-    /// repeated in headers (H-61), and a server that does not answer is not there (DU-27).
+    /// Each call has a request of its own: HTTP. A call is given up by closing its stream, some parameters are repeated
+    /// in headers, and a server that does not answer is not there.
     Requests,
 }

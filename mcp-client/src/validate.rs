@@ -1,4 +1,4 @@
-//! Results that keep what their tool promised (TL-7).
+//! Results that keep what their tool promised.
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use mcp_types::{CallToolResult, RawObject, SchemaBudget, Tool};

@@ -33,7 +33,8 @@ impl Subscriber for Notes {
     fn exit(&self, _: &Id) {}
 }
 
-/// S4.102: a call has a span that says what is called, and how it ended.
+/// A call has a span that says what is called, and how it ended.
+// covers: S4.102
 #[tokio::test]
 async fn calls_have_spans() {
     let notes = Notes::default();

@@ -10,6 +10,6 @@ pub enum Change {
     Prompts,
     /// The list of resources, or of resource templates.
     Resources,
-    /// The contents of a resource. The address is the one that was subscribed to; what changed may lie below it (L-15).
+    /// The contents of a resource. The address is the one that was subscribed to; what changed may lie below it.
     Resource(String),
 }

@@ -14,7 +14,7 @@ pub enum Misuse {
     /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
-    /// There is no way to send a request to this peer (S1.8).
+    /// There is no way to send a request to this peer.
     #[error("there is no back channel: {0}")]
     NoBackChannel(&'static str),
     /// The peer's revision does not have the method in this direction.
@@ -31,7 +31,7 @@ pub enum Misuse {
     /// The client did not declare what the request needs.
     #[error("the client did not declare `{0}`")]
     MissingCapability(&'static str),
-    /// The handshake is not complete yet (B-4).
+    /// The handshake is not complete yet.
     #[error("the client has not sent `notifications/initialized` yet")]
     NotInitialized,
     /// Too many requests to the peer are open.
@@ -67,10 +67,10 @@ pub enum PeerMisbehaved {
         /// The limit that was hit.
         limit: usize,
     },
-    /// A batch, which only revision 2025-03-26 has (B-8).
+    /// A batch, which only revision 2025-03-26 has.
     #[error("a batch is not allowed here")]
     BatchNotAllowed,
-    /// A request with the id of one that is still open (M-4).
+    /// A request with the id of one that is still open.
     #[error("the id {0} is in use")]
     DuplicateId(RequestId),
     /// A request with an id that is longer than the limits allow.
@@ -79,7 +79,7 @@ pub enum PeerMisbehaved {
         /// The limit that was hit.
         limit: usize,
     },
-    /// `initialize` for the second time (S0.14).
+    /// `initialize` for the second time.
     #[error("`initialize` was sent before")]
     InitializedTwice,
     /// `initialize` for the second time, with another version or other capabilities.
@@ -92,10 +92,10 @@ pub enum PeerMisbehaved {
     /// and requests are in flight.
     #[error("`initialize` was sent before, with another version or other capabilities, and requests are in flight")]
     InitializedWhileBusy,
-    /// A request before the handshake (B-4).
+    /// A request before the handshake.
     #[error("`{0}` was sent before the handshake was complete")]
     TooEarly(Method),
-    /// A method that the revision does not have, or whose capability was not advertised (E-13).
+    /// A method that the revision does not have, or whose capability was not advertised.
     #[error("there is no method `{0}` here")]
     UnknownMethod(Method),
     /// A notification that the client may not send in its revision; it is ignored.
@@ -107,13 +107,13 @@ pub enum PeerMisbehaved {
     /// A response whose id is the text of the number that was sent; it is accepted. Told once per connection.
     #[error("the id {0} came back as text")]
     IdAsText(RequestId),
-    /// A method that makes no sense without a session, which this connection does not have (S0.22, S0.28).
+    /// A method that makes no sense without a session, which this connection does not have.
     #[error("`{0}` needs a session, and this server keeps none for legacy clients")]
     NeedsSession(Method),
-    /// Parameters or metadata that are not what they should be.
+    /// Parameters or metadata that are not what they should be.
     #[error("{0}")]
     InvalidParams(Cow<'static, str>),
-    /// A version that is not served (V-2).
+    /// A version that is not served.
     #[error("the version {requested} is not supported")]
     UnsupportedVersion {
         /// What the client asked for.
@@ -121,7 +121,7 @@ pub enum PeerMisbehaved {
         /// What it may use instead.
         supported: Vec<ProtocolVersion>,
     },
-    /// A method of an extension that the client did not declare (E-14, EX-11).
+    /// A method of an extension that the client did not declare.
     #[error("the client did not declare the capability that the method needs")]
     MissingCapability {
         /// What the client would have to declare.

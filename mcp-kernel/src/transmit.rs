@@ -315,6 +315,7 @@ mod tests {
         assert!(outbox.is_empty());
     }
 
+    // covers: P-7
     #[test]
     fn progress_goes_first_and_changes_coalesce() {
         let limits = Limits { route_messages: 2, ..Limits::default() };

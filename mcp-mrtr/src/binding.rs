@@ -3,7 +3,7 @@
 use mcp_types::jsonrpc::PayloadBuf;
 use sha2::{Digest, Sha256};
 
-/// Who asks what of whom: a state is good for nothing else (R-8).
+/// Who asks what of whom: a state is good for nothing else.
 #[derive(Clone, Debug)]
 pub struct Binding {
     pub(crate) principal: [u8; DIGEST],
@@ -90,7 +90,8 @@ mod tests {
         Binding::new(None, "a", "tools/call", &params).request
     }
 
-    /// R-21: the retry repeats the request, in its own spacing and order, with what belongs to the round.
+    /// The retry repeats the request, in its own spacing and order, with what belongs to the round.
+    // covers: R-21
     #[test]
     fn a_retry_is_the_same_request() {
         let first = request(r#"{"name":"a","arguments":{"b":"c \" d"}}"#);

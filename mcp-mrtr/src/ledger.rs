@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::seal::NONCE_BYTES;
 
-/// Knows which states were used, so that none is used twice.
+/// Knows which states were used, so that none is used twice.
 ///
 /// Instances that serve the same clients must share one.
 pub trait Ledger: Send + Sync {

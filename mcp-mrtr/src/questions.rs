@@ -24,13 +24,13 @@ pub struct Questions {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidQuestions {
-    /// The method has to be answered at once.
+    /// The method has to be answered at once.
     #[error("`{0}` may not ask for input: only tools/call, prompts/get and resources/read may")]
     WrongMethod(Method),
-    /// There is neither a question nor a state.
+    /// There is neither a question nor a state.
     #[error("there is nothing to ask: add a question or a state")]
     Empty,
-    /// Two questions have the same key.
+    /// Two questions have the same key.
     #[error("two questions have the key `{0}`: give each its own")]
     KeyTwice(String),
     /// The state cannot be written as JSON.
@@ -55,7 +55,7 @@ pub enum InvalidQuestions {
         /// What it lacks.
         what: String,
     },
-    /// The client did not declare what it needs to be asked this.
+    /// The client did not declare what it needs to be asked this.
     #[error("the client did not declare what the questions need")]
     NotDeclared(Box<ClientCapabilities>),
 }
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(questions().raw_state("s").build().unwrap().input_requests, None);
     }
 
-    /// R-2..R-5
+    // covers: R-2..R-5
     #[test]
     fn the_rest_is_refused() {
         assert_eq!(questions().build(), Err(InvalidQuestions::Empty));
@@ -227,7 +227,8 @@ mod tests {
         assert!(matches!(questions().state(&unwritable).build(), Err(InvalidQuestions::InvalidState(_))));
     }
 
-    /// DU-26: what a legacy client cannot be asked, the handler hears before it returns the question.
+    /// What a legacy client cannot be asked, the handler hears before it returns the question.
+    // covers: DU-26
     #[test]
     fn mis_17_legacy_clients_cannot_be_asked_everything() {
         let form = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));

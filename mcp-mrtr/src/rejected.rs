@@ -39,7 +39,8 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    /// What the client is told: the same for every reason, so that it learns nothing from trying.
+    /// What the client is told: the same for every reason, so that it learns nothing from trying.
+    //
     #[must_use]
     pub fn to_error_object(self) -> ErrorObject {
         ErrorObject::invalid_params("`requestState`: not valid; send the request again without it")

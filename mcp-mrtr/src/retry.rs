@@ -9,7 +9,7 @@ use mcp_types::{InputRequests, InputRequiredResult, InputResponses, JsonObject, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryLimits {
-    /// How many rounds one request may take. Default: 10.
+    /// How many rounds one request may take. Default: 10.
     pub rounds: u32,
     /// The maximum number of input requests in one round. Defaults to 64.
     pub input_requests: usize,
@@ -53,7 +53,7 @@ impl RetryLimits {
     }
 }
 
-/// One request, over all its rounds. Each request has its own, so that nothing of one gets into another.
+/// One request, over all its rounds. Each request has its own, so that nothing of one gets into another.
 #[derive(Clone, Debug)]
 pub struct Retry {
     original: JsonObject,
@@ -70,9 +70,9 @@ pub struct Retry {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "there are questions or there are none")]
 pub enum Next {
-    /// Answer these questions, and then send the request again.
+    /// Answer these questions, and then send the request again.
     Answer(InputRequests),
-    /// Send the request again after a while: the server has nothing to ask, but cannot answer yet.
+    /// Send the request again after a while: the server has nothing to ask, but cannot answer yet.
     Wait(Duration),
 }
 
@@ -104,7 +104,7 @@ pub enum RetryError {
         /// The limit that was hit.
         limit: u32,
     },
-    /// The server asks nothing and gives no state.
+    /// The server asks nothing and gives no state.
     #[error("the server asks for input without saying what")]
     AsksNothing,
     /// Nobody asked this.
@@ -192,12 +192,13 @@ impl Retry {
         Ok(())
     }
 
-    /// The parameters of the next round: the original ones, with the answers, and with the state exactly as it came
-    /// . They are sent under a new id, and what comes of them is never cached.
+    /// The parameters of the next round: the original ones, with the answers, and with the state exactly as it came.
+    /// They are sent under a new id, and what comes of them is never cached.
     ///
     /// # Errors
     ///
     /// Fails if a question has no answer.
+    //
     pub fn params(&self) -> Result<RawObject, RetryError> {
         if let Some((key, _)) = self.open.iter().find(|(key, _)| !self.answers.contains(key)) {
             return Err(RetryError::Unanswered(key.to_owned()));
@@ -251,7 +252,8 @@ mod tests {
         retry.params().unwrap().decode().unwrap()
     }
 
-    /// all answers, the state to the letter, and the request as it was.
+    /// All answers, the state to the letter, and the request as it was.
+    //
     #[test]
     fn a_retry_repeats_the_request() {
         let mut retry = retry();
@@ -271,7 +273,8 @@ mod tests {
         );
     }
 
-    /// what earlier rounds had is gone.
+    /// What earlier rounds had is gone.
+    //
     #[test]
     fn only_the_latest_round_counts() {
         let mut retry = retry();
@@ -284,7 +287,8 @@ mod tests {
         assert_eq!(params.get("requestState"), None);
     }
 
-    /// a server that asks without end, or only puts the client off, is given up.
+    /// A server that asks without end, or only puts the client off, is given up.
+    // covers, RB-38
     #[test]
     fn rounds_and_waits_are_bounded() {
         let mut asked = retry();

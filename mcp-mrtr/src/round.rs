@@ -48,12 +48,13 @@ impl Round {
 
     /// Asks a question: finds its answer, or notes that there is none.
     ///
-    /// An answer to another question under the same key does not count: the handler has changed since, or asks by
-    /// what it found out, and the client is asked again. Answers that nobody asked for are ignored.
+    /// An answer to another question under the same key does not count: the handler has changed since, or asks by what
+    /// it found out, and the client is asked again. Answers that nobody asked for are ignored.
     ///
     /// # Errors
     ///
     /// Fails if this round has another question under the key.
+    //
     pub fn ask(&mut self, key: &str, question: &InputRequest) -> Result<Asked, Skew> {
         let shape = Shape::of(question);
         if let Some(other) = self.questions.get(key) {
@@ -137,7 +138,8 @@ mod tests {
         Journal::from_bytes(&journal.to_bytes()).expect("a journal")
     }
 
-    /// three questions one after the other, each answered in a round of its own.
+    /// Three questions one after the other, each answered in a round of its own.
+    //
     #[test]
     fn answers_of_earlier_rounds_are_found_again() {
         let mut round = Round::default();
@@ -162,7 +164,8 @@ mod tests {
         assert_eq!(round.step("charge").map(RawJson::as_str), Some("7"));
     }
 
-    /// what is missing is asked again, what is not wanted is ignored.
+    /// What is missing is asked again, what is not wanted is ignored.
+    //
     #[test]
     fn missing_answers_are_asked_again() {
         let mut round = Round::default();

@@ -1,4 +1,4 @@
-//! What becomes of a state that is not what it was, or not where it belongs (R-6..R-9, R-25, S2.41).
+//! What becomes of a state that is not what it was, or not where it belongs.
 
 use mcp_mrtr::{Binding, Key, KeyRing, MemoryLedger, NONCE_BYTES, Rejected, Sealer};
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
@@ -39,7 +39,8 @@ fn a_state_comes_back_as_it_was() {
     assert_eq!((opened.nonce, opened.expires), (NONCE, NOW + 600));
 }
 
-/// not one bit may change, and nothing may be added or taken away.
+/// Not one bit may change, and nothing may be added or taken away.
+//
 #[test]
 fn no_byte_may_change() {
     let (state, sealer, binding) = (sealed(), sealer(1), binding());
@@ -61,7 +62,8 @@ fn no_byte_may_change() {
     }
 }
 
-/// a state is good for its principal, its server and its request alone, and for a while.
+/// A state is good for its principal, its server and its request alone, and for a while.
+// covers: R-8, S3.F11
 #[test]
 fn a_state_is_good_for_nothing_else() {
     let alice = Some((Some("https://issuer"), "alice"));
@@ -93,7 +95,8 @@ fn keys_rotate() {
     assert_eq!(impostor.open(NOW, &binding(), &sealed()), Err(Rejected::NotAuthentic));
 }
 
-/// with a ledger a state is good once; without one it is good until it expires.
+/// With a ledger a state is good once; without one it is good until it expires.
+//
 #[test]
 fn a_ledger_makes_it_once() {
     let (state, ledger, sealer) = (sealed(), MemoryLedger::new(10), sealer(1));
@@ -117,7 +120,8 @@ fn large_states_are_neither_made_nor_read() {
     assert_eq!(small.open(NOW, &binding(), &large), Err(Rejected::TooLarge));
 }
 
-/// whoever tries learns nothing from the refusal.
+/// Whoever tries learns nothing from the refusal.
+//
 #[test]
 fn all_refusals_look_the_same() {
     let all = [

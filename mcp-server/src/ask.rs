@@ -49,7 +49,7 @@ pub enum AskError {
     /// The client's answer is not what was asked for.
     #[error("the client's answer is not valid: {0}")]
     InvalidAnswer(String),
-    /// What the client sent along as an answer is none: the request is not valid (R-12).
+    /// What the client sent along as an answer is none: the request is not valid.
     #[error("`inputResponses.{key}`: {fault}")]
     InvalidInput {
         /// The key of the question.
@@ -64,7 +64,8 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// What the client of the request is told, where the protocol has an error for it (E-14).
+    /// What the client of the request is told, where the protocol has an error for it.
+    // E-14
     pub(crate) fn to_error_object(&self) -> Option<ErrorObject> {
         match self {
             Self::NotSupported(capability) => {
@@ -153,14 +154,15 @@ pub enum NotAccepted {
 /// }
 /// ```
 impl RequestContext {
-    /// Asks the user to fill in a form that has the members of `T`: texts, numbers, booleans and choices (S2.31).
+    /// Asks the user to fill in a form that has the members of `T`: texts, numbers, booleans and choices.
     ///
-    /// Members that the user left out get their defaults, and the answer is checked before it is read (EL-20).
+    /// Members that the user left out get their defaults, and the answer is checked before it is read.
     ///
     /// # Errors
     ///
     /// Fails if `T` is not flat, if the client cannot be asked, or if its answer is not valid. That the user declines
     /// is not an error.
+    // S2.31, EL-20
     pub async fn elicit<T>(&self, key: &str, message: impl Into<String>) -> Result<Elicited<T>, AskError>
     where
         T: JsonSchema + DeserializeOwned,
@@ -176,11 +178,12 @@ impl RequestContext {
         }
     }
 
-    /// Asks the user to fill in a form with a schema of its own (S2.30).
+    /// Asks the user to fill in a form with a schema of its own.
     ///
     /// # Errors
     ///
     /// Fails if the client cannot be asked, or if its answer is not valid.
+    // S2.30
     pub async fn elicit_form(
         &self,
         key: &str,
@@ -196,12 +199,13 @@ impl RequestContext {
         checked(result, &schema)
     }
 
-    /// Asks the user to visit a web page, for what must not pass through the client (S2.33, EL-10).
+    /// Asks the user to visit a web page, for what must not pass through the client.
     ///
     /// # Errors
     ///
     /// Fails if the address is not an absolute one, if the client cannot be asked, or if the question lacks the
     /// `elicitation_id` that clients of 2025-11-25 need.
+    // S2.33, EL-10
     pub async fn elicit_url(&self, key: &str, question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
         if !is_absolute(&question.url) {
             return Err(AskError::InvalidQuestion(format!("`{}` is not an absolute address", question.url)));
@@ -215,11 +219,12 @@ impl RequestContext {
         })
     }
 
-    /// Has the client's model write something (S2.29).
+    /// Has the client's model write something.
     ///
     /// # Errors
     ///
     /// Fails if the client cannot be asked, or if its answer is not valid.
+    // S2.29
     pub async fn sample(
         &self,
         key: &str,
@@ -228,11 +233,12 @@ impl RequestContext {
         self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, question).await
     }
 
-    /// Asks for the folders that the client works with (S2.34).
+    /// Asks for the folders that the client works with.
     ///
     /// # Errors
     ///
     /// Fails if the client cannot be asked, or if its answer is not valid.
+    // S2.34
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         self.check(ClientCapability::Roots)?;
         let result: ListRootsResult = match self.era() {
@@ -245,7 +251,7 @@ impl RequestContext {
         Ok(result.roots)
     }
 
-    /// Makes sure that the client declared a capability. The error is one that the protocol has a code for (E-14).
+    /// Makes sure that the client declared a capability. The error is one that the protocol has a code for.
     ///
     /// ```
     /// # use mcp_server::{AskError, ClientCapability, RequestContext};
@@ -259,6 +265,7 @@ impl RequestContext {
     /// # Errors
     ///
     /// Fails if the client did not.
+    // E-14
     pub fn require(&self, capability: ClientCapability) -> Result<(), AskError> {
         if self.supports(capability) { Ok(()) } else { Err(AskError::NotSupported(capability)) }
     }

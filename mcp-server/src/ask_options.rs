@@ -8,7 +8,7 @@ use mcp_types::ProgressNotificationParams;
 /// What is called with the progress of a question.
 pub(crate) type Watcher = Box<dyn FnMut(ProgressNotificationParams) + Send>;
 
-/// How long a question may take, and who hears of its progress (S1.28).
+/// How long a question may take, and who hears of its progress.
 #[derive(Default)]
 pub struct AskOptions {
     pub(crate) time: CallOptions,

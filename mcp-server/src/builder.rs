@@ -195,7 +195,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves nothing but `ping` to a legacy client before it has sent `notifications/initialized` (S0.17).
+    /// Serves nothing but `ping` to a legacy client before it has sent `notifications/initialized`.
+    // S0.17
     pub fn require_initialized(mut self) -> Self {
         self.config.require_initialized = true;
         self
@@ -241,7 +242,8 @@ impl ServerBuilder {
     }
 
     /// Hears what clients tell without asking for anything: also, once, that the handshake of a legacy client is
-    /// complete, from when on it can be asked (S1.13). The function must not block.
+    /// complete, from when on it can be asked. The function must not block.
+    // S1.13
     pub fn on_notification(mut self, listener: impl Fn(Notification) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(listener));
         self
@@ -338,7 +340,8 @@ impl ServerBuilder {
     }
 }
 
-/// What clients are told that the server has (TL-1, PR-1, RS-1, Q-1, Y-1).
+/// What clients are told that the server has.
+// TL-1, PR-1, RS-1, Q-1, Y-1
 fn capabilities(registry: &Registry, declared: &Declared) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::default();
     if declared.tools || !registry.tools.items.is_empty() {

@@ -8,7 +8,7 @@ use mcp_types::{CompleteResult, Completion, OrderedMap};
 use crate::context::RequestContext;
 use crate::endpoint::BoxFuture;
 
-/// What a client may be told at once.
+/// What a client may be told at once.
 const MOST: usize = 100;
 
 /// What has been typed of an argument, and what is known of the others.
@@ -71,7 +71,8 @@ pub(crate) fn result(mut values: Vec<String>) -> CompleteResult {
 mod tests {
     use super::*;
 
-    /// never more than a hundred.
+    /// Never more than a hundred.
+    //
     #[test]
     fn what_is_too_much_is_cut() {
         let many = result((0..150).map(|number| number.to_string()).collect()).completion;

@@ -339,10 +339,11 @@ impl Connection {
         &self.server
     }
 
-    /// Runs what handlers left to be done at the end: last in, first out, each within the time that `bound` gives it
-    /// (S1.16, S1.17). What panics or takes too long is given up, with a warning.
+    /// Runs what handlers left to be done at the end: last in, first out, each within the time that `bound` gives it.
+    /// What panics or takes too long is given up, with a warning.
     ///
     /// `bound` makes a future that is ready when the time is over, which is the transport's to know.
+    // S1.16, S1.17
     pub async fn teardown<B: Future<Output = ()>>(&mut self, bound: impl FnMut() -> B) {
         self.handle_disconnect();
         run_teardown(&self.shared, bound).await;

@@ -13,13 +13,14 @@ use crate::ask_options::AskOptions;
 use crate::endpoint::BoxFuture;
 use crate::shared::Shared;
 
-/// The connection to one client, as handlers see it. It is there for every request, also for one that stands alone
-/// (S1.2); then it lasts as long as the request.
+/// The connection to one client, as handlers see it. It is there for every request, also for one that stands alone;
+/// then it lasts as long as the request.
 #[derive(Clone)]
 pub struct ConnectionHandle(pub(crate) Arc<Shared>);
 
 impl ConnectionHandle {
-    /// A value that handlers keep for this client from one request to the next (S1.15).
+    /// A value that handlers keep for this client from one request to the next.
+    // S1.15
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).share()
@@ -48,7 +49,8 @@ impl ConnectionHandle {
         drop(old);
     }
 
-    /// Has something run when the connection ends: last in, first out, each for at most five seconds (S1.16, S1.17).
+    /// Has something run when the connection ends: last in, first out, each for at most five seconds.
+    // S1.16, S1.17
     pub fn on_close<F, Fut>(&self, teardown: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -58,7 +60,8 @@ impl ConnectionHandle {
         self.0.teardown.lock().unwrap_or_else(PoisonError::into_inner).push(teardown);
     }
 
-    /// A name for the connection that no other has, for logs and as a key (S2.6).
+    /// A name for the connection that no other has, for logs and as a key.
+    // S2.6
     #[must_use]
     pub fn token(&self) -> &str {
         self.0.token()
@@ -70,34 +73,38 @@ impl ConnectionHandle {
         self.0.lock().kernel.negotiated()
     }
 
-    /// Tells the client something that belongs to no request. Best effort: without a way there it is dropped (S1.7).
+    /// Tells the client something that belongs to no request. Best effort: without a way there it is dropped.
+    // S1.7
     pub fn notify(&self, method: &Method, params: &impl Serialize) {
         let Ok(params) = RawObject::new(params) else { return };
         let told = self.0.tell(None, |kernel| kernel.tell(None, method, &params));
         tracing::trace!(target: "mcp", method = method.as_str(), ?told, "notification");
     }
 
-    /// Sends a log message that belongs to no request, as legacy clients may get it (S1.35).
+    /// Sends a log message that belongs to no request, as legacy clients may get it.
+    // S1.35
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         if let Ok(data) = RawJson::new(data) {
             let _ = self.0.tell(None, |kernel| kernel.log(None, level, data, None));
         }
     }
 
-    /// Asks whether a legacy client is still there (S1.34).
+    /// Asks whether a legacy client is still there.
     ///
     /// # Errors
     ///
     /// Fails if the client cannot be asked, or does not answer.
+    // S1.34
     pub async fn ping(&self) -> Result<(), AskError> {
         self.request::<EmptyResult>(Method::PING, &RawObject::empty(), AskOptions::default()).await.map(drop)
     }
 
-    /// Asks a legacy client something that the protocol does not define (S1.27, S1.31).
+    /// Asks a legacy client something that the protocol does not define.
     ///
     /// # Errors
     ///
     /// Fails if the client cannot be asked, does not answer, or answers something else than a `T`.
+    // S1.27, S1.31
     pub async fn request<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -115,7 +115,8 @@ impl RequestContext {
         self.original().0.cancel.set();
     }
 
-    /// The revision by whose rules the request is served (S2.7).
+    /// The revision by whose rules the request is served.
+    // S2.7
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.scope().revision()
@@ -127,7 +128,8 @@ impl RequestContext {
         self.scope().era()
     }
 
-    /// Whether there is no way to ask the client something while the request runs (S2.22).
+    /// Whether there is no way to ask the client something while the request runs.
+    // S2.22
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         self.scope().is_stateless()
@@ -154,7 +156,8 @@ impl RequestContext {
         }
     }
 
-    /// Whether nobody waits for the answer any more (S2.9).
+    /// Whether nobody waits for the answer any more.
+    // S2.9
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.original().0.cancel.is_set()
@@ -165,7 +168,7 @@ impl RequestContext {
         self.original().0.cancel.wait().await;
     }
 
-    /// Reports progress, if the client wants to hear of it (S2.12).
+    /// Reports progress, if the client wants to hear of it.
     ///
     /// Values must grow. Whole numbers and fractions are both fine, with or without a total.
     ///
@@ -177,6 +180,7 @@ impl RequestContext {
     /// ctx.progress(Progress::new(4).total(10).message("copying"));
     /// # }
     /// ```
+    // S2.12
     pub fn progress(&self, progress: impl Into<Progress>) {
         if !self.scope().may_report_progress() {
             return;
@@ -193,7 +197,8 @@ impl RequestContext {
         self.scope().progress_token()
     }
 
-    /// Sends a log message to the client: any JSON, such as a text. Below the client's level it is dropped (S2.15).
+    /// Sends a log message to the client: any JSON, such as a text. Below the client's level it is dropped.
+    // S2.15
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         self.log_from(None, level, data);
     }
@@ -229,7 +234,8 @@ impl RequestContext {
         self.scope().capabilities()
     }
 
-    /// Whether the client declared a capability (S2.21).
+    /// Whether the client declared a capability.
+    // S2.21
     #[must_use]
     pub fn supports(&self, capability: ClientCapability) -> bool {
         self.scope().supports(capability)
@@ -241,7 +247,8 @@ impl RequestContext {
         self.scope().client_info()
     }
 
-    /// Who is behind the request, as the transport made sure; nobody on stdio (S2.27).
+    /// Who is behind the request, as the transport made sure; nobody on stdio.
+    // S2.27
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.scope().principal()
@@ -253,7 +260,8 @@ impl RequestContext {
         self.scope().trace_context()
     }
 
-    /// The answers to the questions of the round before, as they came (S2.24).
+    /// The answers to the questions of the round before, as they came.
+    // S2.24
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
         match &self.0.origin {
@@ -262,22 +270,25 @@ impl RequestContext {
         }
     }
 
-    /// Whether the round before got an answer to a question (S2.38).
+    /// Whether the round before got an answer to a question.
+    // S2.38
     #[must_use]
     pub fn has_input_response(&self, key: &str) -> bool {
         self.input_responses().contains(key)
     }
 
-    /// The answer to a question of the round before (S2.35).
+    /// The answer to a question of the round before.
     ///
     /// # Errors
     ///
     /// Fails if the answer is not a `T`.
+    // S2.35
     pub fn input_response_as<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
         self.input_responses().get(key).map(|answer| answer.decode()).transpose()
     }
 
-    /// The state that the client brought back from the round before. Anybody could have written it: check it (S2.26).
+    /// The state that the client brought back from the round before. Anybody could have written it: check it.
+    // S2.26
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
         match &self.0.origin {
@@ -286,17 +297,19 @@ impl RequestContext {
         }
     }
 
-    /// The state of the round before, if it was JSON (S2.36). Anybody could have written it: check it.
+    /// The state of the round before, if it was JSON. Anybody could have written it: check it.
     ///
     /// # Errors
     ///
     /// Fails if the state is not a `T`.
+    // S2.36
     pub fn request_state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
         // The message was checked; the JSON inside of this text was not.
         self.request_state().map(|state| RawJson::parse(state)?.decode()).transpose()
     }
 
-    /// Whether the client asks again after a round of questions, or of waiting (S2.39).
+    /// Whether the client asks again after a round of questions, or of waiting.
+    // S2.39
     #[must_use]
     pub fn is_resubmit(&self) -> bool {
         !self.input_responses().is_empty() || self.request_state().is_some()

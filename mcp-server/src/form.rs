@@ -14,7 +14,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The form that asks for a `T`: one field for each member, in the order of the struct (EL-5, EL-6).
+/// The form that asks for a `T`: one field for each member, in the order of the struct.
 ///
 /// | member | field |
 /// |---|---|
@@ -50,6 +50,7 @@ use serde_json::{Map, Value};
 ///
 /// If `T` is no struct, or a member has no field above: it is nested, a list of free values, or has a constraint that
 /// forms cannot express. The error names the member.
+// EL-5, EL-6
 pub fn schema_of<T: JsonSchema + DeserializeOwned>() -> Result<RequestedSchema, NotFlat> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;

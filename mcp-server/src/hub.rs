@@ -62,7 +62,8 @@ mod tests {
 
     use super::*;
 
-    /// S0.20: a client that subscribes again and again is told once, and costs no more than one that does so once.
+    /// A client that subscribes again and again is told once, and costs no more than one that does so once.
+    // covers: S0.20
     #[test]
     fn a_connection_is_there_once() {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());

@@ -4,7 +4,8 @@ use mcp_types::{ErrorObject, base64};
 
 /// Cuts a page out of a list whose items have unique names, in the order of the list.
 ///
-/// A cursor names the last item of the page before, so that it stays right while items come and go elsewhere (G-5).
+/// A cursor names the last item of the page before, so that it stays right while items come and go elsewhere.
+// G-5
 pub(crate) fn page<'a, T>(
     items: &'a [T],
     name: impl Fn(&T) -> &str,
@@ -47,7 +48,8 @@ mod tests {
         (page.to_vec(), next)
     }
 
-    /// G-5: all items once, in their order, also when others come and go between two pages.
+    /// All items once, in their order, also when others come and go between two pages.
+    // covers: G-5
     #[test]
     fn pages_follow_each_other() {
         let (first, next) = take(&["a", "b", "c", "d", "e"], None);
@@ -60,7 +62,8 @@ mod tests {
         assert_eq!(take(&[], None), (vec![], None));
     }
 
-    /// G-3, G-5: an empty cursor is a cursor, and not one of ours.
+    /// An empty cursor is a cursor, and not one of ours.
+    // covers: G-3, G-5
     #[test]
     fn foreign_cursors_are_refused() {
         for cursor in ["", "1", "%%%", "eA=="] {

@@ -98,7 +98,8 @@ impl<T: IntoPromptResult, E: fmt::Display + Any> IntoPromptResult for Result<T, 
 }
 
 /// Makes a prompt of an async function. Arguments travel as text; a member of type number, boolean or unit enum is read
-/// from it (PR-2).
+/// from it.
+// PR-2
 pub fn prompt<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Prompt
 where
     A: DeserializeOwned + JsonSchema + 'static,

@@ -1,4 +1,4 @@
-//! Explicit questions on a legacy connection: they are asked as real requests, and the handler runs again (DU-26).
+//! Explicit questions on a legacy connection: they are asked as real requests, and the handler runs again.
 
 use mcp_types::{
     CallToolResult, ErrorObject, InputRequest, InputRequests, InputRequiredResult, InputResponses, Method, RawObject,

@@ -25,7 +25,7 @@ pub struct Registry {
     pub(crate) validators: BTreeMap<String, Arc<crate::validate::Validators>>,
 }
 
-/// Things with unique names, in the order in which they came (TL-2).
+/// Things with unique names, in the order in which they came.
 #[derive(Clone)]
 pub(crate) struct Shelf<T> {
     pub(crate) items: Vec<Arc<T>>,
@@ -127,7 +127,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Fails if there is a resource with the address, or if it is not an absolute address (RS-8).
+    /// Fails if there is a resource with the address, or if it is not an absolute address.
+    // RS-8
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
         let uri = resource.definition.uri.clone();
         check_scheme(&uri)?;
@@ -143,7 +144,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Fails if there is such a template, or if it is not one (RS-9).
+    /// Fails if there is such a template, or if it is not one.
+    // RS-9
     pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
         let uri = template.definition.uri_template.clone();
         if let Some(why) = template.fault.clone() {
@@ -182,7 +184,8 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-/// Any name is good that is not empty and can be shown; the recommended ones are narrower (TL-11).
+/// Any name is good that is not empty and can be shown; the recommended ones are narrower.
+// TL-11
 fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(BuildError::InvalidName { what, name: name.to_owned() });
@@ -201,7 +204,8 @@ pub(crate) fn is_scheme(scheme: &str) -> bool {
         && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
 }
 
-/// The schema of arguments is one of an object (TL-3); that of results may be any (TL-5).
+/// The schema of arguments is one of an object; that of results may be any.
+// TL-3, TL-5
 fn check_schema(which: &str, schema: &mcp_types::RawObject, of_object: bool) -> Result<(), String> {
     #[derive(serde::Deserialize)]
     struct Root {

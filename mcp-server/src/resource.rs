@@ -103,7 +103,7 @@ impl<T: IntoContents, E: fmt::Display + Any> IntoContents for Result<T, E> {
     }
 }
 
-/// How long, and by whom, what was read may be kept (C-1).
+/// How long, and by whom, what was read may be kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
     ttl_ms: Option<i64>,

@@ -102,7 +102,8 @@ fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) 
     round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
 }
 
-/// Whether the request may come again with answers.
+/// Whether the request may come again with answers.
+//
 pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
     gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision()))
 }
@@ -155,11 +156,12 @@ impl RequestContext {
     }
 
     /// Seals a state for an interim result: nobody can read it, change it, or use it for another request, another
-    /// principal or another server, and it expires.
+    /// principal or another server, and it expires.
     ///
     /// # Errors
     ///
     /// Fails if it cannot be written, or is too large.
+    //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
         let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
         // A mark that no journal begins with keeps the two apart.
@@ -184,7 +186,8 @@ impl RequestContext {
 /// What the sealed state of an application begins with.
 const APPLICATION: u8 = b's';
 
-/// What a state of this request is good for.
+/// What a state of this request is good for.
+//
 fn binding(ctx: &RequestContext) -> Binding {
     let principal = ctx.principal().map(|principal| (principal.issuer.as_deref(), &*principal.subject));
     Binding::new(principal, &ctx.server().info().name, ctx.method().as_str(), ctx.params())

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::form;
 
-/// The schema of a type, in the default dialect of the protocol (J-1).
+/// The schema of a type, in the default dialect of the protocol.
+// J-1
 pub(crate) fn of<T: JsonSchema>() -> Result<RawObject, serde_json::Error> {
     let mut settings = SchemaSettings::draft2020_12();
     // No `$schema` means this dialect.
@@ -47,7 +48,7 @@ fn remove_rust_formats(schema: &mut Schema) {
     }
 }
 
-/// The arguments of a tool that takes none (TL-4).
+/// The arguments of a tool that takes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[non_exhaustive]
 pub struct NoArguments {}

@@ -14,7 +14,7 @@ use crate::hub::Hub;
 use crate::registry::Registry;
 use crate::settings::Settings;
 
-/// A server: what it is, what it offers, how it behaves. Nothing about any client (S0.3).
+/// A server: what it is, what it offers, how it behaves. Nothing about any client.
 ///
 /// It is cheap to clone, and all clones are the same server. Transports make a
 /// [`Connection`](crate::Connection) of it for each client.
@@ -132,7 +132,8 @@ impl Server {
         self.0.state.get()
     }
 
-    /// The parameters of a tool that clients repeat in HTTP headers, if it has any (H-60).
+    /// The parameters of a tool that clients repeat in HTTP headers, if it has any.
+    // H-60
     #[must_use]
     pub fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
         let registry = self.0.registry.read().unwrap_or_else(PoisonError::into_inner);

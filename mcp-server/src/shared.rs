@@ -105,7 +105,8 @@ impl Shared {
         }
     }
 
-    /// A name for the connection that no other has (S2.6, S4.103); it says nothing about the transport's own.
+    /// A name for the connection that no other has; it says nothing about the transport's own.
+    // S2.6, S4.103
     pub(crate) fn token(&self) -> &str {
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
         static CONNECTIONS: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! What an operator sees, named by the OpenTelemetry conventions for MCP (S4.102, S4.106).
+//! What an operator sees, named by the OpenTelemetry conventions for MCP.
 
 use std::time::Instant;
 

@@ -30,11 +30,11 @@ pub struct Tool {
 /// Takes the arguments as text, so that they are read once, into the type that the tool wants.
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> AnswerFuture + Send + Sync>;
 
-/// How a client learns that the arguments of a tool are wrong (AMB-2).
+/// How a client learns that the arguments of a tool are wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentErrors {
-    /// As the result of the call, with `isError`: the model reads it and can do better (TL-16).
+    /// As the result of the call, with `isError`: the model reads it and can do better.
     #[default]
     AsResult,
     /// As a protocol error, -32602.

@@ -58,7 +58,7 @@ fn complete(result: CallToolResult) -> ToolResult {
     Ok(Outcome::Complete(result))
 }
 
-/// Structured content: the value as JSON, and the same as text for clients that know no structured content (TL-9).
+/// Structured content: the value as JSON, and the same as text for clients that know no structured content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
 pub struct Json<T>(pub T);

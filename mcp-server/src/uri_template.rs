@@ -1,4 +1,4 @@
-//! URI templates (RFC 6570): parsed once, then matched against addresses or expanded to them (RS-9).
+//! URI templates (RFC 6570): parsed once, then matched against addresses or expanded to them.
 
 mod expand;
 mod matching;

@@ -1,4 +1,4 @@
-//! JSON Schemas as checks: of arguments that no type describes, and of structured results (TL-6, J-1..J-10).
+//! JSON Schemas as checks: of arguments that no type describes, and of structured results.
 
 use std::sync::Arc;
 
@@ -81,7 +81,8 @@ pub(crate) fn checked(validators: Option<Arc<Validators>>, call: AnswerFuture) -
     })
 }
 
-/// Makes a schema ready. What it refers to must be inside it: nothing is ever fetched (J-6, J-9).
+/// Makes a schema ready. What it refers to must be inside it: nothing is ever fetched.
+// J-6, J-9
 fn compile(which: &str, schema: &RawObject) -> Result<Check, String> {
     let budget = SchemaBudget::new(schema).map_err(|error| format!("the {which} schema is refused: {error}"))?;
     let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKING).size_limit(MOST_PATTERN_BYTES);
@@ -153,7 +154,8 @@ mod tests {
         assert!(validators.check_arguments("{}").unwrap().contains("count"));
     }
 
-    /// J-6, J-9: what lies outside is neither fetched nor taken for granted.
+    /// What lies outside is neither fetched nor taken for granted.
+    // covers: J-6, J-9
     #[test]
     fn foreign_references_are_refused() {
         for reference in ["https://example.com/schema.json", "file:///etc/passwd", "other.json"] {
@@ -163,7 +165,8 @@ mod tests {
         assert!(validators(json!({ "type": "object", "$ref": "#/$defs/a", "$defs": { "a": {} } })).is_ok());
     }
 
-    /// J-10: a schema that costs too much is refused when it is registered.
+    /// A schema that costs too much is refused when it is registered.
+    // covers: J-10
     #[test]
     fn costly_schemas_are_refused() {
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
@@ -180,7 +183,8 @@ mod tests {
         assert!(validators.check_arguments(&nested(100)).unwrap().contains("cannot be checked"));
     }
 
-    /// TL-6: what a tool promises about its results holds.
+    /// What a tool promises about its results holds.
+    // covers: TL-6
     #[test]
     fn results_keep_their_schema() {
         let output = RawObject::new(&json!({ "type": "object", "required": ["sum"] })).unwrap();

@@ -61,7 +61,8 @@ fn form(with_list: bool) -> Tool {
     })
 }
 
-/// EL-6: defaults of texts came with 2025-11-25. They hold for the answer all the same.
+/// Defaults of texts came with 2025-11-25. They hold for the answer all the same.
+// covers: EL-6
 #[test]
 fn a_question_has_what_the_revision_knows() {
     for (revision, default) in [("2025-06-18", Value::Null), ("2025-11-25", json!("Ann"))] {
@@ -77,7 +78,8 @@ fn a_question_has_what_the_revision_knows() {
     }
 }
 
-/// EL-6: several choices came with 2025-11-25; without them the question would be another one.
+/// Several choices came with 2025-11-25; without them the question would be another one.
+// covers: EL-6
 #[test]
 fn a_question_that_the_revision_cannot_express_is_not_asked() {
     let result = Client::new("2025-06-18", form(true)).call("form");
@@ -86,7 +88,8 @@ fn a_question_that_the_revision_cannot_express_is_not_asked() {
     assert_eq!(Client::new("2025-11-25", form(true)).call("form")["method"], "elicitation/create");
 }
 
-/// E-14: what a client lacks is said in the protocol's own words.
+/// What a client lacks is said in the protocol's own words.
+// covers: E-14
 #[test]
 fn what_a_client_must_have_can_be_required() {
     let needs = |capability| {

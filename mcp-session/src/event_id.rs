@@ -6,7 +6,7 @@ use crate::hmac::{Hmac, is_same};
 use crate::{NoRandomness, SessionId};
 
 /// Writes and reads the ids of events, so that nobody but the session that they were sent to can ask for what came
-/// after them (S4.117, G5).
+/// after them.
 ///
 /// An id is 43 characters of base64url: the stream, the number of the event in it, and half of an HMAC-SHA-256 of both
 /// and of the session. One that is made up, changed, or of another session is none.
@@ -140,7 +140,8 @@ const USE: &[u8] = b"mcp event id 1";
 mod tests {
     use super::*;
 
-    /// S4.117, G5, peers 1: an id is good for the session that it was sent to, and nothing else is.
+    /// An id is good for the session that it was sent to, and nothing else is.
+    // covers: S4.117, RB-31, RB-55
     #[test]
     fn foreign_ids_are_none() {
         let key = EventKey::random().unwrap();
@@ -164,7 +165,8 @@ mod tests {
         assert_ne!(key.write(&mine, 1, 2), key.write(&mine, 2, 1));
     }
 
-    /// G5: the same key makes the same ids in another process; what is no id harms nobody.
+    /// The same key makes the same ids in another process; what is no id harms nobody.
+    // covers: RB-55
     #[test]
     fn keys_can_be_shared() {
         let session = SessionId::parse(&"5a".repeat(32)).unwrap();
@@ -178,7 +180,8 @@ mod tests {
         assert_eq!(format!("{one:?}"), "EventKey(..)");
     }
 
-    /// G5: bytes of any kind survive.
+    /// Bytes of any kind survive.
+    // covers: RB-55
     #[test]
     fn bytes_survive() {
         for byte in 0..=255 {

@@ -43,7 +43,8 @@ const BLOCK: usize = 64;
 mod tests {
     use super::*;
 
-    /// G5: the test cases of RFC 4231.
+    /// The test cases of RFC 4231.
+    // covers: RB-55
     #[test]
     fn codes_are_as_published() {
         let counting: Vec<u8> = (1..=25).collect();

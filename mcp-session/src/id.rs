@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// 256 bits from the system's source of randomness (S0.24). On the wire they are 64 lower-case hexadecimal digits.
+/// 256 bits from the system's source of randomness. On the wire they are 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 32]);
 
@@ -78,7 +78,8 @@ impl fmt::Debug for SessionId {
 mod tests {
     use super::*;
 
-    /// S0.24, S4.47: what is written can be read, and nothing else.
+    /// What is written can be read, and nothing else.
+    // covers: S0.24, S4.47
     #[test]
     fn ids_survive() {
         let id = SessionId::random().unwrap();

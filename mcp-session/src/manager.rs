@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::table::{Place, Table};
 use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 
-/// All sessions of a server, each with the state `T` that its transport has for it (S0.5).
+/// All sessions of a server, each with the state `T` that its transport has for it.
 ///
 /// ```text
 ///   create, adopt ──> active ──last lease dropped──> idle ──sweep, cap──> ended
@@ -21,9 +21,9 @@ use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 /// ```
 ///
 /// A session is *active* as long as somebody has a [`Lease`] of it, which is whoever answers a request or sends on a
-/// stream; such a session is never idle, however silent it is (S4.37). With its last lease it becomes *idle*, and ends
-/// when it was that for [too long](SessionOptions::idle_time), or when there are [too many](SessionOptions::idle_limit),
-/// or too many [bytes](SessionOptions::idle_bytes_limit) in them, and it is the first to go.
+/// stream; such a session is never idle, however silent it is. With its last lease it becomes *idle*, and ends when it
+/// was that for [too long](SessionOptions::idle_time), or when there are [too many](SessionOptions::idle_limit), or too
+/// many [bytes](SessionOptions::idle_bytes_limit) in them, and it is the first to go.
 ///
 /// The manager has no task and no timer. Whoever runs the server calls [`sweep`](Self::sweep), and tears down what has
 /// [`Ended`]; every session that is created ends exactly once, and whoever makes it end gets it.
@@ -80,16 +80,16 @@ impl<T> SessionManager<T> {
         Self { shared: Arc::new(Shared { options, bytes_of, table: Mutex::new(Table::new()) }) }
     }
 
-    /// Creates a session, for a client whose handshake is known to be good: what is refused must leave nothing behind
-    /// (G3).
+    /// Creates a session, for a client whose handshake is known to be good: what is refused must leave nothing behind.
     ///
-    /// If there is a principal, the session is its own, and nobody else can enter it (S4.69); otherwise whoever knows
-    /// the id can (S4.72). `make` runs when it is sure that there is room.
+    /// If there is a principal, the session is its own, and nobody else can enter it; otherwise whoever knows the id
+    /// can. `make` runs when it is sure that there is room.
     ///
     /// # Errors
     ///
     /// Fails if the principal has too many sessions that are all active, if no id can be made up, or after
     /// [`shutdown`](Self::shutdown).
+    // RB-53, S4.69, S4.72
     pub fn create(
         &self,
         principal: Option<Principal>,
@@ -100,7 +100,7 @@ impl<T> SessionManager<T> {
         room.fill(id, Arc::new(make(id)), Origin::Here)
     }
 
-    /// Goes on with a session that began elsewhere, under the id that it had there (S4.115).
+    /// Goes on with a session that began elsewhere, under the id that it had there.
     ///
     /// `principal` is whose session it is by its record; that whoever asks for it is that one is for the caller to
     /// check before. If the session is here already, nothing is made, and this is [`enter`](Self::enter).
@@ -108,6 +108,7 @@ impl<T> SessionManager<T> {
     /// # Errors
     ///
     /// Fails like [`create`](Self::create), and if the session is here and belongs to somebody else.
+    // S4.115
     pub fn adopt(
         &self,
         id: SessionId,
@@ -126,11 +127,12 @@ impl<T> SessionManager<T> {
         room.fill(id, Arc::new(make(id)), Origin::Elsewhere)
     }
 
-    /// Finds a session for somebody who names it, which is a use of it (S0.26, S4.35).
+    /// Finds a session for somebody who names it, which is a use of it.
     ///
     /// # Errors
     ///
     /// Fails if there is no such session (any more), or if it belongs to somebody else.
+    // S0.26, S4.35
     pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<Lease<T>, Refused> {
         let mut table = self.table();
         let place = self.find(&mut table, id, principal)?;
@@ -212,7 +214,8 @@ impl<T> SessionManager<T> {
         }
     }
 
-    /// Ends all sessions, and takes on no more (S4.42).
+    /// Ends all sessions, and takes on no more.
+    // S4.42
     pub fn shutdown(&self) -> Vec<Ended<T>> {
         let ended = {
             let mut table = self.table();

@@ -1,6 +1,6 @@
 //! What happened to sessions, in numbers.
 
-/// Why a session ended (S4.42).
+/// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -37,7 +37,7 @@ pub enum Refused {
     Closed,
 }
 
-/// How many sessions there are, and what happened to the others (S4.44).
+/// How many sessions there are, and what happened to the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionMetrics {

@@ -8,7 +8,7 @@ use crate::metrics::Refused;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WrongOwner {
-    /// That it is not theirs (S4.71): helps whoever mixed up their tokens. Ids cannot be guessed, so it gives little away.
+    /// That it is not theirs: helps whoever mixed up their tokens. Ids cannot be guessed, so it gives little away.
     #[default]
     Forbidden,
     /// That there is no such session.

@@ -12,7 +12,7 @@ use crate::SessionId;
 /// A future of something, wherever it runs.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What there is to know about a session, to go on with it elsewhere (S4.116).
+/// What there is to know about a session, to go on with it elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionRecord {
@@ -75,7 +75,7 @@ pub enum Saved {
 #[expect(clippy::exhaustive_structs, reason = "whoever writes a store makes them")]
 pub struct StoreError(pub String);
 
-/// Keeps the records of sessions (S4.115).
+/// Keeps the records of sessions.
 ///
 /// A record goes by itself when nobody has touched it for its time to live.
 pub trait SessionStore: Send + Sync + 'static {
@@ -120,7 +120,7 @@ pub struct Replay {
     pub is_whole: bool,
 }
 
-/// Keeps what was sent on the streams of sessions, for clients that come back for what they missed (S4.117).
+/// Keeps what was sent on the streams of sessions, for clients that come back for what they missed.
 ///
 /// What is kept is bounded, by count, bytes and age; the oldest goes first.
 pub trait EventStore: Send + Sync + 'static {

@@ -12,11 +12,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::{EventStore, Replay, Saved, SessionId, SessionRecord, SessionStore, StoredEvent, Version, Versioned};
 
-/// Tests a store of records (S4.115, S4.116).
+/// Tests a store of records.
 ///
 /// # Panics
 ///
 /// Panics if the store does not do what it has to.
+// S4.115, S4.116
 pub async fn session_store_suite<S: SessionStore>(make: impl AsyncFn() -> S) {
     records_survive(&make().await).await;
     versions_are_compared(&make().await).await;
@@ -25,11 +26,12 @@ pub async fn session_store_suite<S: SessionStore>(make: impl AsyncFn() -> S) {
     one_of_many_wins(make().await).await;
 }
 
-/// Tests a store of events (S4.117).
+/// Tests a store of events.
 ///
 /// # Panics
 ///
 /// Panics if the store does not do what it has to.
+// S4.117
 pub async fn event_store_suite<S: EventStore>(make: impl AsyncFn() -> S) {
     events_come_back(&make().await).await;
     streams_are_apart(&make().await).await;

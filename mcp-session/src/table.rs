@@ -276,9 +276,10 @@ impl<T> Table<T> {
     /// Ends idle sessions until there are only as many, with as many bytes, as there may be; returns whether this has just
     /// begun to be necessary.
     ///
-    /// Those that were never used go first: clients that only shake hands, however often, do not end what others use (G3).
+    /// Those that were never used go first: clients that only shake hands, however often, do not end what others use.
     /// But within a tenth of the room, or the room of one, the oldest goes first, whatever it is: or else where all are
     /// used, new sessions would end before they can be.
+    // RB-53
     pub(crate) fn prune(&mut self, options: &SessionOptions, ended: &mut Vec<Ended<T>>) -> bool {
         let before = self.pruned.0;
         loop {

@@ -82,7 +82,8 @@ impl Naive {
     }
 }
 
-/// S4.117, G5: whatever is sent in whatever order, what is kept is what a naive store keeps.
+/// Whatever is sent in whatever order, what is kept is what a naive store keeps.
+// covers: S4.117, RB-55
 #[tokio::test(start_paused = true)]
 async fn any_order_is_kept() {
     let limits = MemoryLimits::default().events_per_session(EVENTS).bytes_per_session(BYTES_OF_ONE);

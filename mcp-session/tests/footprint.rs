@@ -9,7 +9,8 @@ use mcp_session::{SessionManager, SessionOptions};
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// S4.44, G3: an idle session is small, with an owner or without, and nothing is left of it.
+/// An idle session is small, with an owner or without, and nothing is left of it.
+// covers: S4.44, RB-53
 #[test]
 fn idle_sessions_are_small() {
     const COUNT: usize = 10_000;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use mcp_session::{Reason, SessionManager, SessionOptions};
 use tokio::time::Instant;
 
-/// S4.40, S4.44: too many are a loud matter, but not for each; logs give no id away.
+/// Too many are a loud matter, but not for each; logs give no id away.
+// covers: S4.40, S4.44
 #[tokio::test(start_paused = true)]
 async fn logs_are_loud_once() {
     let log = Log::default();

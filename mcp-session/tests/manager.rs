@@ -47,7 +47,8 @@ fn reasons(ended: &[Ended<()>]) -> Vec<(SessionId, Reason)> {
     ended.iter().map(|ended| (ended.id, ended.reason)).collect()
 }
 
-/// S0.25, S4.36, S4.38: sessions that nobody uses for two hours end, and are not found any more.
+/// Sessions that nobody uses for two hours end, and are not found any more.
+// covers: S0.25, S4.36, S4.38
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_end() {
     let manager = manager(SessionOptions::default());
@@ -62,7 +63,8 @@ async fn idle_sessions_end() {
     assert_eq!((metrics.live, metrics.ended(Reason::Idle), metrics.refused(Refused::Unknown)), (0, 1, 1));
 }
 
-/// S0.26, S4.35: a request is a use, and so is the end of its answer.
+/// A request is a use, and so is the end of its answer.
+// covers: S0.26, S4.35
 #[tokio::test(start_paused = true)]
 async fn uses_begin_the_time_anew() {
     let manager = manager(SessionOptions::default());
@@ -77,7 +79,8 @@ async fn uses_begin_the_time_anew() {
     assert_eq!(sweep(&manager), [(id, Reason::Idle)]);
 }
 
-/// S4.37, S4.41, peers 2: whoever waits for a silent answer is not idle, and does not count as such.
+/// Whoever waits for a silent answer is not idle, and does not count as such.
+// covers: S4.37, S4.41, RB-32
 #[tokio::test(start_paused = true)]
 async fn active_sessions_are_never_idle() {
     let manager = manager(SessionOptions::default().idle_limit(0).idle_time(Some(SECOND)));
@@ -97,7 +100,8 @@ async fn active_sessions_are_never_idle() {
     assert_eq!(sweep(&manager).len(), 101, "the limit is none");
 }
 
-/// S4.39: time can be without end.
+/// Time can be without end.
+// covers: S4.39
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_may_stay() {
     for time in [None, Some(Duration::MAX)] {
@@ -110,7 +114,8 @@ async fn idle_sessions_may_stay() {
     }
 }
 
-/// MIS-10, G3: a session that was never used lives as long as others while there is room.
+/// A session that was never used lives as long as others while there is room.
+// covers: MIS-10, RB-53
 #[tokio::test(start_paused = true)]
 async fn mis_10_unused_sessions_live_as_long_as_others() {
     let manager = manager(SessionOptions::default());
@@ -121,7 +126,8 @@ async fn mis_10_unused_sessions_live_as_long_as_others() {
     assert_eq!(sweep(&manager), [(unused, Reason::NeverUsed), (used, Reason::Idle)]);
 }
 
-/// MIS-10, G3: where there is no room, those that were never used go first, up to the last tenth of it.
+/// Where there is no room, those that were never used go first, up to the last tenth of it.
+// covers: MIS-10, RB-53
 #[tokio::test(start_paused = true)]
 async fn mis_10_unused_sessions_go_first() {
     let manager = manager(SessionOptions::default().idle_limit(20));
@@ -144,7 +150,8 @@ async fn mis_10_unused_sessions_go_first() {
     assert!(manager.enter(&young, None).is_ok() && used.iter().all(|id| manager.enter(id, None).is_ok()));
 }
 
-/// MIS-10, G3: where all sessions were used, a client that comes has time for its first request, as the oldest makes room.
+/// Where all sessions were used, a client that comes has time for its first request, as the oldest makes room.
+// covers: MIS-10, RB-53
 #[tokio::test(start_paused = true)]
 async fn mis_10_new_sessions_are_not_locked_out() {
     for limit in [1, 5, 20] {
@@ -161,7 +168,8 @@ async fn mis_10_new_sessions_are_not_locked_out() {
     }
 }
 
-/// SEC-5, G3: idle sessions keep so many bytes together, whatever their number; active ones do not count.
+/// Idle sessions keep so many bytes together, whatever their number; active ones do not count.
+// covers: SEC-5, RB-53
 #[tokio::test(start_paused = true)]
 async fn sec_5_idle_sessions_keep_so_many_bytes() {
     let options = SessionOptions::default().idle_bytes_limit(1000);
@@ -195,7 +203,8 @@ async fn sec_5_idle_sessions_keep_so_many_bytes() {
     assert_eq!((manager.metrics().idle_bytes, manager.metrics().live), (0, 0));
 }
 
-/// S0.25, S4.40, S4.41, G3: beyond the limit the oldest idle ones end before their time, active ones never.
+/// Beyond the limit the oldest idle ones end before their time, active ones never.
+// covers: S0.25, S4.40, S4.41, RB-53
 #[tokio::test(start_paused = true)]
 async fn the_oldest_make_room() {
     let manager = manager(SessionOptions::default().idle_limit(2));
@@ -221,7 +230,8 @@ async fn the_oldest_make_room() {
     assert_eq!((manager.metrics().live, manager.metrics().ended(Reason::Cap)), (2, 3));
 }
 
-/// G3: a principal has so many; its own oldest idle one makes room, and nobody else's.
+/// A principal has so many; its own oldest idle one makes room, and nobody else's.
+// covers: RB-53
 #[tokio::test(start_paused = true)]
 async fn principals_have_so_many() {
     let manager = manager(SessionOptions::default().limit_per_principal(2));
@@ -244,7 +254,8 @@ async fn principals_have_so_many() {
     assert_eq!(none.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
 }
 
-/// S4.69, S4.70, S4.71, S4.72, G14: a session is its principal's, with whatever token, and nobody's if there was none.
+/// A session is its principal's, with whatever token, and nobody's if there was none.
+// covers: S4.69..S4.72, RB-64
 #[tokio::test(start_paused = true)]
 async fn sessions_have_owners() {
     let open = manager(SessionOptions::default());
@@ -270,7 +281,8 @@ async fn sessions_have_owners() {
     assert!(sweep(&open).contains(&(id, Reason::NeverUsed)), "who may not use it does not keep it alive");
 }
 
-/// S0.26, S4.38, S4.42, peers 5: what was deleted is gone at once, whoever uses it.
+/// What was deleted is gone at once, whoever uses it.
+// covers: S0.26, S4.38, S4.42, RB-35
 #[tokio::test(start_paused = true)]
 async fn deleted_sessions_are_gone() {
     let manager = SessionManager::new(SessionOptions::default());
@@ -290,7 +302,8 @@ async fn deleted_sessions_are_gone() {
     assert_eq!(Arc::strong_count(&ended.value), 1, "nobody else has it");
 }
 
-/// S4.42, S4.45: the end of the server is the end of all sessions, and there are no new ones.
+/// The end of the server is the end of all sessions, and there are no new ones.
+// covers: S4.42, S4.45
 #[tokio::test(start_paused = true)]
 async fn the_end_is_the_end_of_all() {
     let manager = manager(SessionOptions::default());
@@ -310,7 +323,8 @@ async fn the_end_is_the_end_of_all() {
     assert_eq!((refused, during.metrics().live), (Refused::Closed, 0), "not even if it was on its way");
 }
 
-/// S4.43, S4.45, S4.115: a session of elsewhere goes on here under its id; who is late finds it.
+/// A session of elsewhere goes on here under its id; who is late finds it.
+// covers: S4.43, S4.45, S4.115
 #[tokio::test(start_paused = true)]
 async fn sessions_move() {
     let (here, there) =
@@ -330,7 +344,8 @@ async fn sessions_move() {
     assert_eq!((here.metrics().idle, here.shutdown().len()), (2, 2));
 }
 
-/// G3, peers 5: what is not made leaves nothing behind, and whoever had to go for it is not forgotten.
+/// What is not made leaves nothing behind, and whoever had to go for it is not forgotten.
+// covers: RB-35, RB-53
 #[tokio::test(start_paused = true)]
 async fn failures_leave_nothing() {
     let manager = manager(SessionOptions::default().limit_per_principal(1));
@@ -345,7 +360,8 @@ async fn failures_leave_nothing() {
     drop(lease);
 }
 
-/// peers 3: what is made or dropped may use the manager itself.
+/// What is made or dropped may use the manager itself.
+// covers: RB-33
 #[tokio::test(start_paused = true)]
 async fn nothing_waits_for_itself() {
     struct Nested(Option<Lease<Self>>);
@@ -360,7 +376,8 @@ async fn nothing_waits_for_itself() {
     drop(manager.shutdown());
 }
 
-/// S4.36: a sweep comes every five seconds when something can end, and in time for the first that can.
+/// A sweep comes every five seconds when something can end, and in time for the first that can.
+// covers: S4.36
 #[tokio::test(start_paused = true)]
 async fn sweeps_come_in_time() {
     let manager = manager(SessionOptions::default());
@@ -462,7 +479,8 @@ impl Model {
     }
 }
 
-/// S0.5, S0.25, S4.37, S4.40, S4.41, G3: whatever happens in whatever order, the manager does what a naive one does.
+/// Whatever happens in whatever order, the manager does what a naive one does.
+// covers: S0.5, S0.25, S4.37, S4.40, S4.41, RB-53
 #[tokio::test(start_paused = true)]
 async fn any_order_is_right() {
     for seed in 1..=60_u64 {
@@ -555,7 +573,8 @@ async fn any_order_is_right() {
     }
 }
 
-/// S0.5, G3, peers 3: many threads use the same sessions, and each session ends exactly once.
+/// Many threads use the same sessions, and each session ends exactly once.
+// covers: S0.5, RB-33, RB-53
 #[test]
 fn threads_share_sessions() {
     const THREADS: usize = 8;

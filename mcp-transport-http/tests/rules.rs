@@ -24,18 +24,18 @@ fn every_row_names_a_test_or_a_reason() {
         ("B-", 100, 112),
         ("DU-", 10, 26),
         ("L-", 1, 20),
-        // What others lack, and where they fail.
-        ("G", 2, 3),
-        ("G", 5, 5),
-        ("G", 8, 14),
-        ("G", 17, 17),
-        ("G", 18, 18),
-        ("G", 20, 21),
-        ("peers ", 1, 12),
-        ("rmcp ", 1, 6),
-        ("rmcp ", 10, 18),
-        ("rmcp ", 22, 22),
-        ("rmcp ", 24, 24),
+        // Robustness.
+        ("RB-", 52, 53),
+        ("RB-", 55, 55),
+        ("RB-", 58, 64),
+        ("RB-", 67, 67),
+        ("RB-", 68, 68),
+        ("RB-", 70, 71),
+        ("RB-", 31, 42),
+        ("RB-", 1, 6),
+        ("RB-", 10, 18),
+        ("RB-", 22, 22),
+        ("RB-", 24, 24),
     ];
     let others = ["mcp-kernel", "mcp-server", "mcp-mrtr", "mcp-client", "mcp-transport-stdio", "mcp-types"];
     shared::check(env!("CARGO_MANIFEST_DIR"), &others, &rows);

@@ -22,11 +22,12 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes text strictly: wrong padding, foreign characters, white space and stray bits are refused (H-75).
+/// Decodes text strictly: wrong padding, foreign characters, white space and stray bits are refused.
 ///
 /// # Errors
 ///
 /// Fails at the first group of four characters that is not Base64.
+// H-75
 pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let groups = text.as_bytes().chunks(4);

@@ -9,15 +9,15 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientCapability {
-    /// Questions by form. A bare `elicitation` means this one (EL-1).
+    /// Questions by form. A bare `elicitation` means this one.
     ElicitationForm,
     /// Questions by web page.
     ElicitationUrl,
     /// Use of the client's model.
     Sampling,
-    /// Use of the client's model with tools (SA-2).
+    /// Use of the client's model with tools.
     SamplingTools,
-    /// Use of the client's model with context of servers (SA-4).
+    /// Use of the client's model with context of servers.
     SamplingContext,
     /// The list of roots.
     Roots,
@@ -69,7 +69,8 @@ impl ClientCapability {
         }
     }
 
-    /// What a client needs to be asked a question.
+    /// What a client needs to be asked a question.
+    //
     #[must_use]
     pub fn needed_for(question: &InputRequest) -> Vec<Self> {
         match question {
@@ -121,7 +122,8 @@ mod tests {
         assert!(ALL.iter().all(|capability| capability.is_declared(&all)));
     }
 
-    /// R-5, EL-2, SA-2: each kind of question needs its own.
+    /// Each kind of question needs its own.
+    // covers: R-5, EL-2, SA-2
     #[test]
     fn questions_need_what_they_are() {
         let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));

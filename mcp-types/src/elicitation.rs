@@ -1,4 +1,4 @@
-//! Reads what elicitation leaves untagged: the mode of a question, the kind of a field, a value of an answer (CG-12).
+//! Reads what elicitation leaves untagged: the mode of a question, the kind of a field, a value of an answer.
 
 use std::fmt;
 
@@ -73,7 +73,8 @@ impl<'de> Deserialize<'de> for KnownMode {
 }
 
 impl<'de> Deserialize<'de> for ElicitRequestParams {
-    /// Without a `mode` it is a form (EL-4).
+    /// Without a `mode` it is a form.
+    // EL-4
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let AnyMode { message, mode, requested_schema, url, elicitation_id, task, meta, extra } =
             AnyMode::deserialize(deserializer)?;
@@ -436,7 +437,7 @@ mod tests {
         assert!(fault.contains(says), "{text}: {fault}");
     }
 
-    /// EL-4, CG-13
+    // covers: EL-4, CG-13
     #[test]
     fn a_question_without_mode_is_a_form() {
         let schema = r#""requestedSchema":{"type":"object","properties":{}}"#;
@@ -453,7 +454,7 @@ mod tests {
         );
     }
 
-    /// EL-6
+    // covers: EL-6
     #[test]
     fn every_kind_of_field_is_recognised() {
         use PrimitiveSchema as P;
@@ -490,7 +491,8 @@ mod tests {
         refused::<PrimitiveSchema>(r#"{"title":"x"}"#, "missing field `type`");
     }
 
-    /// EL-24, CG-9: numbers may be fractions, whatever the schema file says.
+    /// Numbers may be fractions, whatever the schema file says.
+    // covers: EL-24, CG-9
     #[test]
     fn answers_keep_their_kind() {
         let text = r#"{"action":"accept","content":{"z":"x","a":1,"b":1.5,"c":false,"d":["p","q"]}}"#;

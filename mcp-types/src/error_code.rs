@@ -16,10 +16,10 @@ use crate::gate::Revisions;
 ///
 /// | range | owner |
 /// |---|---|
-/// | -32768..=-32100 | JSON-RPC (E-1) |
-/// | -32099..=-32020 | the MCP specification (E-5) |
-/// | -32019..=-32000 | closed, nothing new may appear there (E-2) |
-/// | everything else | applications (E-11) |
+/// | -32768..=-32100 | JSON-RPC |
+/// | -32099..=-32020 | the MCP specification |
+/// | -32019..=-32000 | closed, nothing new may appear there |
+/// | everything else | applications |
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -30,7 +30,7 @@ impl ErrorCode {
     pub const PARSE_ERROR: Self = Self(-32700);
     /// The JSON is not a message, or the message is not allowed here. All revisions.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// The method is unknown or its capability was not advertised (E-13). All revisions.
+    /// The method is unknown or its capability was not advertised. All revisions.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
     /// The parameters do not fit the method. All revisions.
     pub const INVALID_PARAMS: Self = Self(-32602);
@@ -38,23 +38,23 @@ impl ErrorCode {
     pub const INTERNAL_ERROR: Self = Self(-32603);
     /// There is no resource of that URI.
     ///
-    /// Sent up to 2025-11-25 only (E-9). Clients go on reading it with this meaning (E-10).
+    /// Sent up to 2025-11-25 only. Clients go on reading it with this meaning.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
     /// The user has to visit a URL first.
     ///
-    /// Sent in 2025-11-25 only (E-9).
+    /// Sent in 2025-11-25 only.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
-    /// The HTTP headers contradict the body. From 2026-07-28 on (E-6).
+    /// The HTTP headers contradict the body. From 2026-07-28 on.
     pub const HEADER_MISMATCH: Self = Self(-32020);
-    /// The request needs a client capability that was not declared (E-7, E-14).
+    /// The request needs a client capability that was not declared.
     ///
     /// From 2026-07-28 on; `data.requiredCapabilities` has the shape of client capabilities.
     pub const MISSING_REQUIRED_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The server does not speak the protocol version of the request (E-8).
+    /// The server does not speak the protocol version of the request.
     ///
     /// From 2026-07-28 on; `data` names the `supported` and the `requested` versions.
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
-    /// The user refused a sampling request. Up to 2025-11-25 only (B-60).
+    /// The user refused a sampling request. Up to 2025-11-25 only.
     pub const USER_REJECTED: Self = Self(-1);
 
     /// Wraps any code.
@@ -106,22 +106,25 @@ impl ErrorCode {
         }
     }
 
-    /// Returns whether applications must keep away from the code (E-11).
+    /// Returns whether applications must keep away from the code.
+    // E-11
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         matches!(self.0, -32768..=-32000)
     }
 
-    /// Returns whether the code lies in the closed range (E-2).
+    /// Returns whether the code lies in the closed range.
     ///
-    /// New implementations send none of these (E-3) and give meaning to none but
-    /// [`RESOURCE_NOT_FOUND`](Self::RESOURCE_NOT_FOUND) (E-4).
+    /// New implementations send none of these and give meaning to none but
+    /// [`RESOURCE_NOT_FOUND`](Self::RESOURCE_NOT_FOUND).
+    // E-2..E-4
     #[must_use]
     pub const fn is_closed(self) -> bool {
         matches!(self.0, -32019..=-32000)
     }
 
-    /// Returns whether the code may be defined by the MCP specification only (E-5).
+    /// Returns whether the code may be defined by the MCP specification only.
+    // E-5
     #[must_use]
     pub const fn belongs_to_specification(self) -> bool {
         matches!(self.0, -32099..=-32020)
@@ -159,7 +162,7 @@ impl fmt::Debug for ErrorCode {
 mod tests {
     use super::*;
 
-    /// E-3, E-5, E-9, E-11, E-15
+    // covers: E-3, E-5, E-9, E-11, E-15
     #[test]
     fn codes_belong_to_revisions() {
         for (code, legacy, modern) in [

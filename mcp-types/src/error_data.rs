@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::object::object;
 use crate::{ClientCapabilities, ElicitRequestUrlParams, Era, ErrorCode, ErrorObject, ProtocolVersion, Revision};
 
-/// The `data` of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`] (E-8).
+/// The `data` of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`].
 ///
 /// Since 2026-07-28.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct UnsupportedProtocolVersionData {
     pub requested: ProtocolVersion,
 }
 
-/// The `data` of [`ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY`] (E-7).
+/// The `data` of [`ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY`].
 ///
 /// Since 2026-07-28.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,7 +41,7 @@ pub struct UrlElicitationRequiredData {
     pub elicitations: Vec<ElicitRequestUrlParams>,
 }
 
-/// The `data` of an error that says that a resource does not exist (RS-3).
+/// The `data` of an error that says that a resource does not exist.
 ///
 /// Since 2024-11-05.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,7 +100,8 @@ impl ErrorObject {
         )
     }
 
-    /// Creates the answer for a resource that does not exist; the code depends on the era (B-45).
+    /// Creates the answer for a resource that does not exist; the code depends on the era.
+    // B-45
     #[must_use]
     pub fn resource_not_found(revision: Revision, uri: impl Into<String>) -> Self {
         let code = match revision.era() {
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use crate::{ElicitationCapability, RawObject};
 
-    /// E-7, E-8
+    // covers: E-7, E-8
     #[test]
     fn refusals_say_what_would_have_helped() {
         let error = ErrorObject::unsupported_protocol_version("v999".into(), vec![ProtocolVersion::V2026_07_28]);
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#);
     }
 
-    /// B-45, RS-2, RS-3
+    // covers: B-45, RS-2, RS-3
     #[test]
     fn a_missing_resource_has_a_code_of_its_era() {
         let error = ErrorObject::resource_not_found(Revision::V2025_11_25, "a:b");

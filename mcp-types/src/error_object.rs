@@ -10,8 +10,8 @@ use crate::{ErrorCode, RawJson};
 
 /// The `error` of a response.
 ///
-/// It is what one peer told the other, never a local failure such as a timeout (E-12). Members
-/// that this type does not know are ignored on receipt.
+/// It is what one peer told the other, never a local failure such as a timeout. Members that this type does not know
+/// are ignored on receipt.
 ///
 /// Since 2024-11-05.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -20,9 +20,9 @@ use crate::{ErrorCode, RawJson};
 pub struct ErrorObject {
     /// Says what kind of error it is.
     pub code: ErrorCode,
-    /// Describes the error in one short sentence (M-20).
+    /// Describes the error in one short sentence.
     pub message: Cow<'static, str>,
-    /// Holds details, whose shape the code defines; a present `null` differs from no data (CG-17).
+    /// Holds details, whose shape the code defines; a present `null` differs from no data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<RawJson>,
 }

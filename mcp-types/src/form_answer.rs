@@ -1,4 +1,4 @@
-//! What people answered, against the form that they were shown (EL-19, EL-20).
+//! What people answered, against the form that they were shown.
 
 use std::fmt;
 
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(says(big(), i64::MAX), "`it` must be at most 9223372036854775806");
     }
 
-    /// EL-24
+    // covers: EL-24
     #[test]
     fn integers_are_whole() {
         let field = || NumberSchema::new(NumberType::Integer);

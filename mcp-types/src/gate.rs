@@ -120,13 +120,13 @@ pub struct MethodFacts {
     pub server: Revisions,
     /// The revisions in which a server asks it inside an `input_required` result instead.
     pub embedded: Revisions,
-    /// The revisions in which its result carries cache hints (C-1).
+    /// The revisions in which its result carries cache hints.
     pub cacheable: Revisions,
-    /// The revisions in which it may be answered with `input_required`.
+    /// The revisions in which it may be answered with `input_required`.
     pub may_ask: Revisions,
-    /// The revisions in which it goes only to those who asked for it with `subscriptions/listen` (L-1).
+    /// The revisions in which it goes only to those who asked for it with `subscriptions/listen`.
     pub listen_only: Revisions,
-    /// The member of its params that the `Mcp-Name` header repeats (H-47).
+    /// The member of its params that the `Mcp-Name` header repeats.
     pub name_source: Option<&'static str>,
     /// Who may send it between peers that both declared an extension.
     pub extension: Option<ExtensionFacts>,
@@ -290,7 +290,8 @@ mod tests {
         assert_eq!(method(&Method::from("com.example/mine")), None);
     }
 
-    /// TK-36: what an extension allows, the core does not.
+    /// What an extension allows, the core does not.
+    // covers: TK-36
     #[test]
     fn extension_methods_need_their_extension() {
         let update = method(&Method::TASKS_UPDATE).unwrap();

@@ -24,7 +24,8 @@ pub struct HeaderParam {
 }
 
 impl Method {
-    /// The member of the parameters that says what a request is about: it is repeated in a header (H-47, H-48).
+    /// The member of the parameters that says what a request is about: it is repeated in a header.
+    // H-47, H-48
     #[must_use]
     pub fn name_member(&self) -> Option<&'static str> {
         match self.as_str() {
@@ -43,7 +44,7 @@ impl HeaderParam {
     /// The maximum number of bytes that the names and paths of one tool's annotated parameters may have together.
     pub const MAX_BYTES: usize = 16 * 1024;
 
-    /// Finds the annotations of an input schema, and checks them (H-62..H-66).
+    /// Finds the annotations of an input schema, and checks them.
     ///
     /// Schemas may come from a peer: the text is passed once, and no more of it is kept than what is found.
     ///
@@ -51,6 +52,7 @@ impl HeaderParam {
     ///
     /// Says what is wrong with the first that breaks a rule, or that there are more than [`MAX_COUNT`](Self::MAX_COUNT)
     /// or [`MAX_BYTES`](Self::MAX_BYTES) allow.
+    // H-62..H-66
     pub fn find(schema: &RawObject) -> Result<Vec<Self>, String> {
         let text = schema.as_str();
         // The annotation may be spelled with escapes, too.
@@ -64,8 +66,8 @@ impl HeaderParam {
         Ok(search.found)
     }
 
-    /// What the header says: the value in the arguments of a call, as text. Nothing, where there is none or `null`
-    /// (H-70, H-71).
+    /// What the header says: the value in the arguments of a call, as text. Nothing, where there is none or `null`.
+    // H-70, H-71
     #[must_use]
     pub fn value(&self, arguments: &RawObject) -> Option<String> {
         let mut scanner = Scanner::new(arguments.as_str(), Limits::default().depth);
@@ -231,7 +233,8 @@ mod tests {
         HeaderParam::find(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
     }
 
-    /// H-60, H-66: plain properties, also of objects inside.
+    /// Plain properties, also of objects inside.
+    // covers: H-60, H-66
     #[test]
     fn plain_properties_may_be_annotated() {
         let params = found(json!({
@@ -244,7 +247,8 @@ mod tests {
         assert_eq!(params, [("Id".into(), "inner.id".into()), ("Region".into(), "region".to_owned())]);
     }
 
-    /// H-70, H-71: text as it is, numbers and booleans as JSON writes them, and nothing for what is not there.
+    /// Text as it is, numbers and booleans as JSON writes them, and nothing for what is not there.
+    // covers: H-70, H-71
     #[test]
     fn values_become_text() {
         let param =
@@ -262,7 +266,8 @@ mod tests {
         }
     }
 
-    /// H-62..H-66: everything else is refused.
+    /// Everything else is refused.
+    // covers: H-62..H-66, H-83
     #[test]
     fn other_annotations_are_refused() {
         for properties in [

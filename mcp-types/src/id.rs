@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A string or an integer; the two kinds never compare equal (CG-5).
+/// A string or an integer; the two kinds never compare equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Id {
     Number(i64),

@@ -62,9 +62,6 @@
 //!
 //! Faults name the way to the member: `` `requestedSchema.properties`: missing field `type` ``.
 //!
-//! Names such as (M-13) or (CG-5) in the documentation are rows of the register of protocol requirements that this
-//! workspace is tested against; the tests cite the same names.
-//!
 //! # Features
 //!
 //! `schemars` implements `schemars::JsonSchema` for the types. By default the crate depends on serde and serde_json

@@ -39,7 +39,8 @@ closed_set! {
 mod tests {
     use super::*;
 
-    /// Y-6: the schema files list the levels by alphabet; the order is RFC 5424's.
+    /// The schema files list the levels by alphabet; the order is RFC 5424's.
+    // covers: Y-6
     #[test]
     fn levels_are_ordered_by_severity() {
         assert!(LoggingLevel::ALL.is_sorted());

@@ -23,7 +23,7 @@ pub struct Meta {
 
 /// Keys that the specification reserves.
 pub mod key {
-    /// The version that a request uses; its presence makes a request modern (DU-13).
+    /// The version that a request uses; its presence makes a request modern.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     /// Who the client is.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
@@ -37,7 +37,7 @@ pub mod key {
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// The task that a message belongs to (only in 2025-11-25).
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// The token under which progress is reported. The only core key without a prefix, trace context aside (X-19).
+    /// The token under which progress is reported. The only core key without a prefix, trace context aside.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C Trace Context: the position in the trace.
     pub const TRACEPARENT: &str = "traceparent";
@@ -47,7 +47,7 @@ pub mod key {
     pub const BAGGAGE: &str = "baggage";
 }
 
-/// Checks a metadata key, or the id of an extension, against the naming rules (X-2, X-3, X-6).
+/// Checks a metadata key, or the id of an extension, against the naming rules.
 ///
 /// A key is a name, optionally after a prefix: labels with dots between them, then a slash. A label
 /// starts with a letter and ends with a letter or digit; a name starts and ends with a letter or
@@ -63,6 +63,7 @@ pub mod key {
 /// # Errors
 ///
 /// Fails with the rule that the key breaks.
+// X-2, X-3, X-6
 pub fn check_key(key: &str) -> Result<(), InvalidKey> {
     let (prefix, name) = split(key);
     if let Some(prefix) = prefix
@@ -80,7 +81,7 @@ pub fn check_key(key: &str) -> Result<(), InvalidKey> {
     }
 }
 
-/// Whether the key's prefix is reserved for the specification: its second label is `modelcontextprotocol` or `mcp` (X-5).
+/// Whether the key's prefix is reserved for the specification: its second label is `modelcontextprotocol` or `mcp`.
 ///
 /// ```
 /// use mcp_types::meta::is_reserved;
@@ -88,6 +89,7 @@ pub fn check_key(key: &str) -> Result<(), InvalidKey> {
 /// assert!(is_reserved("dev.mcp/anything"));
 /// assert!(!is_reserved("com.example.mcp/anything"));
 /// ```
+// X-5
 #[must_use]
 pub fn is_reserved(key: &str) -> bool {
     let (Some(prefix), _) = split(key) else { return false };
@@ -130,7 +132,7 @@ impl fmt::Display for InvalidKey {
 
 impl std::error::Error for InvalidKey {}
 
-/// The position of a message in a distributed trace: W3C Trace Context and Baggage, as text (W-1).
+/// The position of a message in a distributed trace: W3C Trace Context and Baggage, as text.
 ///
 /// What is in here is well formed, as far as W3C says what that means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -294,7 +296,7 @@ message_entries!(RequestMeta, ResultMeta, NotificationMeta);
 mod tests {
     use super::*;
 
-    /// X-2, X-3, X-6
+    // covers: X-2, X-3, X-6
     #[test]
     fn keys_follow_the_naming_rules() {
         for key in [
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(meta.get("com.example/good").map(RawJson::as_str), Some("1"));
     }
 
-    /// X-5
+    // covers: X-5
     #[test]
     fn the_second_label_reserves_a_prefix() {
         for key in ["io.modelcontextprotocol/x", "dev.mcp/x", "com.mcp.tools/x", "org.modelcontextprotocol.api/"] {
@@ -333,7 +335,7 @@ mod tests {
         }
     }
 
-    /// W-1, W-2
+    // covers: W-1, W-2
     #[test]
     fn trace_context_travels_under_its_own_names() {
         let text = r#"{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01","baggage":"a=1"}"#;
@@ -358,7 +360,8 @@ mod tests {
         }
     }
 
-    /// X-18: unknown keys stay untouched; X-20: malformed reserved keys are refused by name.
+    /// Unknown keys stay untouched; malformed reserved keys are refused by name.
+    // covers: X-18, X-20
     #[test]
     fn request_metadata_is_checked_where_it_is_reserved_and_kept_where_it_is_not() {
         let text = r#"{"progressToken":1,"com.example/z":{"b":[1.00]},"com.example/a":1e400}"#;
@@ -369,7 +372,7 @@ mod tests {
         assert!(fault.starts_with("`io.modelcontextprotocol/protocolVersion`: invalid type"), "{fault}");
     }
 
-    /// B-85, B-86
+    // covers: B-85, B-86
     #[test]
     fn a_related_task_is_read_and_written() {
         let mut meta = ResultMeta::default();

@@ -16,7 +16,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Unexpected, Visitor};
 /// |---|---|---|
 /// | `required` | `T` | a `T` that must be there |
 /// | `optional` | `Option<T>` | a `T`; `null` is the same as absent |
-/// | `present` | `Option<T>` | a `T`, for which `null` may be a value (CG-17) |
+/// | `present` | `Option<T>` | a `T`, for which `null` may be a value |
 /// | `required_integer`, `optional_integer` | `i64`, `Option<i64>` | a number without a fraction, also one written as `5.0` |
 ///
 /// With `keep extra`, members that the table does not name are kept in the field `extra`.
@@ -232,7 +232,8 @@ mod tests {
         assert!(fault::<CallToolResult>(r#"{"content":[],"content":[]}"#).starts_with("duplicate field `content`"));
     }
 
-    /// CG-6: an integer may be written with a fraction of zero.
+    /// An integer may be written with a fraction of zero.
+    // covers: CG-6
     #[test]
     fn integers_may_look_like_fractions() {
         let text = |tokens: &str| format!(r#"{{"messages":[],"maxTokens":{tokens}}}"#);
@@ -246,7 +247,8 @@ mod tests {
         }
     }
 
-    /// CG-10: unknown members of results stay, in order and to the letter.
+    /// Unknown members of results stay, in order and to the letter.
+    // covers: CG-10
     #[test]
     fn unknown_members_stay_as_they_came() {
         let text = r#"{"content":[],"z":{"b":1.50,"a":12345678901234567890123},"a":1e400}"#;

@@ -6,9 +6,9 @@ use crate::id::id_type;
 id_type! {
     /// The name under which the progress of a request is reported.
     ///
-    /// The requester chooses it and the answering side repeats it. It is a string or an integer and
-    /// keeps that kind: `1` is not `"1"` (CG-5). Many implementations use the request id as token,
-    /// hence the conversion, but nothing may rely on it.
+    /// The requester chooses it and the answering side repeats it. It is a string or an integer and keeps that kind:
+    /// `1` is not `"1"`. Many implementations use the request id as token, hence the conversion, but nothing may rely
+    /// on it.
     ///
     /// `Display` quotes text. Clones are cheap.
     ///

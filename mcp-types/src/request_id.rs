@@ -5,8 +5,8 @@ use crate::id::{Id, id_type};
 id_type! {
     /// The name of a request, by which its answer finds the way back.
     ///
-    /// It is a string or an integer and keeps that kind: `1` is not `"1"` (M-2, CG-5). It is never
-    /// `null` and never a fraction (M-3); where an id may be missing, the type is an `Option`.
+    /// It is a string or an integer and keeps that kind: `1` is not `"1"`. It is never `null` and never a fraction;
+    /// where an id may be missing, the type is an `Option`.
     ///
     /// `Display` quotes text. Clones are cheap.
     ///

@@ -1,4 +1,4 @@
-//! Reads resource contents, which are told apart by the member they have (RS-12).
+//! Reads resource contents, which are told apart by the member they have.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

@@ -104,7 +104,8 @@ impl Restriction {
         }
     }
 
-    /// Where `revisions` know only objects, another value is dropped: it also stands in `content` as text (TL-9).
+    /// Where `revisions` know only objects, another value is dropped: it also stands in `content` as text.
+    // TL-9
     pub(crate) fn object(&mut self, member: &mut Option<RawJson>, name: &'static str, revisions: Revisions) {
         if revisions.contains(self.revision) && member.as_ref().is_some_and(|value| !value.is_object()) {
             *member = None;

@@ -14,12 +14,14 @@ pub trait ResultBody: Serialize + Restrict {
         None
     }
 
-    /// What [`result_type_mut`](Self::result_type_mut) is where the handler left it empty (M-7).
+    /// What [`result_type_mut`](Self::result_type_mut) is where the handler left it empty.
+    // M-7
     fn default_result_type(&self) -> ResultType {
         ResultType::COMPLETE
     }
 
-    /// Whether the result asks for input without a question and without a state, which no schema forbids.
+    /// Whether the result asks for input without a question and without a state, which no schema forbids.
+    //
     fn asks_nothing(&self) -> bool {
         false
     }

@@ -5,9 +5,8 @@ use crate::open_set::open_set;
 open_set! {
     /// Whether a result ends its request.
     ///
-    /// Extensions may add values, but only between peers that both declared the extension: a client
-    /// treats any other value as an invalid response (M-8, M-9). Results of older revisions have
-    /// none, which means [`COMPLETE`](Self::COMPLETE) (M-10).
+    /// Extensions may add values, but only between peers that both declared the extension: a client treats any other
+    /// value as an invalid response. Results of older revisions have none, which means [`COMPLETE`](Self::COMPLETE).
     ///
     /// Since 2026-07-28.
     pub struct ResultType {

@@ -259,7 +259,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&block).unwrap(), text);
     }
 
-    /// CG-22: what stands before the tag stays as it came, too.
+    /// What stands before the tag stays as it came, too.
+    // covers: CG-22
     #[test]
     fn text_before_the_tag_is_not_rewritten() {
         let text = r#"{"input":{"b":1,"a":2.50,"c":1e400},"id":"i","name":"n","type":"tool_use"}"#;

@@ -12,13 +12,13 @@ use crate::{EmptyResult, RawJson, ResultType, SubscriptionFilter};
 /// The extension's identifier, under which both sides declare it.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Result of `tasks/update`: the answers arrived, and may take effect later (TK-24).
+/// Result of `tasks/update`: the answers arrived, and may take effect later.
 pub type UpdateTaskResult = EmptyResult;
 
-/// Result of `tasks/cancel`: the wish arrived; the task may still end otherwise (TK-26).
+/// Result of `tasks/cancel`: the wish arrived; the task may still end otherwise.
 pub type CancelTaskResult = EmptyResult;
 
-/// The member of [`SubscriptionFilter`] that names the tasks to listen to (L-17).
+/// The member of [`SubscriptionFilter`] that names the tasks to listen to.
 const TASK_IDS: &str = "taskIds";
 
 /// Copies the members that all shapes of a task share.
@@ -38,7 +38,8 @@ macro_rules! task_members {
 }
 
 impl From<Task> for CreateTaskResult {
-    /// Announces a new task (TK-9).
+    /// Announces a new task.
+    // TK-9
     fn from(task: Task) -> Self {
         let extra = crate::JsonObject::new();
         task_members!(CreateTaskResult { task, result_type: Some(ResultType::TASK), meta: None, extra: extra })
@@ -106,7 +107,8 @@ mod tests {
         Task::new("t", status, "2026-08-01T00:00:00Z", "2026-08-01T00:00:00Z", None)
     }
 
-    /// TK-10, TK-11: flat, `ttlMs` always there, no old names.
+    /// Flat, `ttlMs` always there, no old names.
+    // covers: TK-10, TK-11
     #[test]
     fn a_created_task_is_flat() {
         let result = CreateTaskResult::from(task(TaskStatus::Working).poll_interval_ms(500));
@@ -118,7 +120,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<CreateTaskResult>(&text).unwrap(), result);
     }
 
-    /// TK-14, TK-15: the result of the request comes as it is.
+    /// The result of the request comes as it is.
+    // covers: TK-14, TK-15
     #[test]
     fn details_follow_the_status() {
         let failed = DetailedTask::from(task(TaskStatus::Failed)).error(ErrorObject::internal_error("it broke"));
@@ -129,7 +132,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&result).unwrap(), text);
     }
 
-    /// L-17
+    // covers: L-17
     #[test]
     fn a_filter_may_name_tasks() {
         let filter = SubscriptionFilter::default().tools_list_changed(true).with_task_ids(["a", "b"]);

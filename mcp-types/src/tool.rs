@@ -36,7 +36,8 @@ impl Tool {
         self
     }
 
-    /// The name to show to people: `title`, else the title in the annotations, else `name` (TL-23).
+    /// The name to show to people: `title`, else the title in the annotations, else `name`.
+    // TL-23
     #[must_use]
     pub fn display_name(&self) -> &str {
         let annotated = self.annotations.as_ref().and_then(|annotations| annotations.title.as_deref());
@@ -51,17 +52,19 @@ impl CallToolResult {
         Self::new(vec![ContentBlock::text(text)])
     }
 
-    /// Creates the result of a tool that failed; the text is for the model to read (TL-16).
+    /// Creates the result of a tool that failed; the text is for the model to read.
+    // TL-16
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self::text(text).is_error(true)
     }
 
-    /// Creates a structured result, and repeats it as text for clients that read only that (TL-9).
+    /// Creates a structured result, and repeats it as text for clients that read only that.
     ///
     /// # Errors
     ///
     /// Fails if the value cannot be written as JSON.
+    // TL-9
     pub fn structured(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         let value = RawJson::new(value)?;
         Ok(Self::text(value.as_str()).structured_content(value))
@@ -82,7 +85,8 @@ mod tests {
         assert_eq!(tool.title("c").display_name(), "c");
     }
 
-    /// TL-8: `null` is a value, and differs from none.
+    /// `null` is a value, and differs from none.
+    // covers: TL-8
     #[test]
     fn structured_null_is_not_absent() {
         let text = r#"{"content":[],"structuredContent":null}"#;
@@ -93,7 +97,8 @@ mod tests {
         assert_eq!(result.structured_content, None);
     }
 
-    /// J-11, CG-22: whatever a schema says, in whatever order, it stays so.
+    /// Whatever a schema says, in whatever order, it stays so.
+    // covers: J-11, CG-22
     #[test]
     fn schemas_keep_their_text() {
         let text = r#"{"name":"x","inputSchema":{"type":"object","$defs":{"z":1.0,"a":[{}]},"x-mine":null}}"#;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Tests by their name, with the rows that they say they prove: `/// S3.1, H-2..H-4: why.`
+/// Tests by their name, with the rows that they say they prove: `// covers: S3.1, H-2..H-4`
 type Tests = BTreeMap<String, BTreeSet<String>>;
 
 /// Finds all tests below a folder; their names get a prefix.
@@ -21,21 +21,20 @@ fn tests_below(folder: &Path, prefix: &str, tests: &mut Tests) {
 }
 
 fn tests_in(text: &str, prefix: &str, tests: &mut Tests) {
-    let (mut doc, mut is_test) = (String::new(), false);
+    let (mut covers, mut is_test) = ("", false);
     for line in text.lines().map(str::trim) {
-        if let Some(more) = line.strip_prefix("///") {
-            doc.push_str(more);
+        if line.starts_with("//") {
+            covers = line.strip_prefix("// covers: ").unwrap_or(covers);
         } else if line.starts_with("#[") {
             is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
         } else {
             let line = line.strip_prefix("async ").unwrap_or(line);
             if let Some(function) = line.strip_prefix("fn ").filter(|_| is_test) {
                 let name = function.split('(').next().unwrap_or_default();
-                let proves = doc.split_once(": ").map(|(rows, _)| rows).unwrap_or_default();
-                let proves = proves.split(',').flat_map(|rows| range(rows.trim())).collect();
+                let proves = covers.split(',').flat_map(|rows| range(rows.trim())).collect();
                 tests.insert(format!("{prefix}{name}"), proves);
             }
-            (doc, is_test) = (String::new(), false);
+            (covers, is_test) = ("", false);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! SEC-7: a schema that is deep and large costs a client about what it weighs, over a pipe and over a socket.
+//! A schema that is deep and large costs a client about what it weighs, over a pipe and over a socket.
 //!
 //! It is a test of its own, because the most that was ever allocated is that of the whole process.
 #![cfg(target_os = "linux")]
@@ -98,6 +98,7 @@ async fn over_socket() -> Client {
     within(Client::builder("victim", "1.0").mode(Mode::Modern).connect(transport)).await.expect("a connection")
 }
 
+// covers: SEC-7
 #[tokio::test]
 async fn sec_7_a_deep_schema_costs_what_it_weighs() {
     for (name, client) in [("a pipe", over_pipe().await), ("a socket", over_socket().await)] {

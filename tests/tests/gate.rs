@@ -1,4 +1,4 @@
-//! The gate tables against a table that was written by hand, from the register of requirements (B2, B3).
+//! The gate tables against a table that was written by hand, from the register of requirements.
 
 use mcp_types::gate::{self, Direction, MethodKind};
 use mcp_types::{Method, Revision};
@@ -80,7 +80,7 @@ fn methods_travel_as_the_register_says() {
     }
 }
 
-/// H-47, H-48, R-2, C-1
+// covers: H-47, H-48, R-2, C-1
 #[test]
 fn methods_have_the_properties_that_transports_ask_for() {
     let with = |test: fn(&gate::MethodFacts) -> bool| -> Vec<&str> {
@@ -169,7 +169,7 @@ fn members_exist_as_the_register_says() {
     assert_eq!(gate::member("Tool", "colour"), None);
 }
 
-/// B3: kinds of content.
+/// Kinds of content.
 #[test]
 fn variants_exist_as_the_register_says() {
     let tags = |name: &str, revision: Revision| -> Vec<&str> {

@@ -242,7 +242,8 @@ fn result_type() {
     assert_eq!(done.get("resultType"), Some(&json!("complete")));
 }
 
-/// only tools, prompts and resources may ask, and answers that come with the rest change nothing.
+/// Only tools, prompts and resources may ask, and answers that come with the rest change nothing.
+//
 #[test]
 fn unsupported_methods() {
     let client = Client::new();

@@ -119,7 +119,8 @@ fn whole_messages_are_valid() {
     assert!(checked > 4_000, "{checked}");
 }
 
-/// CG-26: the official examples decode into their type, and encode to the same JSON.
+/// The official examples decode into their type, and encode to the same JSON.
+// covers: CG-26
 #[test]
 fn official_examples_survive() {
     let model = Model::read();

@@ -115,7 +115,8 @@ fn what_would_mean_something_else_is_refused() {
     assert!(restrict_to(&mut retry, Revision::V2026_07_28).may_be_sent());
 }
 
-/// B-38, B-57: members that one revision demands and another does not have.
+/// Members that one revision demands and another does not have.
+// covers: B-38, B-57
 #[test]
 fn what_a_revision_demands_on_top_is_missed() {
     let mut cancelled = CancelledNotificationParams::default();

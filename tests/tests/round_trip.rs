@@ -84,7 +84,8 @@ fn no_type_is_left_out() {
     assert_eq!(model.types().count(), REGISTRY.len());
 }
 
-/// CG-10, M-19: what a later revision adds does not disturb, and is kept to the letter where the protocol is open.
+/// What a later revision adds does not disturb, and is kept to the letter where the protocol is open.
+// covers: CG-10, M-19
 #[test]
 fn unknown_members_are_tolerated_everywhere_and_kept_where_the_protocol_is_open() {
     const FUTURE: &str = r#""zFuture":{"z":[1.00,1e400,123456789012345678901234567890],"a":null},"aFuture":2.50"#;

@@ -162,13 +162,15 @@ fn modern() -> (Vec<(&'static str, &'static str)>, String) {
     (headers, body)
 }
 
-/// S4.45, S4.115..S4.117, G4, G5: an instance dies, and another one goes on: with the session, what was settled in it, and what its client missed.
+/// An instance dies, and another one goes on: with the session, what was settled in it, and what its client missed.
+// covers: S4.45, S4.115..S4.117, RB-54, RB-55
 #[tokio::test(flavor = "multi_thread")]
 async fn another_instance_goes_on() {
     goes_on_after(Instance::kill).await;
 }
 
-/// S4.45, S4.115..S4.117, G4: the same for an instance that is told to end, as when a new version is rolled out.
+/// The same for an instance that is told to end, as when a new version is rolled out.
+// covers: S4.45, S4.115..S4.117, RB-54
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_can_be_replaced() {
     goes_on_after(Instance::end).await;
@@ -212,9 +214,9 @@ async fn goes_on_after(the_end: impl AsyncFn(Instance)) {
     assert_eq!(other.get(&two.address, Some(&last), None).await.status, 400, "that event is somebody else's");
 }
 
-/// G4: without Redis there is no session, with a clear answer; when it is back, everything works without a restart. All of
-/// SEC-10: what a client ends at one instance ends at others within the time that the documentation names, also if nothing
-/// is sent to them.
+/// What a client ends at one instance ends at others within the time that the documentation names, also if nothing is
+/// sent to them.
+// covers: SEC-10
 #[tokio::test]
 async fn sec_10_streams_end_at_other_instances() {
     let redis = Redis::start(None).await;
@@ -234,7 +236,9 @@ async fn sec_10_streams_end_at_other_instances() {
     redis.stop().await;
 }
 
-/// that happens under load, and nobody gets the answer of another.
+/// Without Redis there is no session, with a clear error; when it is back, everything works without a restart. All of
+/// that happens under load, and no client gets the response of another.
+// covers: RB-54
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_may_come_and_go() {
     let redis = Redis::start(None).await;
@@ -307,7 +311,8 @@ async fn work(address: String, number: usize, begun: tokio::sync::mpsc::Sender<(
     (before, during)
 }
 
-/// S4.69, S4.71, S4.116: a second user who knows the name of a session is refused at every instance.
+/// A second user who knows the name of a session is refused at every instance.
+// covers: S4.69, S4.71, S4.116
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_user_is_refused_everywhere() {
     let redis = Redis::start(None).await;
@@ -344,7 +349,8 @@ async fn a_second_user_is_refused_everywhere() {
     }
 }
 
-/// S4.43: with a store, clients can be sent anywhere.
+/// With a store, clients can be sent anywhere.
+// covers: S4.43
 #[tokio::test(flavor = "multi_thread")]
 async fn any_load_balancer_will_do() {
     let redis = Redis::start(None).await;

@@ -216,7 +216,8 @@ fn the_end_of_the_input_while_nobody_reads() {
     assert_eq!(peer.stderr(), "");
 }
 
-/// IO-12: a server without work ends at once.
+/// A server without work ends at once.
+// covers: IO-12
 #[tokio::test]
 async fn the_end_of_the_input() {
     let mut started = start(&["--drain", "600000"]);

@@ -16,7 +16,7 @@ pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Model {
     pub(crate) revisions: Vec<String>,
-    /// A fingerprint of each official file: dated files do get edited (CG-7).
+    /// A fingerprint of each official file: dated files do get edited.
     pub(crate) sources: BTreeMap<String, String>,
     pub(crate) types: BTreeMap<String, Type>,
     pub(crate) methods: BTreeMap<String, Method>,

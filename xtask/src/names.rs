@@ -1,6 +1,7 @@
 //! Rust names for wire names.
 
-/// The field name of a member. Keywords and JSON Schema's vocabulary get names that say what they hold (CG-11).
+/// The field name of a member. Keywords and JSON Schema's vocabulary get names that say what they hold.
+// CG-11
 pub(crate) fn member(wire: &str) -> String {
     match wire {
         "_meta" => "meta".to_owned(),

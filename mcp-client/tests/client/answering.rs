@@ -5,7 +5,8 @@ use mcp_client::{Client, Error};
 
 use crate::kit::{connect, connect_with, limited};
 
-/// DU-26, EL-4, EL-7: the same function answers real requests and multi round-trip ones; defaults are filled in.
+/// The same function answers real requests and multi round-trip ones; defaults are filled in.
+// covers: DU-26, EL-4, EL-7
 #[tokio::test]
 async fn forms_are_answered_in_both_eras() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -15,7 +16,8 @@ async fn forms_are_answered_in_both_eras() {
     }
 }
 
-/// EL-19: an answer that does not fit the form is not sent.
+/// An answer that does not fit the form is not sent.
+// covers: EL-19
 #[tokio::test]
 async fn answers_fit_their_form() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -48,7 +50,8 @@ async fn a_question_may_be_refused() {
     assert!(matches!(refused, Err(Error::Unanswered { key, .. }) if key == "who"));
 }
 
-/// EL-1: what is not implemented is not declared, so nobody asks.
+/// What is not implemented is not declared, so nobody asks.
+// covers: EL-1
 #[tokio::test]
 async fn capabilities_follow_from_the_functions() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -58,7 +61,8 @@ async fn capabilities_follow_from_the_functions() {
     }
 }
 
-/// RO-1: roots are listed, and can change.
+/// Roots are listed, and can change.
+// covers: RO-1
 #[tokio::test]
 async fn roots_are_listed() {
     for revision in [Revision::V2024_11_05, Revision::V2025_11_25, Revision::V2026_07_28] {

@@ -20,7 +20,8 @@ fn counting() -> (Server, Arc<AtomicUsize>) {
     (server.cache(60_000, CacheScope::PRIVATE).build().unwrap(), reads)
 }
 
-/// C-5, C-7, C-14: fresh answers are used again, until something changes or somebody insists.
+/// Fresh answers are used again, until something changes or somebody insists.
+// covers: C-5, C-7, C-14
 #[tokio::test]
 async fn answers_are_used_again_until_they_change() {
     let (server, reads) = counting();
@@ -39,7 +40,8 @@ async fn answers_are_used_again_until_they_change() {
     assert_eq!(reads.load(Ordering::Relaxed), 3);
 }
 
-/// C-7: legacy servers say nothing about it, so nothing is kept.
+/// Legacy servers say nothing about it, so nothing is kept.
+// covers: C-7
 #[tokio::test]
 async fn legacy_answers_are_not_kept() {
     let (server, reads) = counting();
@@ -51,7 +53,8 @@ async fn legacy_answers_are_not_kept() {
     }
 }
 
-/// C-12: what is private is not for other credentials, nor for other clients.
+/// What is private is not for other credentials, nor for other clients.
+// covers: C-12
 #[tokio::test]
 async fn clients_share_nothing() {
     let (server, reads) = counting();

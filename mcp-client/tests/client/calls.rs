@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::kit::{Sum, connect, limited};
 
-/// S3.61: the same calls, whatever the server speaks.
+/// The same calls, whatever the server speaks.
+// covers: S3.61
 #[tokio::test]
 async fn every_method_in_every_revision() {
     for revision in Revision::ALL {
@@ -67,7 +68,8 @@ async fn structured_results() {
     assert!(matches!(other, Err(Error::InvalidAnswer(_))));
 }
 
-/// P-2, K-12: progress reaches the one who made the call.
+/// Progress reaches the one who made the call.
+// covers: P-2, K-12
 #[tokio::test]
 async fn progress_reaches_its_call() {
     for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
@@ -82,7 +84,8 @@ async fn progress_reaches_its_call() {
     }
 }
 
-/// K-10, K-13: a server that says nothing is given up, and told so.
+/// A server that says nothing is given up, and told so.
+// covers: K-10, K-13
 #[tokio::test]
 async fn silence_ends_a_call() {
     let client = connect(Revision::V2026_07_28).await;
@@ -91,7 +94,8 @@ async fn silence_ends_a_call() {
     assert!(limited(client.call_tool("add", &json!({ "a": 1, "b": 2 }))).await.is_ok());
 }
 
-/// K-1, K-3: dropping the future and the handle both cancel.
+/// Dropping the future and the handle both cancel.
+// covers: K-1, K-3
 #[tokio::test]
 async fn calls_can_be_cancelled() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -108,7 +112,8 @@ async fn calls_can_be_cancelled() {
     }
 }
 
-/// S4.54: everybody hears that it is over, and why.
+/// Everybody hears that it is over, and why.
+// covers: S4.54
 #[tokio::test]
 async fn closing_ends_everything() {
     let client = connect(Revision::V2026_07_28).await;

@@ -6,7 +6,8 @@ use mcp_client::types::{Revision, SubscriptionFilter};
 
 use crate::kit::{connect, limited};
 
-/// L-2, L-5, B-44: the same filter, the same changes, in both eras.
+/// The same filter, the same changes, in both eras.
+// covers: L-2, L-5, B-44
 #[tokio::test]
 async fn changes_are_heard_in_both_eras() {
     for revision in Revision::ALL {
@@ -26,7 +27,8 @@ async fn changes_are_heard_in_both_eras() {
     }
 }
 
-/// L-1: what was not asked for is not heard.
+/// What was not asked for is not heard.
+// covers: L-1
 #[tokio::test]
 async fn filters_hold() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {

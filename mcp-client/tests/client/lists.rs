@@ -6,7 +6,8 @@ use mcp_client::{Client, Memory};
 
 use crate::kit::{limited, server};
 
-/// G-1..G-4: all pages, as a stream, at once, or one by one.
+/// All pages, as a stream, at once, or one by one.
+// covers: G-1..G-4
 #[tokio::test]
 async fn pages_are_followed() {
     for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {

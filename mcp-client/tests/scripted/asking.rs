@@ -13,7 +13,8 @@ fn form() -> Value {
     json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } })
 }
 
-/// DU-26, EL-4: questions come as requests, and are answered by the same functions.
+/// Questions come as requests, and are answered by the same functions.
+// covers: DU-26, EL-4
 #[test]
 fn legacy_servers_are_answered() {
     for kind in KINDS {
@@ -29,7 +30,8 @@ fn legacy_servers_are_answered() {
     }
 }
 
-/// EL-1, SA-3: what was not declared is refused.
+/// What was not declared is refused.
+// covers: EL-1, SA-3
 #[test]
 fn what_was_not_declared_is_refused() {
     for kind in KINDS {
@@ -49,7 +51,8 @@ fn what_was_not_declared_is_refused() {
     }
 }
 
-/// DU-45, M-16, IO-3: a modern server cannot ask; it gets no answer.
+/// A modern server cannot ask; it gets no answer.
+// covers: DU-45, M-16, IO-3
 #[test]
 fn modern_servers_cannot_ask() {
     for kind in KINDS {
@@ -59,7 +62,8 @@ fn modern_servers_cannot_ask() {
     }
 }
 
-/// B-40, K-8: a question that the server calls off is let go of, and its id can be used again.
+/// A question that the server calls off is let go of, and its id can be used again.
+// covers: B-40, K-8
 #[test]
 fn questions_can_be_called_off() {
     for kind in KINDS {
@@ -90,7 +94,8 @@ fn questions_can_be_called_off() {
     }
 }
 
-/// S4.53, IO-14: the end of a session, of a server or of the client lets go of those who are asked.
+/// The end of a session, of a server or of the client lets go of those who are asked.
+// covers: S4.53, IO-14
 #[test]
 fn questions_end_with_who_asked_them() {
     for stage in 0..3 {
@@ -126,7 +131,8 @@ fn questions_end_with_who_asked_them() {
     }
 }
 
-/// RO-1, B-46: legacy servers hear that roots changed; modern ones ask each time.
+/// Legacy servers hear that roots changed; modern ones ask each time.
+// covers: RO-1, B-46
 #[test]
 fn roots_change() {
     let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder().roots([]));

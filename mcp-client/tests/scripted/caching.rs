@@ -31,7 +31,8 @@ fn read(client: &Client, scene: &mut Scene, uri: &str, result: Value) -> Request
     request
 }
 
-/// C-5, C-7, C-8, C-9: the same question is answered from memory until its time is over; another one is not.
+/// The same question is answered from memory until its time is over; another one is not.
+// covers: C-5, C-7..C-9
 #[test]
 fn answers_are_kept_by_what_was_asked() {
     for kind in KINDS {
@@ -51,7 +52,8 @@ fn answers_are_kept_by_what_was_asked() {
     }
 }
 
-/// C-7: what comes later counts, also if it says that it is not to be kept.
+/// What comes later counts, also if it says that it is not to be kept.
+// covers: C-7
 #[test]
 fn a_newer_answer_replaces_an_older_one() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -63,7 +65,8 @@ fn a_newer_answer_replaces_an_older_one() {
     read(&client, &mut scene, "test://a", contents("newer", 0, "public"));
 }
 
-/// C-5: where a call comes from does not matter to its answer; what its caller adds may.
+/// Where a call comes from does not matter to its answer; what its caller adds may.
+// covers: C-5
 #[test]
 fn traces_do_not_keep_answers_from_being_used() {
     let trace = TraceContext::new("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
@@ -75,7 +78,8 @@ fn traces_do_not_keep_answers_from_being_used() {
     scene.request("resources/read");
 }
 
-/// C-6, R-26: what depended on answers of the user is not kept.
+/// What depended on answers of the user is not kept.
+// covers: C-6, R-26
 #[test]
 fn what_was_asked_for_input_is_not_kept() {
     for kind in KINDS {
@@ -93,7 +97,8 @@ fn what_was_asked_for_input_is_not_kept() {
     }
 }
 
-/// C-6: neither is what somebody asks again by hand.
+/// Neither is what somebody asks again by hand.
+// covers: C-6
 #[test]
 fn what_is_asked_again_by_hand_is_not_kept() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -108,7 +113,8 @@ fn what_is_asked_again_by_hand_is_not_kept() {
     }
 }
 
-/// C-12, C-13, C-19: new credentials see nothing that was private, or did not say; also if it was on its way.
+/// New credentials see nothing that was private, or did not say; also if it was on its way.
+// covers: C-12, C-13, C-19
 #[test]
 fn private_answers_are_for_their_credentials() {
     for kind in KINDS {
@@ -132,7 +138,8 @@ fn private_answers_are_for_their_credentials() {
     }
 }
 
-/// C-14, C-20: a change makes what it is about stale, and nothing else; also what is on its way.
+/// A change makes what it is about stale, and nothing else; also what is on its way.
+// covers: C-14, C-20
 #[test]
 fn changes_make_answers_stale() {
     for kind in KINDS {
@@ -162,7 +169,8 @@ fn changes_make_answers_stale() {
     }
 }
 
-/// C-14, L-13: what changed while nobody listened is not known, so what the listener is for is not used again.
+/// What changed while nobody listened is not known, so what the listener is for is not used again.
+// covers: C-14, L-13
 #[test]
 fn a_gap_makes_answers_stale() {
     let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
@@ -188,7 +196,8 @@ fn a_gap_makes_answers_stale() {
     scene.request("tools/list");
 }
 
-/// C-16, C-17: pages age by themselves, and a cursor that does not work any more begins the list anew.
+/// Pages age by themselves, and a cursor that does not work any more begins the list anew.
+// covers: C-16, C-17
 #[test]
 fn a_stale_cursor_begins_the_list_anew() {
     for kind in KINDS {
@@ -214,7 +223,8 @@ fn a_stale_cursor_begins_the_list_anew() {
     }
 }
 
-/// C-17: also for those who take the items as they come, who cannot begin anew by themselves.
+/// Also for those who take the items as they come, who cannot begin anew by themselves.
+// covers: C-17
 #[test]
 fn a_stale_cursor_is_not_kept() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -230,7 +240,8 @@ fn a_stale_cursor_is_not_kept() {
     assert_eq!(scene.request("tools/list").params.get("cursor"), None);
 }
 
-/// C-5: so many are kept, and those that are due first go first. With 0, none are.
+/// So many are kept, and those that are due first go first. With 0, none are.
+// covers: C-5
 #[test]
 fn what_is_kept_is_bounded() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().cache(2));
@@ -254,7 +265,8 @@ fn what_is_kept_is_bounded() {
     read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
 }
 
-/// C-1, C-5: what is done twice is done twice.
+/// What is done twice is done twice.
+// covers: C-1, C-5
 #[test]
 fn calls_of_tools_are_never_kept() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());

@@ -19,7 +19,8 @@ fn progress(scene: &Scene, request: &Request, progress: u32) {
     scene.tell(request, "notifications/progress", params);
 }
 
-/// K-10, K-11, K-12, K-13: silence ends a call, progress starts it anew, and the limit stays.
+/// Silence ends a call, progress starts it anew, and the limit stays.
+// covers: K-10..K-13
 #[test]
 fn progress_gives_more_time_up_to_the_limit() {
     for (client, mut scene) in scenes() {
@@ -46,7 +47,8 @@ fn progress_gives_more_time_up_to_the_limit() {
     }
 }
 
-/// P-1, P-2, IO-7: progress reaches the call that it belongs to, under the caller's own token if there is one.
+/// Progress reaches the call that it belongs to, under the caller's own token if there is one.
+// covers: P-1, P-2, IO-7
 #[test]
 fn progress_finds_its_call() {
     for (client, mut scene) in scenes() {
@@ -77,7 +79,8 @@ fn progress_finds_its_call() {
     }
 }
 
-/// P-1: whoever wants to hear of progress does, also without a limit to silence.
+/// Whoever wants to hear of progress does, also without a limit to silence.
+// covers: P-1
 #[test]
 fn progress_comes_without_a_limit_to_silence() {
     let options = CallOptions::default().with_idle(None);
@@ -91,7 +94,8 @@ fn progress_comes_without_a_limit_to_silence() {
     assert_eq!(*told.lock().unwrap(), 1);
 }
 
-/// K-1, K-2, K-3, K-7, K-8, IO-8: dropping a call and its handle cancel it; what still comes changes nothing.
+/// Dropping a call and its handle cancel it; what still comes changes nothing.
+// covers: K-1..K-3, K-7, K-8, IO-8
 #[test]
 fn calls_are_cancelled_by_their_caller() {
     for (client, mut scene) in scenes() {
@@ -119,7 +123,8 @@ fn calls_are_cancelled_by_their_caller() {
     }
 }
 
-/// K-3: a call that was not made is not cancelled either.
+/// A call that was not made is not cancelled either.
+// covers: K-3
 #[test]
 fn calls_that_were_not_made_are_not_cancelled() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -138,7 +143,8 @@ fn calls_that_were_not_made_are_not_cancelled() {
     scene.silence();
 }
 
-/// K-3: between two rounds nothing is open, so nothing is cancelled; the one who is asked is let go.
+/// Between two rounds nothing is open, so nothing is cancelled; the one who is asked is let go.
+// covers: K-3
 #[test]
 fn calls_are_cancelled_between_rounds() {
     for kind in KINDS {
@@ -175,7 +181,8 @@ fn calls_are_cancelled_between_rounds() {
     }
 }
 
-/// K-10, K-11: calls wait for room, in order, and not for ever.
+/// Calls wait for room, in order, and not for ever.
+// covers: K-10, K-11
 #[test]
 fn calls_wait_for_room() {
     for kind in KINDS {
@@ -207,7 +214,8 @@ fn calls_wait_for_room() {
     }
 }
 
-/// K-10: calls wait while a transport does not take what there is to send.
+/// Calls wait while a transport does not take what there is to send.
+// covers: K-10
 #[test]
 fn calls_wait_for_the_transport() {
     let mut limits = Limits::default();
@@ -220,7 +228,8 @@ fn calls_wait_for_the_transport() {
     assert_eq!(scene.request("tools/call").params["name"], "b");
 }
 
-/// IO-14, K-10: calls wait for a server that is started again; those that were open end, and say why.
+/// Calls wait for a server that is started again; those that were open end, and say why.
+// covers: IO-14, K-10
 #[test]
 fn calls_wait_for_a_new_server() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -244,7 +253,8 @@ fn calls_wait_for_a_new_server() {
     assert!(client.server().capabilities.is_some(), "what it said when it was asked still holds");
 }
 
-/// S4.54: closing ends calls, waits for the transport, and is final.
+/// Closing ends calls, waits for the transport, and is final.
+// covers: S4.54
 #[test]
 fn closing_is_final() {
     for (client, mut scene) in scenes() {
@@ -261,7 +271,8 @@ fn closing_is_final() {
     }
 }
 
-/// S4.52, S4.54: whoever waits hears why it is over, and so does who comes later.
+/// Whoever waits hears why it is over, and so does who comes later.
+// covers: S4.52, S4.54
 #[test]
 fn the_end_says_why() {
     for (client, scene) in scenes() {
@@ -277,7 +288,8 @@ fn the_end_says_why() {
     }
 }
 
-/// S4.54: the last handle closes the client, at whatever stage; calls are handles.
+/// The last handle closes the client, at whatever stage; calls are handles.
+// covers: S4.54
 #[test]
 fn the_last_handle_closes() {
     for kind in KINDS {

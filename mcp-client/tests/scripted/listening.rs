@@ -44,7 +44,8 @@ fn listen_legacy(client: &Client, scene: &mut Scene, filter: SubscriptionFilter)
     listening.done().unwrap()
 }
 
-/// L-2, L-5, L-6, L-8, L-9, IO-7: several subscriptions at once, each with what the server agreed to, and told apart by id.
+/// Several subscriptions at once, each with what the server agreed to, and told apart by id.
+// covers: L-2, L-5, L-6, L-8, L-9, IO-7
 #[test]
 fn subscriptions_are_told_apart() {
     for kind in KINDS {
@@ -68,7 +69,8 @@ fn subscriptions_are_told_apart() {
     }
 }
 
-/// L-10: dropping a listener ends the subscription, in the way of the transport; also before it is acknowledged.
+/// Dropping a listener ends the subscription, in the way of the transport; also before it is acknowledged.
+// covers: L-10
 #[test]
 fn dropping_a_listener_ends_its_subscription() {
     for kind in KINDS {
@@ -84,7 +86,8 @@ fn dropping_a_listener_ends_its_subscription() {
     }
 }
 
-/// K-15: a subscription that is quiet is not late; one that is never acknowledged is.
+/// A subscription that is quiet is not late; one that is never acknowledged is.
+// covers: K-15
 #[test]
 fn quiet_subscriptions_are_not_late() {
     for kind in KINDS {
@@ -103,7 +106,8 @@ fn quiet_subscriptions_are_not_late() {
     }
 }
 
-/// L-11, L-12, L-13, C-10: a subscription that ends is opened again, later each time, and all may have changed.
+/// A subscription that ends is opened again, later each time, and all may have changed.
+// covers: L-11..L-13, C-10
 #[test]
 fn a_subscription_that_ends_is_opened_again() {
     for kind in KINDS {
@@ -139,7 +143,8 @@ fn a_subscription_that_ends_is_opened_again() {
     }
 }
 
-/// L-12: an outage is waited for, however long; a refusal is the end.
+/// An outage is waited for, however long; a refusal is the end.
+// covers: L-12
 #[test]
 fn a_refusal_ends_a_listener() {
     for kind in KINDS {
@@ -168,7 +173,8 @@ fn a_refusal_ends_a_listener() {
     }
 }
 
-/// L-3: what is answered before it is acknowledged was never open.
+/// What is answered before it is acknowledged was never open.
+// covers: L-3
 #[test]
 fn the_acknowledgement_comes_first() {
     for kind in KINDS {
@@ -181,7 +187,8 @@ fn the_acknowledgement_comes_first() {
     }
 }
 
-/// K-4, AMB-1: a server may end a subscription by a cancellation, too.
+/// A server may end a subscription by a cancellation, too.
+// covers: K-4, AMB-1
 #[test]
 fn a_server_may_cancel_a_subscription() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -195,7 +202,8 @@ fn a_server_may_cancel_a_subscription() {
     scene.request("subscriptions/listen");
 }
 
-/// IO-15, V-10: after a restart every subscription is opened again; what the server is, is known already.
+/// After a restart every subscription is opened again; what the server is, is known already.
+// covers: IO-15, V-10
 #[test]
 fn a_new_server_is_listened_to() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -214,7 +222,8 @@ fn a_new_server_is_listened_to() {
     assert_eq!(hears.done().0.unwrap().unwrap(), Change::Tools);
 }
 
-/// S4.54: the end of the client is the end of its listeners, which say why.
+/// The end of the client is the end of its listeners, which say why.
+// covers: S4.54
 #[test]
 fn listeners_end_with_the_client() {
     for kind in KINDS {
@@ -233,7 +242,8 @@ fn listeners_end_with_the_client() {
     }
 }
 
-/// L-18: listeners wait for room like calls do.
+/// Listeners wait for room like calls do.
+// covers: L-18
 #[test]
 fn listeners_wait_for_room() {
     for kind in KINDS {
@@ -253,7 +263,8 @@ fn listeners_wait_for_room() {
     }
 }
 
-/// L-1, L-15, B-44: a legacy server tells all on one stream; each listener hears what it wants, and what lies below it.
+/// A legacy server tells all on one stream; each listener hears what it wants, and what lies below it.
+// covers: L-1, L-15, B-44
 #[test]
 fn legacy_changes_are_filtered() {
     for kind in KINDS {
@@ -271,7 +282,8 @@ fn legacy_changes_are_filtered() {
     }
 }
 
-/// L-6: what a legacy server does not offer is not acknowledged, and not asked for.
+/// What a legacy server does not offer is not acknowledged, and not asked for.
+// covers: L-6
 #[test]
 fn legacy_servers_tell_what_they_offer() {
     let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder());
@@ -280,7 +292,8 @@ fn legacy_servers_tell_what_they_offer() {
     scene.silence();
 }
 
-/// L-9, L-10: listeners to a legacy server share subscriptions; the last one ends them.
+/// Listeners to a legacy server share subscriptions; the last one ends them.
+// covers: L-9, L-10
 #[test]
 fn the_last_listener_unsubscribes() {
     for kind in KINDS {
@@ -296,7 +309,8 @@ fn the_last_listener_unsubscribes() {
     }
 }
 
-/// L-10: also one that was given up while it was opened, or refused.
+/// Also one that was given up while it was opened, or refused.
+// covers: L-10
 #[test]
 fn unfinished_listeners_unsubscribe() {
     for kind in KINDS {
@@ -317,7 +331,8 @@ fn unfinished_listeners_unsubscribe() {
     }
 }
 
-/// L-13, S4.53: a new session knows of no subscriptions, so they are made again, and all may have changed.
+/// A new session knows of no subscriptions, so they are made again, and all may have changed.
+// covers: L-13, S4.53
 #[test]
 fn a_new_session_is_subscribed_to() {
     let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());

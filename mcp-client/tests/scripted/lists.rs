@@ -17,7 +17,8 @@ fn scenes() -> Vec<(Client, Scene)> {
     KINDS.into_iter().flat_map(|kind| [Scene::modern(kind, builder()), Scene::legacy(kind, builder())]).collect()
 }
 
-/// G-1, G-2, G-3, G-4, G-7: a cursor is repeated as it is, also an empty one; no cursor, or `null`, is the end.
+/// A cursor is repeated as it is, also an empty one; no cursor, or `null`, is the end.
+// covers: G-1..G-4, G-7
 #[test]
 fn cursors_are_repeated_as_they_are() {
     for (client, mut scene) in scenes() {
@@ -36,7 +37,8 @@ fn cursors_are_repeated_as_they_are() {
     }
 }
 
-/// G-4: a stream fetches a page when it is needed, and ends after an error.
+/// A stream fetches a page when it is needed, and ends after an error.
+// covers: G-4
 #[test]
 fn streams_fetch_what_is_looked_at() {
     for (client, mut scene) in scenes() {
@@ -56,7 +58,8 @@ fn streams_fetch_what_is_looked_at() {
     }
 }
 
-/// G-4: who has looked at some items can still have the rest of them at once, wherever the list has got to.
+/// Who has looked at some items can still have the rest of them at once, wherever the list has got to.
+// covers: G-4
 #[test]
 fn the_rest_of_a_list_is_what_was_not_taken() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -81,7 +84,8 @@ fn the_rest_of_a_list_is_what_was_not_taken() {
     assert_eq!(rest.done().unwrap().len(), 1);
 }
 
-/// G-2: a list that goes round in circles is noticed.
+/// A list that goes round in circles is noticed.
+// covers: G-2
 #[test]
 fn a_circle_is_no_list() {
     for (client, mut scene) in scenes() {
@@ -96,7 +100,8 @@ fn a_circle_is_no_list() {
     }
 }
 
-/// G-1: a list that does not end is noticed, too.
+/// A list that does not end is noticed, too.
+// covers: G-1
 #[test]
 fn lists_end() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -113,7 +118,8 @@ fn lists_end() {
     unreachable!("there is no end to it");
 }
 
-/// G-6, PR-7: all four lists come in pages.
+/// All four lists come in pages.
+// covers: G-6, PR-7
 #[test]
 fn all_lists_have_pages() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());

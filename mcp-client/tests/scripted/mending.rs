@@ -16,7 +16,8 @@ fn marked(header: &str) -> Value {
     json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "public" })
 }
 
-/// V-3, V-12, S3.12: a refused version is replaced by one that both have; a second refusal is final.
+/// A refused version is replaced by one that both have; a second refusal is final.
+// covers: V-3, V-12, S3.12
 #[test]
 fn a_refused_version_is_replaced_once() {
     for kind in KINDS {
@@ -36,7 +37,8 @@ fn a_refused_version_is_replaced_once() {
     }
 }
 
-/// V-3, AMB-8: the one that both have may be a legacy one; whoever called meanwhile is served, too.
+/// The one that both have may be a legacy one; whoever called meanwhile is served, too.
+// covers: V-3, AMB-8
 #[test]
 fn a_refused_version_may_lead_to_the_other_era() {
     for kind in KINDS {
@@ -62,7 +64,8 @@ fn a_refused_version_may_lead_to_the_other_era() {
     }
 }
 
-/// V-3: without a common version the refusal is what the caller gets.
+/// Without a common version the refusal is what the caller gets.
+// covers: V-3
 #[test]
 fn no_common_version_is_an_error() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -75,7 +78,8 @@ fn no_common_version_is_an_error() {
     }
 }
 
-/// H-61, H-80, H-81: headers follow from the newest schema; when they do not fit, it is fetched again, once.
+/// Headers follow from the newest schema; when they do not fit, it is fetched again, once.
+// covers: H-61, H-80, H-81
 #[test]
 fn headers_that_do_not_fit_are_made_anew_once() {
     let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
@@ -116,7 +120,8 @@ fn headers_that_do_not_fit_are_made_anew_once() {
     assert_eq!(scene.request("tools/call").headers.params, []);
 }
 
-/// H-80: a list that cannot be fetched leaves the error as it was.
+/// A list that cannot be fetched leaves the error as it was.
+// covers: H-80
 #[test]
 fn headers_cannot_be_made_anew_without_a_list() {
     let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
@@ -130,7 +135,8 @@ fn headers_cannot_be_made_anew_without_a_list() {
     scene.silence();
 }
 
-/// H-69, H-80: where there are no headers, or none that the era knows, a call is not made twice because of them.
+/// Where there are no headers, or none that the era knows, a call is not made twice because of them.
+// covers: H-69, H-80
 #[test]
 fn where_there_are_no_headers_they_do_not_fit_either() {
     let scenes = [
@@ -147,7 +153,8 @@ fn where_there_are_no_headers_they_do_not_fit_either() {
     }
 }
 
-/// H-67, H-69, H-70, H-71, H-81: tools that break the rules for headers are dropped where there are headers.
+/// Tools that break the rules for headers are dropped where there are headers.
+// covers: H-67, H-69..H-71, H-81
 #[test]
 fn tools_with_wrong_headers_are_dropped() {
     let property = |kind: &str, header: &str| json!({ "type": kind, "x-mcp-header": header });
@@ -184,7 +191,8 @@ fn tools_with_wrong_headers_are_dropped() {
     }
 }
 
-/// H-68: a tool that is dropped is warned of, by its name, with the reason.
+/// A tool that is dropped is warned of, by its name, with the reason.
+// covers: H-68
 #[test]
 fn dropped_tools_are_warned_of() {
     let told = Arc::new(Mutex::new(String::new()));
@@ -227,7 +235,8 @@ impl tracing::Subscriber for Warnings {
     fn exit(&self, _: &tracing::Id) {}
 }
 
-/// RS-14, H-47, PR-2: what a call is about is there for its headers, as it is; how it is written is the transport's.
+/// What a call is about is there for its headers, as it is; how it is written is the transport's.
+// covers: RS-14, H-47, PR-2
 #[test]
 fn calls_name_what_they_are_about() {
     let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
@@ -241,7 +250,8 @@ fn calls_name_what_they_are_about() {
     assert_eq!(scene.request("tools/list").headers.name, None);
 }
 
-/// DU-41, V-11, V-5: a server that was modern may be legacy now; all calls find out together, and are made again.
+/// A server that was modern may be legacy now; all calls find out together, and are made again.
+// covers: DU-41, V-5, V-11
 #[test]
 fn a_modern_verdict_may_be_wrong() {
     for kind in KINDS {
@@ -269,7 +279,8 @@ fn a_modern_verdict_may_be_wrong() {
     }
 }
 
-/// DU-41: also if the first thing that is done is to listen.
+/// Also if the first thing that is done is to listen.
+// covers: DU-41
 #[test]
 fn listeners_find_out_about_a_wrong_verdict_too() {
     for kind in KINDS {
@@ -286,7 +297,8 @@ fn listeners_find_out_about_a_wrong_verdict_too() {
     }
 }
 
-/// DU-41: a verdict that holds is not doubted twice, and the error of the call is what its caller gets.
+/// A verdict that holds is not doubted twice, and the error of the call is what its caller gets.
+// covers: DU-41
 #[test]
 fn a_modern_verdict_may_be_right() {
     for kind in KINDS {
@@ -306,7 +318,8 @@ fn a_modern_verdict_may_be_right() {
     }
 }
 
-/// DU-27, DU-41: an outage says nothing about the era, and neither does a missing token.
+/// An outage says nothing about the era, and neither does a missing token.
+// covers: DU-27, DU-41
 #[test]
 fn outages_say_nothing_about_a_verdict() {
     for status in [401, 403, 503] {
@@ -320,7 +333,8 @@ fn outages_say_nothing_about_a_verdict() {
     }
 }
 
-/// DU-41: a server that was legacy may be modern now.
+/// A server that was legacy may be modern now.
+// covers: DU-41
 #[test]
 fn a_legacy_verdict_may_be_wrong() {
     for kind in KINDS {
@@ -335,7 +349,8 @@ fn a_legacy_verdict_may_be_wrong() {
     }
 }
 
-/// M-8, DU-41: while one call has the server asked again, what others are answered is read as before.
+/// While one call has the server asked again, what others are answered is read as before.
+// covers: M-8, DU-41
 #[test]
 fn questions_come_through_while_a_verdict_is_checked() {
     for kind in KINDS {
@@ -360,7 +375,8 @@ fn questions_come_through_while_a_verdict_is_checked() {
     }
 }
 
-/// S4.53: a call that met a lost session is made again in a new one, once; its stream that breaks is another matter.
+/// A call that met a lost session is made again in a new one, once; its stream that breaks is another matter.
+// covers: S4.53
 #[test]
 fn a_lost_session_is_renewed_once() {
     let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
@@ -380,7 +396,8 @@ fn a_lost_session_is_renewed_once() {
     assert!(now(async move { client.closed().await }).to_string().contains("does not know the session"));
 }
 
-/// S4.53: never twice in one call, also if something else was answered in between.
+/// Never twice in one call, also if something else was answered in between.
+// covers: S4.53
 #[test]
 fn a_call_is_not_made_in_a_third_session() {
     let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
@@ -402,7 +419,8 @@ fn a_call_is_not_made_in_a_third_session() {
     scene.silence();
 }
 
-/// S4.53: what became of a call whose stream broke is not known, so it is not made again.
+/// What became of a call whose stream broke is not known, so it is not made again.
+// covers: S4.53
 #[test]
 fn a_broken_stream_is_no_lost_session() {
     for (client, mut scene) in
@@ -418,7 +436,8 @@ fn a_broken_stream_is_no_lost_session() {
     }
 }
 
-/// IO-19, DU-34: a server that died of the probe is legacy; the next one is spoken to in that way.
+/// A server that died of the probe is legacy; the next one is spoken to in that way.
+// covers: IO-19, DU-34
 #[test]
 fn a_server_that_died_of_the_probe_is_not_probed_again() {
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
@@ -439,7 +458,8 @@ fn a_server_that_died_of_the_probe_is_not_probed_again() {
     assert!(matches!(connecting.done(), Err(Error::Closed(Closed::Exited { .. }))));
 }
 
-/// DU-42, IO-18, S3.66: a client that is set to be modern probes, too, and does not fall back.
+/// A client that is set to be modern probes, too, and does not fall back.
+// covers: DU-42, IO-18, S3.66
 #[test]
 fn a_modern_client_does_not_fall_back() {
     for kind in KINDS {
@@ -452,7 +472,8 @@ fn a_modern_client_does_not_fall_back() {
     }
 }
 
-/// DU-33, DU-27, S4.62: silence is legacy behind a pipe, and an outage elsewhere.
+/// Silence is legacy behind a pipe, and an outage elsewhere.
+// covers: DU-27, DU-33, S4.62
 #[test]
 fn silence_is_legacy_behind_a_pipe() {
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());

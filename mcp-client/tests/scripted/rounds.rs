@@ -40,8 +40,9 @@ fn round(builder: ClientBuilder, questions: Value) -> (Task<Result<mcp_client::t
     (call, scene)
 }
 
-/// each round repeats the request under a new id, with the answers and the state of
-/// the round before, to the letter, and with nothing of earlier ones.
+/// Each round repeats the request under a new id, with the answers and the state of the round before, to the letter,
+/// and with nothing of earlier ones.
+// covers: ..R-19, R-21, R-22
 #[test]
 fn rounds_repeat_the_request() {
     for kind in KINDS {
@@ -69,7 +70,8 @@ fn rounds_repeat_the_request() {
     }
 }
 
-/// what one call is asked does not get into another.
+/// What one call is asked does not get into another.
+//
 #[test]
 fn rounds_of_different_calls_do_not_mix() {
     for kind in KINDS {
@@ -91,7 +93,8 @@ fn rounds_of_different_calls_do_not_mix() {
     }
 }
 
-/// a server that puts the client off is asked again later and later, and not for ever.
+/// A server that puts the client off is asked again later and later, and not for ever.
+//
 #[test]
 fn a_server_may_put_a_call_off() {
     for kind in KINDS {
@@ -113,7 +116,8 @@ fn a_server_may_put_a_call_off() {
     }
 }
 
-/// a server that asks without end is given up; one that asks nothing, too.
+/// A server that asks without end is given up; one that asks nothing, too.
+//
 #[test]
 fn rounds_have_an_end() {
     for kind in KINDS {
@@ -135,7 +139,8 @@ fn rounds_have_an_end() {
     }
 }
 
-/// R-27, SA-15: a question that nobody answers ends the call, which says which one it was.
+/// A question that nobody answers ends the call, which says which one it was.
+// covers: R-27, SA-15
 #[test]
 fn what_nobody_answers_ends_the_call() {
     let refusing = builder().on_form(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
@@ -158,8 +163,8 @@ fn what_nobody_answers_ends_the_call() {
     }
 }
 
-/// EL-4, EL-6, EL-7, EL-24: without a mode it is a form; fields that the answer leaves out get their defaults, others
-/// stay as they are.
+/// Without a mode it is a form; fields that the answer leaves out get their defaults, others stay as they are.
+// covers: EL-4, EL-6, EL-7, EL-24
 #[test]
 fn defaults_are_filled_in() {
     let properties = json!({
@@ -178,7 +183,8 @@ fn defaults_are_filled_in() {
     assert_eq!(answer, json!({ "action": "accept", "content": content }));
 }
 
-/// EL-9: content comes with an accepted form, and with nothing else.
+/// Content comes with an accepted form, and with nothing else.
+// covers: EL-9
 #[test]
 fn content_comes_with_an_accepted_form_alone() {
     let with_content = |action: ElicitAction| {
@@ -209,7 +215,8 @@ fn sampled() -> CreateMessageResult {
     CreateMessageResult::new(Role::ASSISTANT, text, "model")
 }
 
-/// SA-1, SA-2, SA-3, SA-13: a model is asked what the server asks; with tools only if it can use them.
+/// A model is asked what the server asks; with tools only if it can use them.
+// covers: SA-1..SA-3, SA-13
 #[test]
 fn models_are_asked() {
     let question = |tools: bool| {
@@ -245,7 +252,8 @@ fn models_are_asked() {
     assert!(matches!(call.done(), Err(Error::Unanswered { .. })));
 }
 
-/// EL-1, SA-1, RO-1, X-8: each request declares what there are functions for, and nothing that its revision lacks.
+/// Each request declares what there are functions for, and nothing that its revision lacks.
+// covers: EL-1, SA-1, RO-1, X-8
 #[test]
 fn requests_declare_what_can_be_answered() {
     let form = || builder().on_form(async |_| ElicitResult::new(ElicitAction::Cancel));

@@ -16,7 +16,8 @@ fn result(content: Value) -> CallToolResult {
     serde_json::from_value(json!({ "content": [], "structuredContent": content })).unwrap()
 }
 
-/// TL-7, J-1, J-2: results are checked by 2020-12 unless the schema says something else.
+/// Results are checked by 2020-12 unless the schema says something else.
+// covers: TL-7, J-1, J-2
 #[test]
 fn results_are_checked() {
     let sum = schema(json!({ "type": "object", "properties": { "sum": { "type": "number" } }, "required": ["sum"] }));
@@ -33,7 +34,8 @@ fn results_are_checked() {
     assert!(schema(older).unwrap().check(&result(json!([1]))).is_err());
 }
 
-/// J-4, J-6, J-7, J-9, J-10: what cannot be checked is refused, nothing is fetched, and the cost has a bound.
+/// What cannot be checked is refused, nothing is fetched, and the cost has a bound.
+// covers: J-4, J-6, J-7, J-9, J-10
 #[test]
 fn schemas_are_bounded() {
     let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));

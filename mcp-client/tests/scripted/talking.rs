@@ -14,7 +14,8 @@ fn scenes() -> Vec<(Client, Scene)> {
     KINDS.into_iter().flat_map(|kind| [Scene::modern(kind, builder()), Scene::legacy(kind, builder())]).collect()
 }
 
-/// V-1, DU-44, X-7, IO-1: every modern request says what it is written in; no legacy one does.
+/// Every modern request says what it is written in; no legacy one does.
+// covers: V-1, DU-44, X-7, IO-1
 #[test]
 fn requests_say_what_they_are_written_in() {
     for kind in KINDS {
@@ -43,8 +44,9 @@ fn requests_say_what_they_are_written_in() {
     }
 }
 
-/// DU-30, DU-31, DU-35, DU-40, V-4, V-5, IO-16, S3.13, S3.63, S3.64: an unknown server is asked what it is, with a method
-/// that changes nothing; what it says is known afterwards, and nobody is asked twice.
+/// An unknown server is asked what it is, with a method that changes nothing; what it says is known afterwards, and
+/// nobody is asked twice.
+// covers: DU-30, DU-31, DU-35, DU-40, V-4, V-5, IO-16, S3.13, S3.63, S3.64
 #[test]
 fn an_unknown_server_is_asked_once() {
     for kind in KINDS {
@@ -63,8 +65,9 @@ fn an_unknown_server_is_asked_once() {
     }
 }
 
-/// DU-33, DU-39, DU-43, IO-17, S3.65: an error that no modern server sends means legacy, whichever it is; the handshake
-/// offers the newest of those, and takes what the server has.
+/// An error that no modern server sends means legacy, whichever it is; the handshake offers the newest of those, and
+/// takes what the server has.
+// covers: DU-33, DU-39, DU-43, IO-17, S3.65
 #[test]
 fn a_legacy_server_is_found() {
     for kind in KINDS {
@@ -83,7 +86,8 @@ fn a_legacy_server_is_found() {
     }
 }
 
-/// DU-43: a counter-offer that nobody knows ends it.
+/// A counter-offer that nobody knows ends it.
+// covers: DU-43
 #[test]
 fn a_strange_offer_ends_it() {
     for kind in KINDS {
@@ -96,7 +100,8 @@ fn a_strange_offer_ends_it() {
     }
 }
 
-/// DU-32, S3.62, S3.65: a refused version shows a modern server, which is not offered a handshake that it did not ask for.
+/// A refused version shows a modern server, which is not offered a handshake that it did not ask for.
+// covers: DU-32, S3.62, S3.65
 #[test]
 fn a_refused_probe_stays_modern() {
     for kind in KINDS {
@@ -110,7 +115,8 @@ fn a_refused_probe_stays_modern() {
     }
 }
 
-/// DU-27, DU-36, DU-37, S3.62: over HTTP statuses are evidence, but for outages and missing tokens.
+/// Over HTTP statuses are evidence, but for outages and missing tokens.
+// covers: DU-27, DU-36, DU-37, S3.62
 #[test]
 fn statuses_are_evidence() {
     for status in [400, 404, 405, 406, 415] {
@@ -129,7 +135,8 @@ fn statuses_are_evidence() {
     }
 }
 
-/// M-9, M-8: a kind of result that is not known is no result; a legacy server may call a member as it likes.
+/// A kind of result that is not known is no result; a legacy server may call a member as it likes.
+// covers: M-8, M-9
 #[test]
 fn strange_results_are_refused() {
     for (client, mut scene) in scenes() {
@@ -150,7 +157,8 @@ fn strange_results_are_refused() {
     }
 }
 
-/// IO-7: answers are matched by id, whatever comes in between, and once.
+/// Answers are matched by id, whatever comes in between, and once.
+// covers: IO-7
 #[test]
 fn answers_are_matched_by_id() {
     for (client, mut scene) in scenes() {
@@ -170,7 +178,8 @@ fn answers_are_matched_by_id() {
     }
 }
 
-/// Y-2, Y-3, Y-6, X-10: log messages are asked for in the way of the era.
+/// Log messages are asked for in the way of the era.
+// covers: Y-2, Y-3, Y-6, X-10
 #[test]
 fn log_levels_are_set_in_both_eras() {
     for kind in KINDS {
@@ -199,7 +208,8 @@ fn log_levels_are_set_in_both_eras() {
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
 }
 
-/// Y-9: log messages and what the protocol does not know reach those who want to hear of them.
+/// Log messages and what the protocol does not know reach those who want to hear of them.
+// covers: Y-9
 #[test]
 fn messages_are_handed_on() {
     for kind in KINDS {
@@ -220,7 +230,8 @@ fn messages_are_handed_on() {
     }
 }
 
-/// P-7: what nobody looks at is bounded, and the newest of it stays.
+/// What nobody looks at is bounded, and the newest of it stays.
+// covers: P-7
 #[test]
 fn what_nobody_looks_at_is_bounded() {
     let (seen, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
@@ -333,7 +344,8 @@ fn transports_are_woken() {
     assert!(scene.is_woken_by(|_| drop((call, client))).0, "by the last handle");
 }
 
-/// calls say where they come from, unless they say something else themselves; retries do, too.
+/// Calls say where they come from, unless they say something else themselves; retries do, too.
+//
 #[test]
 fn calls_say_where_they_come_from() {
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
@@ -362,7 +374,8 @@ fn calls_say_where_they_come_from() {
     }
 }
 
-/// S4.51, S4.57, S4.58, S4.60: a session is saved, survives being written down, and is gone on with without a handshake.
+/// A session is saved, survives being written down, and is gone on with without a handshake.
+// covers: S4.51, S4.57, S4.58, S4.60
 #[test]
 fn sessions_are_resumed() {
     let (client, scene) = Scene::legacy(TransportKind::Requests, builder());
@@ -392,7 +405,8 @@ fn sessions_are_resumed() {
     assert!(serde_json::from_str::<SavedSession>(&unknown).is_err());
 }
 
-/// TL-8: `null` is a value, and another one than none.
+/// `null` is a value, and another one than none.
+// covers: TL-8
 #[test]
 fn structured_results_may_be_anything() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
@@ -412,7 +426,8 @@ fn structured_results_may_be_anything() {
     assert!(matches!(ask(None), Err(Error::InvalidAnswer(_))));
 }
 
-/// TL-16, TL-17: a tool that failed says so in its result; reading it as a type makes it an error.
+/// A tool that failed says so in its result; reading it as a type makes it an error.
+// covers: TL-16, TL-17
 #[test]
 fn tools_fail_in_their_results() {
     for (client, mut scene) in scenes() {
@@ -452,7 +467,8 @@ fn errors_say_who_and_what() {
     scene.silence();
 }
 
-/// DU-6: a server that cannot be reached says why.
+/// A server that cannot be reached says why.
+// covers: DU-6
 #[test]
 fn connecting_fails_with_a_reason() {
     let (mut connecting, scene) = Scene::open(TransportKind::Requests, builder());

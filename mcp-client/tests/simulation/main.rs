@@ -17,7 +17,8 @@ fn seeds() -> std::ops::Range<u64> {
     0..count
 }
 
-/// IO-14, K-7, K-8, K-10: over a pipe whose server dies now and then.
+/// Over a pipe whose server dies now and then.
+// covers: IO-14, K-7, K-8, K-10
 #[test]
 fn every_call_ends_once_over_a_pipe() {
     let mut succeeded = 0;
@@ -29,7 +30,8 @@ fn every_call_ends_once_over_a_pipe() {
     assert!(succeeded > 0, "nothing ever worked");
 }
 
-/// H-24, H-25, S4.53: with a request for each call, some of which break, and sessions that get lost.
+/// With a request for each call, some of which break, and sessions that get lost.
+// covers: H-24, H-25, S4.53
 #[test]
 fn every_call_ends_once_over_requests() {
     let mut succeeded = 0;

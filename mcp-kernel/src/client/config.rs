@@ -21,21 +21,20 @@ pub struct ClientConfig {
     /// How the transport expresses that a call is given up.
     pub cancel_style: CancelStyle,
     /// Whether a server that does not answer the probe, or dies of it, counts as legacy. True for a process behind a
-    /// pipe (DU-33, DU-34); over HTTP silence and lost connections are outages, so it is false there (DU-27).
-    /// Default: true.
+    /// pipe; over HTTP silence and lost connections are outages, so it is false there. Default: true.
     pub silence_means_legacy: bool,
     /// How long a server may take to answer the probe before the handshake is tried as well. An answer to the probe
     /// that comes before that of the handshake still counts. Default: 1 s.
     pub probe_timeout: Duration,
     /// How long a server may take to answer `initialize`. Default: 60 s.
     pub handshake_timeout: Duration,
-    /// From which severity on modern requests ask for log messages. Default: none are asked for.
+    /// From which severity on modern requests ask for log messages. Default: none are asked for.
     pub log_level: Option<LoggingLevel>,
     /// What a server may make us keep.
     pub limits: Limits,
 }
 
-/// Which eras a client tries (DU-42).
+/// Which eras a client tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
@@ -51,9 +50,9 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the specification knows these two")]
 pub enum CancelStyle {
-    /// By a notification (K-1).
+    /// By a notification.
     Notify,
-    /// By closing the stream of the call (K-2); in the legacy era a notification comes before, because there closing says
+    /// By closing the stream of the call; in the legacy era a notification comes before, because there closing says
     /// nothing.
     CloseStream,
 }

@@ -112,7 +112,8 @@ impl Connection {
         }
     }
 
-    /// Says from which severity on modern requests ask for log messages; none are asked for without one.
+    /// Says from which severity on modern requests ask for log messages; none are asked for without one.
+    //
     pub fn set_log_level(&mut self, level: Option<LoggingLevel>) {
         self.log_level = level;
         self.envelope = None;
@@ -177,11 +178,12 @@ impl Connection {
         Ok(call)
     }
 
-    /// Asks to be told of changes (L-2); they come as [`Event::Changed`], after [`Event::Listening`].
+    /// Asks to be told of changes; they come as [`Event::Changed`], after [`Event::Listening`].
     ///
     /// # Errors
     ///
     /// Fails in the legacy era, where changes come unasked or by `resources/subscribe`.
+    // L-2
     pub fn listen(&mut self, now: Instant, filter: SubscriptionFilter) -> Result<CallId, Misuse> {
         let params = RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| Misuse::NotAnObject)?;
         // K-15: the answer comes at the end, so nothing is late.
@@ -205,11 +207,12 @@ impl Connection {
         self.send_notification(method, params).map_err(|_| Misuse::NotAnObject)
     }
 
-    /// Gives a call up, in the way of the transport (K-1, K-2); the outcome is [`CallError::Cancelled`].
+    /// Gives a call up, in the way of the transport; the outcome is [`CallError::Cancelled`].
     ///
     /// # Errors
     ///
     /// Fails if the call has ended, or must not be cancelled.
+    // K-1, K-2
     pub fn cancel(&mut self, call: CallId) -> Result<(), Misuse> {
         if !self.is_ours(call) && self.give_up(call, CallError::Cancelled) { Ok(()) } else { Err(Misuse::Unknown) }
     }
@@ -378,7 +381,8 @@ impl Connection {
         call
     }
 
-    /// What every modern request says about itself (X-7..X-10).
+    /// What every modern request says about itself.
+    // X-7..X-10
     fn fill_envelope(&self, meta: &mut RequestMeta, revision: Revision) {
         meta.protocol_version = Some(ProtocolVersion::from(revision));
         meta.client_capabilities.get_or_insert_with(|| {

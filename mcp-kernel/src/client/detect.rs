@@ -13,8 +13,8 @@
 //! A server behind a pipe that is silent for a while is sent the handshake as well, and whatever it answers first counts:
 //! a legacy one is not waited for, and a modern one that is slow to start ends up modern.
 //!
-//! The verdict follows from what the probe, `server/discover`, comes back with. It never rests on one error code
-//! alone, and what is no evidence (an outage, a missing token) is not taken for some (DU-27, DU-30..DU-41).
+//! The verdict follows from what the probe, `server/discover`, comes back with. It never rests on one error code alone,
+//! and what is no evidence (an outage, a missing token) is not taken for some.
 
 use mcp_types::{
     DiscoverResult, Era, ErrorCode, ErrorObject, ProtocolVersion, Revision, UnsupportedProtocolVersionData,
@@ -24,7 +24,7 @@ use super::config::{ClientConfig, Mode};
 use crate::errors::CallError;
 use crate::refusal::because;
 
-/// What is known about a server: worth remembering for as long as it is the same server (V-10, DU-41).
+/// What is known about a server: worth remembering for as long as it is the same server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
@@ -68,7 +68,7 @@ pub enum ConnectError {
     /// The server's answer makes no sense.
     #[error("the server's answer is invalid: {0}")]
     InvalidAnswer(String),
-    /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token (DU-27).
+    /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token.
     #[error("the server answered with HTTP status {status}{}", because(.reason))]
     Status {
         /// The status.
@@ -89,7 +89,8 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// What the refusal of a handshake means: where the server says which versions it has, whoever wants to connect is
-    /// told (V-9).
+    /// told.
+    // V-9
     pub(super) fn of_refusal(config: &ClientConfig, error: ErrorObject) -> Self {
         let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
         match data {
@@ -100,7 +101,8 @@ impl ConnectError {
         }
     }
 
-    /// Whether it says something about the revisions of the server: outages and missing rights do not (DU-27).
+    /// Whether it says something about the revisions of the server: outages and missing rights do not.
+    // DU-27
     pub(super) fn is_evidence(&self) -> bool {
         match self {
             Self::Refused(_) | Self::InvalidAnswer(_) | Self::NoCommonVersion { .. } => true,
@@ -110,7 +112,8 @@ impl ConnectError {
     }
 }
 
-/// Whether an HTTP status says something about the revisions of the server (DU-27, DU-37).
+/// Whether an HTTP status says something about the revisions of the server.
+// DU-27, DU-37
 pub(super) fn is_evidence(status: u16) -> bool {
     (400..500).contains(&status) && status != 401 && status != 403
 }
@@ -124,7 +127,7 @@ fn list(versions: &[ProtocolVersion]) -> String {
 pub(crate) enum Next {
     /// Talk modern.
     Modern(Revision),
-    /// Probe again, with another version (V-3); only once (V-12).
+    /// Probe again, with another version; only once.
     ProbeAgain(Revision),
     /// Shake hands, offering this version.
     Handshake(Revision),
@@ -169,7 +172,8 @@ pub(crate) fn judge(
     }
 }
 
-/// Takes the newest common version, modern before legacy (AMB-8).
+/// Takes the newest common version, modern before legacy.
+// AMB-8
 pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Next {
     if let Some(revision) = config.mutual(Era::Modern, offered) {
         return Next::Modern(revision);
@@ -211,7 +215,7 @@ mod tests {
 
     const PROBED: Revision = Revision::V2026_07_28;
 
-    /// DU-31, AMB-8
+    // covers: DU-31, AMB-8
     #[test]
     fn a_discovered_server_is_taken_at_its_word() {
         let auto = config(Mode::Auto);
@@ -222,7 +226,8 @@ mod tests {
         assert!(matches!(judge(&config(Mode::Modern), &["2025-06-18"]), Next::Fail(_)));
     }
 
-    /// DU-33, IO-17: any error that no modern server sends, and silence, mean legacy.
+    /// Any error that no modern server sends, and silence, mean legacy.
+    // covers: DU-33, IO-17
     #[test]
     fn what_is_not_modern_is_legacy() {
         let auto = config(Mode::Auto);
@@ -238,8 +243,9 @@ mod tests {
         }
     }
 
-    /// V-9: the versions of a server that refuses the handshake are named, whatever the code; a server that refuses what it
+    /// The versions of a server that refuses the handshake are named, whatever the code; a server that refuses what it
     /// offers is quoted.
+    // covers: V-9
     #[test]
     fn a_refused_handshake_names_the_versions() {
         let refused = |code: i64, supported: &str| {
@@ -257,7 +263,7 @@ mod tests {
         assert!(matches!(ConnectError::of_refusal(&config(Mode::Legacy), plain), ConnectError::Refused(_)));
     }
 
-    /// DU-32, V-3, V-12
+    // covers: DU-32, V-3, V-12
     #[test]
     fn an_unsupported_version_is_corrected_once() {
         let auto = config(Mode::Auto);

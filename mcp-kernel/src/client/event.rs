@@ -74,7 +74,7 @@ pub enum Event {
         /// What the server said about itself.
         server: Box<ServerFacts>,
     },
-    /// The server died of the probe: it is legacy, and needs a new process and a new connection (DU-34).
+    /// The server died of the probe: it is legacy, and needs a new process and a new connection.
     RestartNeeded {
         /// What to start the new connection with, so that it does not probe again.
         verdict: Verdict,
@@ -97,7 +97,7 @@ pub enum Event {
     },
     /// The server sent a log message.
     Log(LoggingMessageNotificationParams),
-    /// The server will tell of these changes on a subscription (L-5, L-6).
+    /// The server will tell of these changes on a subscription.
     Listening {
         /// The subscription.
         call: CallId,
@@ -154,7 +154,7 @@ pub struct ServerFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Whether the call is complete, or the server asks for input; older servers always complete (M-10).
+    /// Whether the call is complete, or the server asks for input; older servers always complete.
     pub result_type: ResultType,
     /// The result.
     pub result: PayloadBuf,

@@ -110,11 +110,12 @@ impl Connection {
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
 
-    /// Takes an HTTP status that came instead of an answer, with its body (DU-27, DU-36, DU-37).
+    /// Takes an HTTP status that came instead of an answer, with its body.
     ///
     /// Once the connection is ready, a JSON-RPC error in the body is the answer. Before that it is only where the status
     /// says something about the era: 401, 403 and those of 500 and above do not, and fail with their status. Any other
     /// status of 400 and above, without such an error in its body, ends the probe in favour of legacy.
+    // DU-27, DU-36, DU-37
     pub fn handle_status(&mut self, now: Instant, call: CallId, status: u16, body: &[u8]) {
         // While the two find each other, what is no evidence stays so whatever its body says.
         let is_connecting = !matches!(self.stage, Stage::Ready(_));
@@ -143,7 +144,8 @@ impl Connection {
         }
     }
 
-    /// Takes note that the stream of a call ended, or never came about: without an answer the call is over (L-12, AMB-1).
+    /// Takes note that the stream of a call ended, or never came about: without an answer the call is over.
+    // L-12, AMB-1
     pub fn handle_stream_closed(&mut self, now: Instant, call: CallId) {
         self.finish(now, call, Err(CallError::Disconnected));
     }
@@ -301,7 +303,8 @@ impl Connection {
         }
     }
 
-    /// Checks what kind of result it is (M-8..M-10).
+    /// Checks what kind of result it is.
+    // M-8..M-10
     fn read_result(&self, result: PayloadBuf) -> Result<Outcome, CallError> {
         let mut result_type = ResultType::COMPLETE;
         if self.talks_modern()
@@ -375,7 +378,8 @@ impl Connection {
         }
     }
 
-    /// The server gives something up: a request of its own (legacy), or a subscription (K-4, AMB-1).
+    /// The server gives something up: a request of its own (legacy), or a subscription.
+    // K-4, AMB-1
     fn cancelled(&mut self, now: Instant, id: RequestId) {
         if self.close_request(now, &id) {
             self.events.push_back(Event::RequestCancelled { id });
@@ -384,7 +388,8 @@ impl Connection {
         }
     }
 
-    /// Tells of a change: unasked in the legacy era, on a subscription in the modern one (L-1, L-3, B-44).
+    /// Tells of a change: unasked in the legacy era, on a subscription in the modern one.
+    // L-1, L-3, B-44
     fn changed(&mut self, method: Method, change: Change, params: Option<&Payload<'_>>) {
         let modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
         let call = self.subscription(params).filter(|call| self.listening.get(call) == Some(&true));
@@ -394,7 +399,8 @@ impl Connection {
         self.events.push_back(Event::Changed { call, change });
     }
 
-    /// The subscription that a notification belongs to; the id is compared with its kind (AMB-12).
+    /// The subscription that a notification belongs to; the id is compared with its kind.
+    // AMB-12
     fn subscription(&self, params: Option<&Payload<'_>>) -> Option<CallId> {
         let id: RequestId = serde_json::from_str(params?.meta(key::SUBSCRIPTION_ID)?.get()).ok()?;
         self.calls.by_id(&id).filter(|call| self.listening.contains_key(call))

@@ -16,10 +16,11 @@ use crate::calls::CallOptions;
 use crate::errors::CallError;
 
 impl Connection {
-    /// Finds out how to talk to the server, or goes by what was found out before (V-10, V-11).
+    /// Finds out how to talk to the server, or goes by what was found out before.
     ///
     /// A modern verdict makes the connection ready at once; a legacy one skips the probe. Whether it still holds shows
-    /// when the server answers: where it turns out wrong, the server is probed after all (DU-41).
+    /// when the server answers: where it turns out wrong, the server is probed after all.
+    // V-10, V-11, DU-41
     pub fn start(&mut self, now: Instant, verdict: Option<Verdict>) {
         if self.stage != Stage::New {
             return;
@@ -52,7 +53,8 @@ impl Connection {
         }
     }
 
-    /// Goes on with a session that was begun before, without shaking hands again (S4.57).
+    /// Goes on with a session that was begun before, without shaking hands again.
+    // S4.57
     pub fn resume(&mut self, revision: Revision, server: ServerFacts) {
         if self.stage == Stage::New {
             self.ready(revision, server);
@@ -81,9 +83,10 @@ impl Connection {
         }
     }
 
-    /// Uses the newest common version from now on, because the server refused the one of a request (V-3).
+    /// Uses the newest common version from now on, because the server refused the one of a request.
     ///
-    /// Returns whether there is one. Then the request can be sent again, once (V-12), as soon as the connection is ready.
+    /// Returns whether there is one. Then the request can be sent again, once, as soon as the connection is ready.
+    // V-3, V-12
     pub fn switch_version(&mut self, now: Instant, offered: &[ProtocolVersion]) -> bool {
         let is_modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
         match choose(&self.config, offered) {
@@ -185,7 +188,8 @@ impl Connection {
         }
     }
 
-    /// Completes the handshake (B-1, B-2, DU-43).
+    /// Completes the handshake.
+    // B-1, B-2, DU-43
     pub(super) fn shake_hands(&mut self, now: Instant, outcome: Result<InitializeResult, ConnectError>) {
         self.forget_late_probe();
         let result = match outcome {

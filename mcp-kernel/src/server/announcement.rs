@@ -44,7 +44,8 @@ impl Announcement {
         &self.unasked
     }
 
-    /// L-7: everything on a stream carries the id of the listen request, in its kind.
+    /// Everything on a stream carries the id of the listen request, in its kind.
+    // L-7
     pub(super) fn for_listener(&self, id: &RequestId) -> EncodedMessage {
         self.unasked.with_meta_member(meta::key::SUBSCRIPTION_ID, id)
     }

@@ -35,7 +35,8 @@ impl Connection {
     /// Answers a request.
     ///
     /// What only some revisions have is added or removed: the kind of result, the server's name, cache hints, members
-    /// that the client's revision lacks. The answer to a request that was cancelled is left out (K-5).
+    /// that the client's revision lacks. The answer to a request that was cancelled is left out.
+    // K-5
     pub fn respond<R: ResultBody>(&mut self, responder: Responder, outcome: Result<R, ErrorObject>) -> Delivery {
         let key = responder.key();
         let Some(entry) = self.in_flight.close(key) else { return Delivery::LeftOut };
@@ -64,7 +65,8 @@ impl Connection {
         self.respond(responder, result)
     }
 
-    /// Adds the cache hints, which the empty result does not know as such, where they are owed (C-1, C-4).
+    /// Adds the cache hints, which the empty result does not know as such, where they are owed.
+    // C-1, C-4
     fn add_cache_hints(&self, result: &mut EmptyResult, facts: Option<&MethodFacts>, revision: Revision) {
         let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
         if !cacheable || result.result_type.as_ref().is_some_and(|kind| *kind != ResultType::COMPLETE) {
@@ -134,7 +136,8 @@ impl Connection {
         restriction
     }
 
-    /// Fills in what the protocol layer owes a result (M-6, X-15, C-1, C-4).
+    /// Fills in what the protocol layer owes a result.
+    // M-6, X-15, C-1, C-4
     pub(super) fn complete(&self, result: &mut impl ResultBody, facts: Option<&MethodFacts>, revision: Revision) {
         if revision.era() == Era::Legacy {
             return;
@@ -159,9 +162,10 @@ impl Connection {
         }
     }
 
-    /// Reports progress of a request, if its client wants to hear of it (S2.12).
+    /// Reports progress of a request, if its client wants to hear of it.
     ///
-    /// Values must grow; one that does not is left out (P-3, P-9).
+    /// Values must grow; one that does not is left out.
+    // S2.12, P-3, P-9
     pub fn progress(
         &mut self,
         request: RequestKey,
@@ -186,7 +190,8 @@ impl Connection {
         self.notify(route, &Method::NOTIFICATIONS_PROGRESS, &params, Weight::Progress)
     }
 
-    /// Sends a log message about a request, or about the connection, if the client wants to see it (Y-1..Y-4).
+    /// Sends a log message about a request, or about the connection, if the client wants to see it.
+    // Y-1..Y-4
     pub fn log(
         &mut self,
         request: Option<RequestKey>,
@@ -227,12 +232,13 @@ impl Connection {
     /// Tells the client something that no other command says, such as what an extension defines.
     ///
     /// It goes with a request or a subscription, or with the connection as a whole; without a way there it is left out,
-    /// and so it is if the client does not read (S1.7).
+    /// and so it is if the client does not read.
     ///
     /// # Errors
     ///
     /// Fails if another command says this, or if the client's revision does not have the notification in this
     /// direction.
+    // S1.7
     pub fn tell(
         &mut self,
         related: Option<RequestKey>,
@@ -315,11 +321,12 @@ impl Connection {
         Delivery::Queued
     }
 
-    /// Ends a subscription from this side: with its result, as both transports allow (AMB-1, L-11).
+    /// Ends a subscription from this side: with its result, as both transports allow.
     ///
     /// # Errors
     ///
     /// Fails if the request is not a subscription that is open.
+    // AMB-1, L-11
     pub fn end_listening(&mut self, request: RequestKey) -> Result<(), Misuse> {
         let entry = self.in_flight.get_mut(request).filter(|entry| entry.kind == Kind::Listening);
         let id = entry.map(|entry| entry.scope.id.clone()).ok_or(Misuse::Unknown)?;
@@ -335,7 +342,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the client something, which only the legacy era allows (M-15, B-10).
+    /// Asks the client something, which only the legacy era allows.
     ///
     /// `related` is the request during which the question came up, on whose stream it travels. The outcome comes as
     /// [`Event::CallFinished`], exactly once.
@@ -343,6 +350,7 @@ impl Connection {
     /// # Errors
     ///
     /// Fails, and sends nothing, if the client cannot be asked this.
+    // M-15, B-10
     pub fn call(
         &mut self,
         now: Instant,
@@ -486,7 +494,8 @@ const OWN: [Method; 4] = [
     Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED,
 ];
 
-/// Refuses questions that the client cannot be asked, and says what it would have to declare.
+/// Refuses questions that the client cannot be asked, and says what it would have to declare.
+//
 fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
     if entry.scope.revision.era() == Era::Legacy {
         return None;
@@ -499,7 +508,8 @@ fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
     required.map(ErrorObject::missing_required_client_capability)
 }
 
-/// What a client must have declared to be asked this (X-13, SA-2, SA-4, EL-2).
+/// What a client must have declared to be asked this.
+// X-13, SA-2, SA-4, EL-2
 fn needed_for(method: &Method, params: &RawObject, revision: Revision) -> Vec<ClientCapability> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -14,24 +14,24 @@ use crate::limits::Limits;
 #[non_exhaustive]
 pub struct ServerConfig {
     info: Implementation,
-    /// The metadata of most answers, written once.
+    /// The metadata of most answers, written once.
     info_meta: RawObject,
-    /// What the server offers; a method behind a capability that is not here does not exist (E-13).
+    /// What the server offers; a method behind a capability that is not here does not exist.
     pub capabilities: ServerCapabilities,
     /// How the server is best used, for the model to read.
     pub instructions: Option<String>,
     /// The revisions that are served. Default: all.
     pub revisions: Vec<Revision>,
-    /// Whether a legacy client has to send `notifications/initialized` before anything but `ping` is served (S0.17).
-    /// Default: no, because some clients never send it.
+    /// Whether a legacy client has to send `notifications/initialized` before anything but `ping` is served. Default:
+    /// no, because some clients never send it.
     pub require_initialized: bool,
-    /// Whether results carry the server's name and version. Default: yes.
+    /// Whether results carry the server's name and version. Default: yes.
     pub send_server_info: bool,
-    /// How long lists stay fresh where a handler says nothing, in milliseconds. Default: 0 (C-19).
+    /// How long lists stay fresh where a handler says nothing, in milliseconds. Default: 0.
     pub ttl_ms: i64,
-    /// Who may share lists where a handler says nothing. Default: nobody else (C-19).
+    /// Who may share lists where a handler says nothing. Default: nobody else.
     pub cache_scope: CacheScope,
-    /// The extensions that are served; none is without being named here (N-7).
+    /// The extensions that are served; none is without being named here.
     pub extensions: BTreeMap<String, Extension>,
     /// Whether the application hears of requests that the kernel can answer by itself, before it does, so that it may
     /// refuse them: `server/discover`, `logging/setLevel`, subscriptions. They come as
@@ -47,11 +47,11 @@ pub struct ServerConfig {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Extension {
-    /// What the server declares about it; an empty object says no more than that it is there (N-4).
+    /// What the server declares about it; an empty object says no more than that it is there.
     pub settings: Option<RawObject>,
-    /// The requests and notifications that it adds for clients, with the revisions in which they exist (EX-10).
+    /// The requests and notifications that it adds for clients, with the revisions in which they exist.
     pub methods: BTreeMap<Method, Revisions>,
-    /// The members that it adds to the filter of a listen request (L-17).
+    /// The members that it adds to the filter of a listen request.
     pub filter_members: BTreeSet<String>,
 }
 
@@ -116,7 +116,8 @@ impl ServerConfig {
         capabilities
     }
 
-    /// Whether the server offers what a core method is about (E-13, V-8).
+    /// Whether the server offers what a core method is about.
+    // E-13, V-8
     pub(crate) fn offers(&self, method: &Method) -> bool {
         let has = &self.capabilities;
         let (name, resources) = (method.as_str(), has.resources.as_ref());

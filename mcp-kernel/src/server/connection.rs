@@ -19,7 +19,7 @@ use crate::fifo::Fifo;
 use crate::queue::pop;
 use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 
-/// The one home of what a server knows about one client (S0.1, S1.1).
+/// The one home of what a server knows about one client.
 ///
 /// It performs no I/O and knows no time: a driver feeds it and empties it. There are three groups of methods, told
 /// apart by their names.
@@ -42,7 +42,7 @@ use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 /// connection, because the peer asks without reading the answers.
 ///
 /// Both eras may use one connection at the same time: a request with the modern envelope is served by what it says
-/// itself, any other by what the handshake settled (DU-10..DU-14, AMB-11).
+/// itself, any other by what the handshake settled.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -90,7 +90,7 @@ pub struct Connection {
     pub(super) events: Fifo<Event>,
 }
 
-/// The answers to a batch, which travel together (B-109).
+/// The answers to a batch, which travel together.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) expected: usize,
@@ -98,21 +98,24 @@ pub(super) struct Batch {
 }
 
 impl Connection {
-    /// A connection that lasts: a stdio process, or an HTTP session (S1.22).
+    /// A connection that lasts: a stdio process, or an HTTP session.
     ///
     /// It waits for a handshake, and serves modern requests without one.
+    // S1.22
     #[must_use]
     pub fn for_loop(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::Fresh, true)
     }
 
-    /// A connection for one modern request: what the client is, the request says itself (S1.18).
+    /// A connection for one modern request: what the client is, the request says itself.
+    // S1.18
     #[must_use]
     pub fn from_envelope(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::Absent, false)
     }
 
-    /// A connection for one legacy request without a session, in a revision that its transport knows of (S0.8).
+    /// A connection for one legacy request without a session, in a revision that its transport knows of.
+    // S0.8
     #[must_use]
     pub fn from_version(config: Arc<ServerConfig>, revision: Revision) -> Self {
         Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
@@ -289,7 +292,8 @@ impl Connection {
         self.answer_error(key, batch, id, revision, error, Failure::Refused(error.code));
     }
 
-    /// Answers with an error, by the rules of a revision for ids that are not known (AMB-15).
+    /// Answers with an error, by the rules of a revision for ids that are not known.
+    // AMB-15
     pub(super) fn answer_error(
         &mut self,
         key: RequestKey,

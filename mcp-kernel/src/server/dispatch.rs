@@ -127,7 +127,8 @@ impl Connection {
             && self.read_initialize(request).is_ok()
     }
 
-    /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate (B-6).
+    /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate.
+    // B-6
     pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
         let (decoded, params) = self.read_initialize(request)?;
         let config = Arc::clone(&self.config);
@@ -170,7 +171,8 @@ impl Connection {
         }
     }
 
-    /// Opens a subscription: the acknowledgement goes first, with what the server will honour (L-3, L-5).
+    /// Opens a subscription: the acknowledgement goes first, with what the server will honour.
+    // L-3, L-5
     fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         if self.in_flight.listening() >= limits.listeners {
@@ -216,9 +218,10 @@ impl Connection {
         if uri.len() > limit { Err(invalid(format!("`uri`: more than {limit} bytes"))) } else { Ok(()) }
     }
 
-    /// The part of a filter that the server's capabilities cover (L-5, L-19).
+    /// The part of a filter that the server's capabilities cover.
     ///
-    /// What an extension adds needs the client's declaration (L-17); what nobody knows is left out.
+    /// What an extension adds needs the client's declaration; what nobody knows is left out.
+    // L-5, L-17, L-19
     fn honoured(&self, asked: SubscriptionFilter, scope: &RequestScope) -> Result<SubscriptionFilter, Refusal> {
         let has = &self.config.capabilities;
         let both =

@@ -24,7 +24,7 @@ pub enum Event {
         /// The right to answer.
         responder: Responder,
     },
-    /// The client does not want the answer any more: stop the work. Whatever is answered now goes nowhere (K-5).
+    /// The client does not want the answer any more: stop the work. Whatever is answered now goes nowhere.
     Cancelled {
         /// The request.
         request: RequestKey,
@@ -38,7 +38,7 @@ pub enum Event {
         /// The parameters; an empty object where there were none.
         params: PayloadBuf,
     },
-    /// The handshake is complete (S0.16).
+    /// The handshake is complete.
     Initialized,
     /// The client chose a log level for the connection.
     LogLevel(LoggingLevel),

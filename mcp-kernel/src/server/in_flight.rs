@@ -60,7 +60,8 @@ impl InFlight {
         RequestKey::new(self.started)
     }
 
-    /// Whether a request with the id is open; `1` is not `"1"` (S0.27).
+    /// Whether a request with the id is open; `1` is not `"1"`.
+    // S0.27
     pub(crate) fn has_id(&self, id: &RequestId) -> bool {
         self.key_of(id).is_some()
     }

@@ -262,7 +262,8 @@ impl Connection {
         read_meta(request, limits)
     }
 
-    /// What a modern request says about itself (X-7, X-8, X-11, V-2, DU-18).
+    /// What a modern request says about itself.
+    // V-2, DU-18
     fn agree(&self, meta: &mut RequestMeta) -> Result<(Revision, Client), Refusal> {
         let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
         let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
@@ -280,7 +281,8 @@ impl Connection {
         Ok((revision, client))
     }
 
-    /// Whether the method exists for this client (E-13, E-14, H-33, EX-11).
+    /// Whether the method exists for this client.
+    // E-13, E-14, H-33, EX-11
     fn check_method(
         &self,
         method: &Method,
@@ -298,7 +300,8 @@ impl Connection {
         if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
     }
 
-    /// What a retry brings along.
+    /// What a retry brings along.
+    //
     fn read_retry(&self, params: &PayloadBuf) -> Result<(InputResponses, Option<String>), Refusal> {
         let invalid = |name: &str, fault: &dyn std::fmt::Display| {
             Refusal::from(PeerMisbehaved::InvalidParams(format!("`{name}`: {fault}").into()))
@@ -425,8 +428,9 @@ impl Connection {
 
     /// Takes note that the stream of a request is gone.
     ///
-    /// A modern request is cancelled by that (H-25). A legacy one goes on, since its client may come back (B-28), and
-    /// what was kept back for a slow reader goes on too: to wherever the driver keeps it for the client.
+    /// A modern request is cancelled by that. A legacy one goes on, since its client may come back, and what was kept
+    /// back for a slow reader goes on too: to wherever the driver keeps it for the client.
+    // H-25, B-28
     pub fn handle_stream_closed(&mut self, request: RequestKey) {
         let era = self.in_flight.get_mut(request).map(|entry| entry.scope.era());
         if era == Some(Era::Modern) {
@@ -477,7 +481,8 @@ impl Connection {
         self.outbox.unblock(route);
     }
 
-    /// Ends a request that the client does not want any more: nothing more is sent for it (H-27, IO-10).
+    /// Ends a request that the client does not want any more: nothing more is sent for it.
+    // H-27, IO-10
     pub(super) fn cancel_request(&mut self, key: RequestKey, reason: Option<String>) {
         let Some(entry) = self.in_flight.close(key) else { return };
         if entry.batch.is_none() {
@@ -522,7 +527,8 @@ fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMet
     params.decode_meta().map_err(|fault| invalid_meta(&fault))
 }
 
-/// DU-13: the envelope's key in the body makes a request modern, whatever its value.
+/// The envelope's key in the body makes a request modern, whatever its value.
+// DU-13, X-20
 pub(super) fn is_modern(request: &Request<'_>) -> bool {
     request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
 }
@@ -531,7 +537,8 @@ fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {
     PeerMisbehaved::InvalidParams(format!("`_meta`: {fault}").into()).into()
 }
 
-/// Refuses what needs an extension that the client did not declare (E-14, EX-11).
+/// Refuses what needs an extension that the client did not declare.
+// E-14, EX-11
 pub(super) fn check_extension(capabilities: &ClientCapabilities, extension: &str) -> Result<(), Refusal> {
     if capabilities.extensions.as_ref().is_some_and(|declared| declared.contains(extension)) {
         return Ok(());

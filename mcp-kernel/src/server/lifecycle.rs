@@ -8,7 +8,7 @@
 //!
 //! What becomes of a second `initialize` is the transport's to say ([`SecondHandshake`]); it never negotiates anew.
 //!
-//! Modern requests pass by without touching any of this (AMB-11).
+//! Modern requests pass by without touching any of this.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) enum Lifecycle {
     Negotiated(Agreed),
     /// The client confirmed.
     Ready(Agreed),
-    /// There is no handshake: each request is served alone, in this revision and with nothing declared (S0.8).
+    /// There is no handshake: each request is served alone, in this revision and with nothing declared.
     Stateless(Agreed),
     /// There is no legacy here.
     Absent,
@@ -81,7 +81,8 @@ impl Lifecycle {
         matches!(self, Self::Stateless(_))
     }
 
-    /// Answers `initialize`: echoes a version that is served, else offers the newest (B-2).
+    /// Answers `initialize`: echoes a version that is served, else offers the newest.
+    // B-2
     pub(crate) fn initialize(
         &mut self,
         params: InitializeRequestParams,
@@ -145,9 +146,10 @@ impl Lifecycle {
         }
     }
 
-    /// Says by what a legacy request is served, or why it comes too early (B-4, S0.17).
+    /// Says by what a legacy request is served, or why it comes too early.
     ///
-    /// Where there is no legacy, a request without envelope just lacks it.
+    /// Where there is no legacy, a request without envelope just lacks it.
+    // B-4, S0.17, X-11
     pub(crate) fn admit(&self, method: &Method, config: &ServerConfig) -> Result<Agreed, PeerMisbehaved> {
         let missing_envelope =
             || PeerMisbehaved::InvalidParams("`_meta`: missing field `io.modelcontextprotocol/protocolVersion`".into());

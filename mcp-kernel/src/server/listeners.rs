@@ -99,7 +99,8 @@ impl<K: Copy + Ord> Default for Listeners<K> {
 mod tests {
     use super::*;
 
-    /// L-1, L-2: only what was asked for, and nothing once it is over.
+    /// Only what was asked for, and nothing once it is over.
+    // covers: L-1, L-2
     #[test]
     fn listeners_hear_what_they_asked_for() {
         let mut listeners = Listeners::new();

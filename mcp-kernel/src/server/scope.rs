@@ -30,10 +30,10 @@ impl Principal {
     }
 }
 
-/// Everything that holds for one request, read from the request itself (S2, Z-1).
+/// Everything that holds for one request, read from the request itself.
 ///
 /// Semantics that differ by era hang on this and never on the connection, so requests of both eras can run at the same
-/// time without flipping each other (S2.8).
+/// time without flipping each other.
 #[derive(Clone, Debug)]
 pub struct RequestScope {
     pub(crate) key: RequestKey,
@@ -70,7 +70,8 @@ impl RequestScope {
         &self.method
     }
 
-    /// The revision by whose rules the request is served (S2.7).
+    /// The revision by whose rules the request is served.
+    // S2.7
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
@@ -82,33 +83,38 @@ impl RequestScope {
         self.revision.era()
     }
 
-    /// Whether there is no way to ask the client something while the request runs (S2.22).
+    /// Whether there is no way to ask the client something while the request runs.
+    // S2.22
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         !self.has_back_channel
     }
 
-    /// What the client can do, for this request.
+    /// What the client can do, for this request.
+    //
     #[must_use]
     pub fn capabilities(&self) -> &ClientCapabilities {
         &self.client.capabilities
     }
 
-    /// Who the client says it is: for display and logs only.
+    /// Who the client says it is: for display and logs only.
+    //
     #[must_use]
     pub fn client_info(&self) -> Option<&Implementation> {
         self.client.info.as_ref()
     }
 
-    /// Whether a log message of this level reaches the client (Y-2, Y-3).
+    /// Whether a log message of this level reaches the client.
     ///
     /// A legacy client may change its level while the request runs; this is the level when the request came.
+    // Y-2, Y-3
     #[must_use]
     pub fn may_log(&self, level: LoggingLevel) -> bool {
         self.log_level.is_some_and(|threshold| level >= threshold)
     }
 
-    /// Whether the client wants to hear about progress (S2.12).
+    /// Whether the client wants to hear about progress.
+    // S2.12
     #[must_use]
     pub fn may_report_progress(&self) -> bool {
         self.progress_token.is_some()
@@ -132,19 +138,22 @@ impl RequestScope {
         self.principal.as_ref()
     }
 
-    /// The answers to the questions of the round before (S2.24).
+    /// The answers to the questions of the round before.
+    // S2.24
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
         &self.input_responses
     }
 
-    /// The state of the round before, as the client brings it back: untrusted (S2.25, S2.26).
+    /// The state of the round before, as the client brings it back: untrusted.
+    // S2.25, S2.26
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
         self.request_state.as_deref()
     }
 
-    /// Whether the client declared a capability for this request (S2.21).
+    /// Whether the client declared a capability for this request.
+    // S2.21
     #[must_use]
     pub fn supports(&self, capability: ClientCapability) -> bool {
         capability.is_declared(&self.client.capabilities)

@@ -9,7 +9,7 @@ use super::config::ServerConfig;
 use super::connection::Connection;
 use super::lifecycle::{Agreed, Lifecycle};
 
-/// What a legacy client has settled in its session, for somebody who keeps that and goes on with it elsewhere (S4.116).
+/// What a legacy client has settled in its session, for somebody who keeps that and goes on with it elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionState {

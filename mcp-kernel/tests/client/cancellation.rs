@@ -1,4 +1,4 @@
-//! What a client gives up, and what a server may give up in its place (A11, B-6).
+//! What a client gives up, and what a server may give up in its place.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ fn cancelled(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
-/// K-3: only a call that is open is cancelled; about one that was answered, or never was, nothing is said.
+/// Only a call that is open is cancelled; about one that was answered, or never was, nothing is said.
+// covers: K-3
 #[test]
 fn only_open_calls_are_cancelled() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
@@ -32,7 +33,8 @@ fn only_open_calls_are_cancelled() {
     }
 }
 
-/// K-3, B-6: the probe and `initialize` are not the application's to give up.
+/// The probe and `initialize` are not the application's to give up.
+// covers: K-3, B-6, S4.81
 #[test]
 fn the_handshake_is_not_cancelled() {
     for verdict in [None, Some(Verdict::new(Revision::V2025_11_25))] {
@@ -51,7 +53,8 @@ fn the_handshake_is_not_cancelled() {
     }
 }
 
-/// K-2, B-6: where each call has a stream of its own, that is closed; a legacy server is told why before.
+/// Where each call has a stream of its own, that is closed; a legacy server is told why before.
+// covers: K-2, B-6
 #[test]
 fn streams_of_given_up_calls_are_closed() {
     for (revision, is_told) in [(Revision::V2026_07_28, false), (Revision::V2025_11_25, true)] {
@@ -74,7 +77,8 @@ fn streams_of_given_up_calls_are_closed() {
     }
 }
 
-/// K-4, AMB-1: a server may give up a subscription, and nothing else that the client asked for.
+/// A server may give up a subscription, and nothing else that the client asked for.
+// covers: K-4, AMB-1
 #[test]
 fn a_server_gives_up_nothing_but_subscriptions() {
     let mut script = Script::ready(Revision::V2026_07_28);
@@ -94,7 +98,8 @@ fn a_server_gives_up_nothing_but_subscriptions() {
     script.assert_nothing_left();
 }
 
-/// K-16: a call that became a task is over, so the notification cannot reach the task; `tasks/cancel` does.
+/// A call that became a task is over, so the notification cannot reach the task; `tasks/cancel` does.
+// covers: K-16, S4.91
 #[test]
 fn a_task_is_cancelled_by_its_own_request() {
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
@@ -119,7 +124,8 @@ fn a_task_is_cancelled_by_its_own_request() {
     script.assert_nothing_left();
 }
 
-/// H-18: an answer on the stream of another call is one, but leaves a stream that nothing more is read from.
+/// An answer on the stream of another call is one, but leaves a stream that nothing more is read from.
+// covers: H-18
 #[test]
 fn a_stream_without_an_answer_is_closed() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {

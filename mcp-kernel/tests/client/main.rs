@@ -101,7 +101,8 @@ fn roots(id: impl Into<Value>) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.into(), "method": "roots/list" })
 }
 
-/// B-9, B-10: what the client declared is handed on, `ping` is answered, the rest does not exist.
+/// What the client declared is handed on, `ping` is answered, the rest does not exist.
+// covers: B-9, B-10
 #[test]
 fn requests_of_a_server_are_served_as_declared() {
     let mut script = Script::ready(Revision::V2025_11_25);
@@ -120,7 +121,8 @@ fn requests_of_a_server_are_served_as_declared() {
     script.assert_nothing_left();
 }
 
-/// M-4, B-37: an id that is in use is refused; after a cancellation a stale right answers nothing.
+/// An id that is in use is refused; after a cancellation a stale right answers nothing.
+// covers: M-4, B-37
 #[test]
 fn ids_of_a_server_are_used_once_at_a_time() {
     let mut script = Script::ready(Revision::V2025_06_18);
@@ -161,7 +163,8 @@ fn requests_of_a_server_are_bounded() {
     script.assert_nothing_left();
 }
 
-/// M-11, E-12: an answer that makes no sense ends its call, and does not look like one of the server's errors.
+/// An answer that makes no sense ends its call, and does not look like one of the server's errors.
+// covers: M-11, E-12
 #[test]
 fn a_broken_answer_ends_its_call() {
     for answer in [r#""result":[]"#, r#""result":{},"error":{"code":1,"message":"m"}"#, r#""error":5"#] {
@@ -176,7 +179,8 @@ fn a_broken_answer_ends_its_call() {
     }
 }
 
-/// B-109: an answer that makes no sense ends its call within a batch as well.
+/// An answer that makes no sense ends its call within a batch as well.
+// covers: B-109
 #[test]
 fn a_broken_answer_in_a_batch_ends_its_call() {
     let mut script = Script::ready(Revision::V2025_03_26);
@@ -189,7 +193,8 @@ fn a_broken_answer_in_a_batch_ends_its_call() {
     script.assert_nothing_left();
 }
 
-/// K-7: an answer to nothing, to `"01"` instead of `1`, or for the second time changes nothing.
+/// An answer to nothing, to `"01"` instead of `1`, or for the second time changes nothing.
+// covers: K-7
 #[test]
 fn stray_answers_change_nothing() {
     let mut script = Script::ready(Revision::V2026_07_28);
@@ -207,7 +212,8 @@ fn stray_answers_change_nothing() {
     script.assert_nothing_left();
 }
 
-/// B-8: batches are read in the one revision that has them.
+/// Batches are read in the one revision that has them.
+// covers: B-8
 #[test]
 fn batches_are_read_where_they_exist() {
     for (revision, is_read) in [(Revision::V2025_03_26, true), (Revision::V2025_06_18, false)] {
@@ -220,7 +226,8 @@ fn batches_are_read_where_they_exist() {
     }
 }
 
-/// X-7..X-9, DU-44: every modern request describes its client, no legacy one does.
+/// Every modern request describes its client, no legacy one does.
+// covers: X-7..X-9, DU-44
 #[test]
 fn the_envelope_is_there_in_one_era() {
     for (revision, is_there) in [(Revision::V2026_07_28, true), (Revision::V2025_11_25, false)] {
@@ -324,7 +331,8 @@ fn long_ids_are_not_kept() {
     script.assert_nothing_left();
 }
 
-/// INT-4: an id that comes back as text ends the call that has the number, which is told once.
+/// An id that comes back as text ends the call that has the number, which is told once.
+// covers: INT-4
 #[test]
 fn int_4_ids_may_come_back_as_text() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -350,7 +358,8 @@ fn int_4_ids_may_come_back_as_text() {
     }
 }
 
-/// INT-4 with INT-3: so does one of a response that is too long.
+/// So does one of a response that is too long.
+// covers: INT-3, INT-4
 #[test]
 fn int_4_ids_of_long_responses_may_come_back_as_text() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -364,8 +373,9 @@ fn int_4_ids_of_long_responses_may_come_back_as_text() {
     }
 }
 
-/// INT-3: whichever call a batch was to answer, it is over. Only one revision has batches, and what merely begins like
-/// one is output of something else.
+/// Whichever call a batch was to answer, it is over. Only one revision has batches, and what merely begins like one is
+/// output of something else.
+// covers: INT-3
 #[test]
 fn int_3_a_batch_that_is_too_long_ends_every_call() {
     for (revision, text, ends) in [
@@ -386,7 +396,8 @@ fn int_3_a_batch_that_is_too_long_ends_every_call() {
     }
 }
 
-/// INT-4: the handshake, too.
+/// The handshake, too.
+// covers: INT-4
 #[test]
 fn int_4_the_handshake_may_return_its_id_as_text() {
     let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
@@ -402,7 +413,8 @@ fn int_4_the_handshake_may_return_its_id_as_text() {
     assert!(matches!(script.event(), Event::Ready { .. }));
 }
 
-/// AMB-12: for everything else `1` and `"1"` are two ids.
+/// For everything else `1` and `"1"` are two ids.
+// covers: AMB-12
 #[test]
 fn int_4_other_ids_keep_their_kind() {
     let mut script = Script::ready(Revision::V2025_11_25);

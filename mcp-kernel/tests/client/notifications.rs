@@ -11,7 +11,8 @@ fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// P-7: tokens are tracked: progress of nothing that is open, or of another kind of token, reaches nobody.
+/// Tokens are tracked: progress of nothing that is open, or of another kind of token, reaches nobody.
+// covers: P-7
 #[test]
 fn progress_of_nothing_reaches_nobody() {
     let mut script = Script::ready(Revision::V2026_07_28);
@@ -34,7 +35,8 @@ fn progress_of_nothing_reaches_nobody() {
     script.assert_nothing_left();
 }
 
-/// P-8: progress goes to the client only in the modern revision; before, both sides could report it.
+/// Progress goes to the client only in the modern revision; before, both sides could report it.
+// covers: P-8
 #[test]
 fn modern_clients_report_no_progress() {
     for (revision, may) in [(Revision::V2026_07_28, false), (Revision::V2025_11_25, true)] {
@@ -51,7 +53,8 @@ fn modern_clients_report_no_progress() {
     }
 }
 
-/// L-15: the server decides what an address covers, so an update below a subscribed one is believed.
+/// The server decides what an address covers, so an update below a subscribed one is believed.
+// covers: L-15
 #[test]
 fn what_lies_below_an_address_may_change() {
     let uri = "file:///a/b.txt";
@@ -79,7 +82,8 @@ fn what_lies_below_an_address_may_change() {
     script.assert_nothing_left();
 }
 
-/// Y-9: what is logged is any JSON, `null` included, and must be there.
+/// What is logged is any JSON, `null` included, and must be there.
+// covers: Y-9
 #[test]
 fn logs_carry_any_json() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
@@ -99,7 +103,8 @@ fn logs_carry_any_json() {
     }
 }
 
-/// K-2, K-3, B-1: what the connection says by itself is not said by hand.
+/// What the connection says by itself is not said by hand.
+// covers: K-2, K-3, B-1
 #[test]
 fn what_the_connection_says_by_itself_is_reserved() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {

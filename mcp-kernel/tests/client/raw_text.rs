@@ -1,4 +1,4 @@
-//! Raw JSON of the application: however it is written, what is sent is one line (IO-1).
+//! Raw JSON of the application: however it is written, what is sent is one line.
 
 use mcp_kernel::CallOptions;
 use mcp_kernel::client::Transmit;

@@ -30,7 +30,8 @@ impl Script {
     }
 }
 
-/// S4.53, B-102: the call that met a lost session ends, the others stay open, and there is one handshake for all.
+/// The call that met a lost session ends, the others stay open, and there is one handshake for all.
+// covers: S4.53, B-102
 #[test]
 fn a_lost_session_is_renewed_once() {
     let mut script = Script::ready(Revision::V2025_11_25);
@@ -76,7 +77,8 @@ fn questions_end_with_their_session() {
     script.assert_nothing_left();
 }
 
-/// IO-14: after a restart everything begins anew, under ids that were not used before.
+/// After a restart everything begins anew, under ids that were not used before.
+// covers: IO-14
 #[test]
 fn a_restart_ends_every_call() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -100,7 +102,8 @@ fn a_restart_ends_every_call() {
     }
 }
 
-/// S4.57: a session goes on without a handshake.
+/// A session goes on without a handshake.
+// covers: S4.57
 #[test]
 fn a_session_is_resumed_without_a_handshake() {
     let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
@@ -113,7 +116,8 @@ fn a_session_is_resumed_without_a_handshake() {
     script.assert_nothing_left();
 }
 
-/// V-11, DU-41: a server that was taken for modern is asked, once, when it does not behave like that.
+/// A server that was taken for modern is asked, once, when it does not behave like that.
+// covers: V-11, DU-41, S3.F13
 #[test]
 fn a_modern_verdict_that_is_wrong_is_corrected() {
     let mut script = Script::ready(Revision::V2026_07_28);
@@ -145,7 +149,8 @@ fn what_is_confirmed_is_not_reconsidered() {
     script.assert_nothing_left();
 }
 
-/// V-11, DU-41: a server that was legacy once may have become modern.
+/// A server that was legacy once may have become modern.
+// covers: V-11, DU-41, S3.F13
 #[test]
 fn a_legacy_verdict_that_is_wrong_is_corrected() {
     let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
@@ -165,7 +170,8 @@ fn a_legacy_verdict_that_is_wrong_is_corrected() {
     script.assert_nothing_left();
 }
 
-/// V-3: a version that is refused is replaced by a common one, of either era.
+/// A version that is refused is replaced by a common one, of either era.
+// covers: V-3, S3.12
 #[test]
 fn a_refused_version_is_replaced() {
     let offer = |versions: &[&str]| versions.iter().map(|version| ProtocolVersion::from(*version)).collect::<Vec<_>>();
@@ -198,7 +204,8 @@ fn an_error_without_an_id_belongs_to_its_stream() {
     script.assert_nothing_left();
 }
 
-/// X-7..X-10, P-2: parameters get the same envelope, whether they have metadata of their own or not.
+/// Parameters get the same envelope, whether they have metadata of their own or not.
+// covers: X-7..X-10, P-2
 #[test]
 fn every_request_says_what_it_needs() {
     let mut script = Script::ready(Revision::V2026_07_28);

@@ -19,7 +19,8 @@ fn modern() -> Pair {
     Pair::ready(client_config(), server_config())
 }
 
-/// M-5, M-6, DU-44: the same call and the same answer, in both eras.
+/// The same call and the same answer, in both eras.
+// covers: M-5, M-6, DU-44, S3.3
 #[test]
 fn a_call_is_answered_in_both_eras() {
     for (mut pair, revision) in [(modern(), Revision::V2026_07_28), (legacy(), Revision::V2025_11_25)] {
@@ -37,7 +38,8 @@ fn a_call_is_answered_in_both_eras() {
     }
 }
 
-/// K-5, K-7, K-8: an answer that crosses a cancellation is no offence, and arrives nowhere.
+/// An answer that crosses a cancellation is no offence, and arrives nowhere.
+// covers: K-5, K-7, K-8
 #[test]
 fn an_answer_may_cross_a_cancellation() {
     for mut pair in [modern(), legacy()] {
@@ -55,7 +57,8 @@ fn an_answer_may_cross_a_cancellation() {
     }
 }
 
-/// K-1, IO-9: the server hears of a cancellation while it works, and its answer stays unsent.
+/// The server hears of a cancellation while it works, and its answer stays unsent.
+// covers: K-1, IO-9
 #[test]
 fn a_cancellation_reaches_the_handler() {
     for mut pair in [modern(), legacy()] {
@@ -72,7 +75,8 @@ fn a_cancellation_reaches_the_handler() {
     }
 }
 
-/// K-2: where each call has a stream, closing it is the cancellation.
+/// Where each call has a stream, closing it is the cancellation.
+// covers: K-2
 #[test]
 fn a_stream_is_closed_instead_of_a_notification() {
     let mut client = client_config();
@@ -85,7 +89,8 @@ fn a_stream_is_closed_instead_of_a_notification() {
     assert_eq!(pair.client.poll_transmit(), None);
 }
 
-/// K-10..K-13: silence ends a call, progress keeps it alive, and the limit ends it all the same.
+/// Silence ends a call, progress keeps it alive, and the limit ends it all the same.
+// covers: K-10..K-13, S3.F14
 #[test]
 fn progress_keeps_a_call_alive_up_to_the_limit() {
     let mut pair = modern();
@@ -110,7 +115,8 @@ fn progress_keeps_a_call_alive_up_to_the_limit() {
     pair.assert_nothing_left();
 }
 
-/// B-10, DU-26: a legacy server asks the client while it works on its request.
+/// A legacy server asks the client while it works on its request.
+// covers: B-10, DU-26
 #[test]
 fn a_legacy_server_asks_the_client() {
     let mut pair = legacy();
@@ -141,7 +147,8 @@ fn a_legacy_server_asks_the_client() {
     pair.assert_nothing_left();
 }
 
-/// M-15, DU-45, S1.8, S1.9, S1.21: in the modern era there is no way back, on either side.
+/// In the modern era there is no way back, on either side.
+// covers: M-15, DU-45, S1.8, S1.9, S1.21, S3.56, S3.F6, RB-18
 #[test]
 fn a_modern_server_cannot_ask() {
     let mut pair = modern();
@@ -162,7 +169,8 @@ fn a_modern_server_cannot_ask() {
     pair.assert_nothing_left();
 }
 
-/// M-9, M-10: a kind of result that the client does not know makes the answer invalid.
+/// A kind of result that the client does not know makes the answer invalid.
+// covers: M-9, M-10
 #[test]
 fn unknown_kinds_of_result_are_refused() {
     let mut pair = modern();
@@ -201,7 +209,8 @@ fn a_disconnect_ends_everything_once() {
     }
 }
 
-/// H-33: the client does not send what the revision does not have.
+/// The client does not send what the revision does not have.
+// covers: H-33
 #[test]
 fn removed_methods_are_not_sent() {
     let mut pair = modern();
@@ -214,7 +223,8 @@ fn removed_methods_are_not_sent() {
     pair.assert_nothing_left();
 }
 
-/// P-2, K-12: a token of the caller's own comes back with the progress, and keeps the call alive.
+/// A token of the caller's own comes back with the progress, and keeps the call alive.
+// covers: P-2, K-12
 #[test]
 fn a_callers_token_is_kept() {
     let mut pair = modern();
@@ -234,7 +244,8 @@ fn a_callers_token_is_kept() {
     pair.assert_nothing_left();
 }
 
-/// L-12, AMB-1: the end of a stream without an answer ends the call on it, and no other.
+/// The end of a stream without an answer ends the call on it, and no other.
+// covers: L-12, AMB-1
 #[test]
 fn a_closed_stream_ends_its_call() {
     let mut pair = modern();

@@ -14,7 +14,8 @@ fn of(revisions: &[Revision]) -> Vec<Revision> {
 const LEGACY: [Revision; 4] =
     [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
-/// DU-1, DU-3, DU-30, DU-40, V-4, V-6, X-15: the probe finds a modern server, and learns what it offers.
+/// The probe finds a modern server, and learns what it offers.
+// covers: DU-1, DU-3, DU-30, DU-40, V-4, V-6, X-15
 #[test]
 fn a_modern_server_is_found() {
     let mut pair = Pair::new(client_config(), server_config());
@@ -28,7 +29,8 @@ fn a_modern_server_is_found() {
     pair.assert_nothing_left();
 }
 
-/// DU-4, DU-33, DU-43: a legacy server refuses the probe, and the handshake follows on the same pipe.
+/// A legacy server refuses the probe, and the handshake follows on the same pipe.
+// covers: DU-4, DU-33, DU-43
 #[test]
 fn a_legacy_server_is_found() {
     for newest in LEGACY {
@@ -48,7 +50,8 @@ fn a_legacy_server_is_found() {
     }
 }
 
-/// DU-6, DU-7, DU-42: a client that is set to legacy does not probe.
+/// A client that is set to legacy does not probe.
+// covers: DU-6, DU-7, DU-42
 #[test]
 fn a_legacy_client_shakes_hands_at_once() {
     let mut client = client_config();
@@ -64,7 +67,8 @@ fn a_legacy_client_shakes_hands_at_once() {
     pair.assert_nothing_left();
 }
 
-/// DU-2, DU-5: where there is no common revision, both sides can say so.
+/// Where there is no common revision, both sides can say so.
+// covers: DU-2, DU-5
 #[test]
 fn strangers_part_with_a_reason() {
     let mut client = client_config();
@@ -88,7 +92,8 @@ fn strangers_part_with_a_reason() {
     assert!(why.to_string().contains("2026-07-28"), "V-9: the versions are named");
 }
 
-/// DU-33, rmcp 8: silence means legacy, and the answer to the probe does no harm after the handshake.
+/// Silence means legacy, and the answer to the probe does no harm after the handshake.
+// covers: DU-33, RB-8
 #[test]
 fn a_late_answer_to_the_probe_is_no_offence() {
     let mut pair = Pair::new(client_config(), server_config());
@@ -162,7 +167,8 @@ fn int_7_who_has_read_nothing_is_not_started_again() {
     assert!(matches!(news[..], [client::Event::RestartNeeded { .. }, client::Event::Closed]), "{news:?}");
 }
 
-/// DU-33, DU-41: a modern server that only started slowly is found when it refuses the handshake.
+/// A modern server that only started slowly is found when it refuses the handshake.
+// covers: DU-33, DU-41
 #[test]
 fn a_slow_modern_server_is_found_after_all() {
     let mut server = server_config();
@@ -180,7 +186,8 @@ fn a_slow_modern_server_is_found_after_all() {
     pair.assert_nothing_left();
 }
 
-/// DU-33: a server that refuses the handshake and stays silent otherwise is given up.
+/// A server that refuses the handshake and stays silent otherwise is given up.
+// covers: DU-33
 #[test]
 fn doubts_about_silence_end() {
     let mut server = server_config();
@@ -207,7 +214,8 @@ fn doubts_about_silence_end() {
     assert!(pair.client.is_idle());
 }
 
-/// DU-34: a server that dies of the probe needs a new process.
+/// A server that dies of the probe needs a new process.
+// covers: DU-34
 #[test]
 fn a_server_that_dies_of_the_probe_is_restarted() {
     let mut pair = Pair::new(client_config(), server_config());
@@ -224,7 +232,8 @@ fn a_server_that_dies_of_the_probe_is_restarted() {
     assert_eq!(pair.server.negotiated(), Some(Revision::V2025_11_25));
 }
 
-/// V-1, V-5, V-10, V-11, DU-41: a verdict that was kept saves the probe.
+/// A verdict that was kept saves the probe.
+// covers: V-1, V-5, V-10, V-11, DU-41, S3.F13
 #[test]
 fn a_verdict_saves_the_probe() {
     let mut pair = Pair::new(client_config(), server_config());
@@ -242,7 +251,8 @@ fn a_verdict_saves_the_probe() {
     pair.assert_nothing_left();
 }
 
-/// DU-27, DU-35, DU-36, DU-37, DU-39: what HTTP says about the era, and what it does not.
+/// What HTTP says about the era, and what it does not.
+// covers: DU-27, DU-35..DU-37, DU-39
 #[test]
 fn statuses_are_evidence_only_where_they_are() {
     let probe = |status: u16, body: &str| {
@@ -275,7 +285,8 @@ fn statuses_are_evidence_only_where_they_are() {
     assert!(matches!(event, Some(client::Event::Ready { revision: Revision::V2026_07_28, .. })));
 }
 
-/// rmcp 9, K-10: a server that never answers `initialize` is given up.
+/// A server that never answers `initialize` is given up.
+// covers: RB-9, K-10
 #[test]
 fn the_handshake_has_an_end() {
     let mut client = client_config();
@@ -290,7 +301,8 @@ fn the_handshake_has_an_end() {
     assert!(pair.client.is_idle());
 }
 
-/// rmcp 7: a version that the client does not speak ends the handshake with a reason.
+/// A version that the client does not speak ends the handshake with a reason.
+// covers: RB-7
 #[test]
 fn a_counter_offer_must_be_spoken() {
     let mut client = client_config();
@@ -305,7 +317,8 @@ fn a_counter_offer_must_be_spoken() {
     assert!(matches!(failed, Some(client::Event::Failed(ConnectError::NoCommonVersion { .. }))), "{failed:?}");
 }
 
-/// DU-27, DU-42: over HTTP silence is an outage, and who is set to one era does not leave it.
+/// Over HTTP silence is an outage, and who is set to one era does not leave it.
+// covers: DU-27, DU-42
 #[test]
 fn silence_means_legacy_only_behind_a_pipe() {
     let mut client = client_config();
@@ -341,7 +354,8 @@ fn silence_means_legacy_only_behind_a_pipe() {
     );
 }
 
-/// K-13: progress does not keep the probe open.
+/// Progress does not keep the probe open.
+// covers: K-13
 #[test]
 fn a_probe_has_an_end_whatever_the_server_says() {
     let mut pair = Pair::new(client_config(), server_config());
@@ -359,7 +373,8 @@ fn a_probe_has_an_end_whatever_the_server_says() {
     assert!(String::from_utf8_lossy(&pair.to_server[0]).contains("initialize"), "the probe is over");
 }
 
-/// B-4: a server may ask for a sign of life during the handshake.
+/// A server may ask for a sign of life during the handshake.
+// covers: B-4
 #[test]
 fn a_ping_is_answered_during_the_handshake() {
     let mut client = client_config();

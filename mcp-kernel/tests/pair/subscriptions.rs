@@ -7,7 +7,8 @@ use mcp_types::{Method, SubscriptionFilter};
 
 use crate::kit::{Pair, client_config, server_config};
 
-/// L-3, L-5, L-6, L-7, L-11: acknowledged first, told what was asked for, ended with a result.
+/// Acknowledged first, told what was asked for, ended with a result.
+// covers: L-3, L-5..L-7, L-11
 #[test]
 fn a_subscription_lives_and_ends() {
     let mut pair = Pair::ready(client_config(), server_config());
@@ -49,7 +50,8 @@ fn a_subscription_lives_and_ends() {
     pair.assert_nothing_left();
 }
 
-/// B-43, B-44: in the legacy era changes come unasked, those of a resource by subscription.
+/// In the legacy era changes come unasked, those of a resource by subscription.
+// covers: B-43, B-44
 #[test]
 fn legacy_changes_come_unasked() {
     let mut client = client_config();
@@ -74,7 +76,8 @@ fn legacy_changes_come_unasked() {
     pair.assert_nothing_left();
 }
 
-/// L-1, L-3, L-8, AMB-12: what nobody asked for, or what comes before the acknowledgement, counts as a fault and goes nowhere.
+/// What nobody asked for, or what comes before the acknowledgement, counts as a fault and goes nowhere.
+// covers: L-1, L-3, L-8, AMB-12
 #[test]
 fn stray_changes_are_not_believed() {
     let mut pair = Pair::ready(client_config(), server_config());

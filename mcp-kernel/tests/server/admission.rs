@@ -1,4 +1,4 @@
-//! The checks of a modern request, in their order (X-7..X-20, V-2, E-13, E-14).
+//! The checks of a modern request, in their order.
 
 use mcp_kernel::server::Extension;
 use mcp_kernel::{PeerMisbehaved, server::ServerConfig};
@@ -12,7 +12,8 @@ fn with_meta(meta: Value) -> Value {
     legacy(1, "tools/list", json!({ "_meta": meta }))
 }
 
-/// a member that is missing is named.
+/// A member that is missing is named.
+//
 #[test]
 fn missing_members_are_named() {
     let mut script = Script::new();
@@ -21,7 +22,8 @@ fn missing_members_are_named() {
     script.assert_nothing_left();
 }
 
-/// where there is no legacy, a request without envelope lacks it.
+/// Where there is no legacy, a request without envelope lacks it.
+//
 #[test]
 fn without_legacy_the_envelope_is_owed() {
     let mut modern_only = config();
@@ -38,7 +40,8 @@ fn without_legacy_the_envelope_is_owed() {
     }
 }
 
-/// X-20, S1.39: each member of the envelope has its kind.
+/// Each member of the envelope has its kind.
+// covers: X-20, S1.39
 #[test]
 fn malformed_members_are_named() {
     let mut script = Script::new();
@@ -64,7 +67,8 @@ fn malformed_members_are_named() {
     script.assert_nothing_left();
 }
 
-/// unknown members of the capabilities are ignored.
+/// Unknown members of the capabilities are ignored.
+//
 #[test]
 fn unknown_capabilities_are_ignored() {
     let mut script = Script::new();
@@ -74,7 +78,8 @@ fn unknown_capabilities_are_ignored() {
     script.assert_nothing_left();
 }
 
-/// V-2, E-8: an unknown version is told what it may be instead; missing members come first, methods later.
+/// An unknown version is told what it may be instead; missing members come first, methods later.
+// covers: V-2, E-8
 #[test]
 fn an_unknown_version_is_told_the_known_ones() {
     let mut script = Script::new();
@@ -87,7 +92,8 @@ fn an_unknown_version_is_told_the_known_ones() {
     script.assert_nothing_left();
 }
 
-/// V-2, AMB-8: a version that is known but not served is not supported; a server without modern names the others.
+/// A version that is known but not served is not supported; a server without modern names the others.
+// covers: V-2, AMB-8
 #[test]
 fn a_version_that_is_not_served_is_unsupported() {
     let mut legacy_only = config();
@@ -98,7 +104,8 @@ fn a_version_that_is_not_served_is_unsupported() {
     script.assert_nothing_left();
 }
 
-/// M-22, DU-14: what the revision removed does not exist any more.
+/// What the revision removed does not exist any more.
+// covers: M-22, DU-14, S3.57
 #[test]
 fn removed_methods_are_unknown() {
     let mut script = Script::initialized("2025-11-25");
@@ -113,7 +120,8 @@ fn removed_methods_are_unknown() {
     script.assert_nothing_left();
 }
 
-/// E-13, V-8, L-16: what was not advertised does not exist, in either era.
+/// What was not advertised does not exist, in either era.
+// covers: E-13, V-8, L-16
 #[test]
 fn unadvertised_methods_are_unknown() {
     let methods = [
@@ -136,7 +144,8 @@ fn unadvertised_methods_are_unknown() {
     script.assert_nothing_left();
 }
 
-/// E-13: resources without `subscribe` cannot be subscribed to.
+/// Resources without `subscribe` cannot be subscribed to.
+// covers: E-13
 #[test]
 fn resources_may_come_without_subscriptions() {
     let mut script = Script::initialized_with(offering(json!({ "resources": {} })), "2025-11-25", json!({}));
@@ -154,7 +163,8 @@ fn with_extension() -> ServerConfig {
     config
 }
 
-/// EX-11, E-7, E-14, N-2, S1.37: an extension serves those who declare it, with each request.
+/// An extension serves those who declare it, with each request.
+// covers: EX-11, E-7, E-14, N-2, S1.37
 #[test]
 fn extension_methods_need_a_declaration() {
     let mut script = Script::initialized_with(with_extension(), "2025-11-25", json!({}));
@@ -170,7 +180,8 @@ fn extension_methods_need_a_declaration() {
     script.assert_nothing_left();
 }
 
-/// EX-13, N-7: an extension that nobody registered does not exist, declared or not.
+/// An extension that nobody registered does not exist, declared or not.
+// covers: EX-13, N-7
 #[test]
 fn nothing_is_served_without_registration() {
     let mut script = Script::new();
@@ -182,7 +193,8 @@ fn nothing_is_served_without_registration() {
     script.assert_nothing_left();
 }
 
-/// S2.26: what a client brings along has a size, each with a refusal that names it.
+/// What a client brings along has a size, each with a refusal that names it.
+// covers: S2.26
 #[test]
 fn metadata_and_state_have_limits() {
     let mut small = config();
@@ -198,7 +210,8 @@ fn metadata_and_state_have_limits() {
     script.assert_nothing_left();
 }
 
-/// G3: what a client says of itself is kept as long as the connection lasts, so it has a size.
+/// What a client says of itself is kept as long as the connection lasts, so it has a size.
+// covers: RB-53
 #[test]
 fn handshakes_have_a_limit() {
     let mut small = config();
@@ -211,7 +224,8 @@ fn handshakes_have_a_limit() {
     assert_eq!(script.reply()["result"]["protocolVersion"], "2025-11-25", "it may try again");
 }
 
-/// S2.24, S2.25, R-12: what a retry brings is part of the scope, if it is well formed; legacy has none of it.
+/// What a retry brings is part of the scope, if it is well formed; legacy has none of it.
+// covers: S2.24, S2.25, R-12
 #[test]
 fn retries_bring_answers_and_state() {
     let mut script = Script::initialized("2025-11-25");

@@ -1,4 +1,4 @@
-//! Batches, which only 2025-03-26 has (B-7, B-8, DU-20).
+//! Batches, which only 2025-03-26 has.
 
 use mcp_kernel::server::{Delivery, Event};
 use mcp_kernel::{CallError, CallOptions, PeerMisbehaved, Route};
@@ -15,7 +15,8 @@ fn ping(id: i64) -> Value {
     legacy(id, "ping", json!({}))
 }
 
-/// B-8: answers travel together, when the last one is there.
+/// Answers travel together, when the last one is there.
+// covers: B-8
 #[test]
 fn answers_travel_together() {
     for mut script in [Script::initialized("2025-03-26"), Script::from_version(Revision::V2025_03_26)] {
@@ -33,7 +34,8 @@ fn answers_travel_together() {
     }
 }
 
-/// B-8: all other revisions refuse them as a whole, with the id that they write for none.
+/// All other revisions refuse them as a whole, with the id that they write for none.
+// covers: B-8
 #[test]
 fn other_revisions_refuse_batches() {
     for (version, id) in [("2024-11-05", Some(json!(null))), ("2025-06-18", Some(json!(null))), ("2025-11-25", None)] {
@@ -52,7 +54,8 @@ fn other_revisions_refuse_batches() {
     }
 }
 
-/// B-7, DU-20: neither the handshake nor modern requests travel in a batch, and nothing of it is done.
+/// Neither the handshake nor modern requests travel in a batch, and nothing of it is done.
+// covers: B-7, DU-20
 #[test]
 fn some_requests_do_not_travel_in_batches() {
     let mut script = Script::initialized("2025-03-26");
@@ -65,7 +68,8 @@ fn some_requests_do_not_travel_in_batches() {
     script.assert_nothing_left();
 }
 
-/// M-14: notifications alone are not answered, and no empty batch is sent.
+/// Notifications alone are not answered, and no empty batch is sent.
+// covers: M-14
 #[test]
 fn notifications_alone_are_not_answered() {
     let mut script = Script::initialized("2025-03-26");
@@ -102,7 +106,8 @@ fn invalid_elements_are_answered_within() {
     script.assert_nothing_left();
 }
 
-/// K-5: what was cancelled is missing from the answer; if nothing else is left, there is none.
+/// What was cancelled is missing from the answer; if nothing else is left, there is none.
+// covers: K-5
 #[test]
 fn cancelled_elements_are_missing() {
     let mut script = Script::initialized("2025-03-26");
@@ -139,7 +144,8 @@ fn elements_wait_in_line() {
     script.assert_nothing_left();
 }
 
-/// B-8: the client answers in a batch too; a malformed answer ends its call and is not answered.
+/// The client answers in a batch too; a malformed answer ends its call and is not answered.
+// covers: B-8
 #[test]
 fn answers_may_come_in_a_batch() {
     let mut script = Script::initialized("2025-03-26");

@@ -1,4 +1,4 @@
-//! Requests to the client, which only the legacy era has (B-10, M-15, S1.8, K-10..K-13).
+//! Requests to the client, which only the legacy era has.
 
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ fn answer(id: impl Into<Value>, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.into(), "result": result })
 }
 
-/// B-10, S1.10: a question during a request travels on its stream, and the answer finds its way back.
+/// A question during a request travels on its stream, and the answer finds its way back.
+// covers: B-10, S1.10
 #[test]
 fn a_question_is_asked_and_answered() {
     let mut script = session(json!({ "roots": {} }));
@@ -66,7 +67,8 @@ fn a_question_is_asked_and_answered() {
     script.assert_nothing_left();
 }
 
-/// S1.29: an error of the client is its answer.
+/// An error of the client is its answer.
+// covers: S1.29
 #[test]
 fn an_error_is_an_answer() {
     let mut script = session(json!({ "sampling": {} }));
@@ -78,7 +80,8 @@ fn an_error_is_an_answer() {
     script.assert_nothing_left();
 }
 
-/// S1.27: what no text defines can be asked too, and the answer comes back as it was written.
+/// What no text defines can be asked too, and the answer comes back as it was written.
+// covers: S1.27
 #[test]
 fn what_nobody_defined_can_be_asked() {
     let mut script = session(json!({}));
@@ -93,7 +96,8 @@ fn what_nobody_defined_can_be_asked() {
     script.assert_nothing_left();
 }
 
-/// S1.34: `ping` takes metadata and may be refused, like any question.
+/// `ping` takes metadata and may be refused, like any question.
+// covers: S1.34
 #[test]
 fn a_ping_is_a_question_like_others() {
     let mut script = session(json!({}));
@@ -107,7 +111,8 @@ fn a_ping_is_a_question_like_others() {
     script.assert_nothing_left();
 }
 
-/// X-13, S2.28..S2.34, S0.11, S1.37: each question needs its capability; what was not declared is not asked.
+/// Each question needs its capability; what was not declared is not asked.
+// covers: X-13, S2.28..S2.34, S0.11, S1.37
 #[test]
 fn questions_need_capabilities() {
     let sampling = Method::SAMPLING_CREATE_MESSAGE;
@@ -154,7 +159,8 @@ fn questions_need_capabilities() {
     }
 }
 
-/// SA-4, B-59: before 2025-11-25 there was nothing to declare about context.
+/// Before 2025-11-25 there was nothing to declare about context.
+// covers: SA-4, B-59
 #[test]
 fn older_clients_declare_no_context() {
     let mut script = Script::initialized_with(config(), "2025-06-18", json!({ "sampling": {} }));
@@ -166,7 +172,8 @@ fn older_clients_declare_no_context() {
     script.assert_nothing_left();
 }
 
-/// B-57: what the revision lacks is not asked, nor what only clients send.
+/// What the revision lacks is not asked, nor what only clients send.
+// covers: B-57
 #[test]
 fn questions_fit_the_revision() {
     let mut script = Script::initialized_with(config(), "2025-03-26", json!({ "elicitation": {} }));
@@ -177,7 +184,8 @@ fn questions_fit_the_revision() {
     script.assert_nothing_left();
 }
 
-/// M-15, S1.8, S2.23, S1.9, S1.20, S1.34: nothing is asked in the modern era, nor without a session.
+/// Nothing is asked in the modern era, nor without a session.
+// covers: M-15, S1.8, S1.9, S1.20, S1.34, S2.23
 #[test]
 fn there_may_be_no_back_channel() {
     let mut script = session(json!({ "roots": {} }));
@@ -195,7 +203,8 @@ fn there_may_be_no_back_channel() {
     }
 }
 
-/// B-4, S1.13: before the confirmation there is only `ping`, unless the client itself goes on already.
+/// Before the confirmation there is only `ping`, unless the client itself goes on already.
+// covers: B-4, S1.13
 #[test]
 fn questions_wait_for_the_handshake() {
     let mut strict = config();
@@ -229,7 +238,8 @@ fn cancelled(script: &mut Script, id: i64) -> Route {
     route
 }
 
-/// K-10, K-12, S1.28: silence ends a call, progress starts the wait anew, and the late answer is stray.
+/// Silence ends a call, progress starts the wait anew, and the late answer is stray.
+// covers: K-10, K-12, S1.28
 #[test]
 fn silence_times_out() {
     let mut script = session(json!({}));
@@ -255,7 +265,8 @@ fn silence_times_out() {
     script.assert_nothing_left();
 }
 
-/// K-13, S1.28: whatever progress arrives, there is an end.
+/// Whatever progress arrives, there is an end.
+// covers: K-13, S1.28
 #[test]
 fn the_limit_holds_whatever_happens() {
     let mut script = session(json!({}));
@@ -273,7 +284,8 @@ fn the_limit_holds_whatever_happens() {
     script.assert_nothing_left();
 }
 
-/// Acceptance 9: there is a deadline by default; none is possible.
+/// There is a deadline by default; none is possible.
+// covers: RB-9
 #[test]
 fn deadlines_are_on_by_default() {
     let mut script = session(json!({}));
@@ -291,7 +303,8 @@ fn deadlines_are_on_by_default() {
     script.assert_nothing_left();
 }
 
-/// K-1, B-37: a call that is given up is cancelled, on the stream on which it was asked.
+/// A call that is given up is cancelled, on the stream on which it was asked.
+// covers: K-1, B-37
 #[test]
 fn a_call_can_be_given_up() {
     let mut script = session(json!({ "roots": {} }));
@@ -309,7 +322,8 @@ fn a_call_can_be_given_up() {
     script.assert_nothing_left();
 }
 
-/// B-22: the cancellation of a call whose stream is gone takes the stream of the connection.
+/// The cancellation of a call whose stream is gone takes the stream of the connection.
+// covers: B-22
 #[test]
 fn a_call_outlives_its_request() {
     let mut script = session(json!({ "roots": {} }));
@@ -344,7 +358,8 @@ fn a_malformed_answer_ends_the_call() {
     }
 }
 
-/// S0.27: an answer to `"01"` is no answer to `1`; only the text of the number itself is taken for it.
+/// An answer to `"01"` is no answer to `1`; only the text of the number itself is taken for it.
+// covers: S0.27
 #[test]
 fn answers_keep_the_kind_of_the_id() {
     let mut script = session(json!({}));
@@ -357,7 +372,8 @@ fn answers_keep_the_kind_of_the_id() {
     script.assert_nothing_left();
 }
 
-/// Acceptance 21, S1.28: the application's own token comes back with the progress.
+/// The application's own token comes back with the progress.
+// covers: RB-21, S1.28
 #[test]
 fn the_token_of_the_application_is_kept() {
     let mut script = session(json!({}));
@@ -425,7 +441,8 @@ fn calls_have_a_limit_and_an_end() {
     script.assert_nothing_left();
 }
 
-/// INT-4: an id that comes back as text answers the question that has the number, which is told once.
+/// An id that comes back as text answers the question that has the number, which is told once.
+// covers: INT-4
 #[test]
 fn int_4_ids_may_come_back_as_text() {
     let mut script = session(json!({ "roots": {} }));
@@ -451,7 +468,8 @@ fn send_too_much(script: &mut Script, text: &str) {
     script.connection.handle_oversized(10, &scan.finish());
 }
 
-/// INT-4 with INT-3: so does one of a response that is too long.
+/// So does one of a response that is too long.
+// covers: INT-3, INT-4
 #[test]
 fn int_4_ids_of_long_responses_may_come_back_as_text() {
     let mut script = session(json!({ "roots": {} }));
@@ -464,7 +482,8 @@ fn int_4_ids_of_long_responses_may_come_back_as_text() {
     script.assert_nothing_left();
 }
 
-/// INT-3: a batch may hold the answer to any call, and requests, too, so that it is refused besides.
+/// A batch may hold the answer to any call, and requests, too, so that it is refused besides.
+// covers: INT-3
 #[test]
 fn int_3_a_batch_that_is_too_long_ends_every_call() {
     for (version, ends) in [("2025-03-26", true), ("2025-11-25", false)] {

@@ -1,4 +1,4 @@
-//! Cancellation, and the end of streams and connections (A11, B-6, B-28).
+//! Cancellation, and the end of streams and connections.
 
 use mcp_kernel::RequestKey;
 use mcp_kernel::server::{Delivery, Event};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Script, cancelled, initialize, legacy, modern, notification};
 
-/// K-5: after the cancellation nothing goes out, neither the answer nor what was queued.
+/// After the cancellation nothing goes out, neither the answer nor what was queued.
+// covers: K-5
 #[test]
 fn a_cancelled_request_is_silent() {
     let mut script = Script::new();
@@ -25,7 +26,8 @@ fn a_cancelled_request_is_silent() {
     script.assert_nothing_left();
 }
 
-/// K-5: a late error is left out like a late result.
+/// A late error is left out like a late result.
+// covers: K-5
 #[test]
 fn a_late_error_is_left_out() {
     let mut script = Script::initialized("2025-11-25");
@@ -37,7 +39,8 @@ fn a_late_error_is_left_out() {
     script.assert_nothing_left();
 }
 
-/// K-6, K-8, K-9: what names nothing, or is malformed, is ignored without a word.
+/// What names nothing, or is malformed, is ignored without a word.
+// covers: K-6, K-8, K-9, S4.81
 #[test]
 fn cancellations_of_nothing_are_ignored() {
     let mut script = Script::new();
@@ -56,7 +59,8 @@ fn cancellations_of_nothing_are_ignored() {
     script.assert_nothing_left();
 }
 
-/// B-6: `initialize` cannot be cancelled.
+/// `initialize` cannot be cancelled.
+// covers: B-6
 #[test]
 fn initialize_is_not_cancellable() {
     let mut script = Script::new();
@@ -66,7 +70,8 @@ fn initialize_is_not_cancellable() {
     script.assert_nothing_left();
 }
 
-/// H-25, B-28, DU-25: the end of its stream cancels a modern request and not a legacy one.
+/// The end of its stream cancels a modern request and not a legacy one.
+// covers: H-25, B-28, DU-25
 #[test]
 fn the_end_of_a_stream_cancels_by_era() {
     let mut script = Script::initialized("2025-11-25");
@@ -92,7 +97,8 @@ fn open_everything(script: &mut Script) -> (RequestKey, RequestKey) {
     (old.key(), scope.key())
 }
 
-/// H-25, S2.9: when the client is gone, everything ends, once, and nothing is kept for it.
+/// When the client is gone, everything ends, once, and nothing is kept for it.
+// covers: H-25, S2.9
 #[test]
 fn a_disconnect_ends_everything() {
     let mut script = Script::initialized("2025-11-25");
@@ -108,7 +114,8 @@ fn a_disconnect_ends_everything() {
     script.assert_nothing_left();
 }
 
-/// L-11: a close from this side ends subscriptions with their result, and gives the rest up.
+/// A close from this side ends subscriptions with their result, and gives the rest up.
+// covers: L-11
 #[test]
 fn a_close_ends_subscriptions_properly() {
     let mut script = Script::initialized("2025-11-25");
@@ -125,7 +132,8 @@ fn a_close_ends_subscriptions_properly() {
     script.assert_nothing_left();
 }
 
-/// K-4, AMB-1: a modern server ends subscriptions by their result, and cancels nothing that its client asked for.
+/// A modern server ends subscriptions by their result, and cancels nothing that its client asked for.
+// covers: K-4, AMB-1
 #[test]
 fn a_modern_server_cancels_nothing() {
     let mut script = Script::new();

@@ -31,7 +31,8 @@ fn use_up(script: &mut Script) {
     while script.connection.poll_event().is_some() {}
 }
 
-/// S0.1, S0.2, S0.22, S1.1: what one client settled is unknown to another one of the same server.
+/// What one client settled is unknown to another one of the same server.
+// covers: S0.1, S0.2, S0.22, S1.1, S3.20
 #[test]
 fn connections_share_nothing() {
     let config = Arc::new(config());
@@ -62,7 +63,8 @@ fn connections_share_nothing() {
     other.assert_nothing_left();
 }
 
-/// S0.3: a server's facts stay as they are, whatever its clients do.
+/// A server's facts stay as they are, whatever its clients do.
+// covers: S0.3
 #[test]
 fn clients_leave_no_trace_in_the_server() {
     let config = Arc::new(config());
@@ -88,7 +90,8 @@ fn clients_leave_no_trace_in_the_server() {
     assert_eq!(Arc::strong_count(&config), 1, "nothing is kept of a connection that is gone");
 }
 
-/// S0.13: an id is cancelled on its own connection, and on no other.
+/// An id is cancelled on its own connection, and on no other.
+// covers: S0.13
 #[test]
 fn cancellations_stay_on_their_connection() {
     let config = Arc::new(config());
@@ -102,7 +105,8 @@ fn cancellations_stay_on_their_connection() {
     second.assert_nothing_left();
 }
 
-/// S0.6: without a session, a request leaves nothing for the next one.
+/// Without a session, a request leaves nothing for the next one.
+// covers: S0.6
 #[test]
 fn nothing_is_kept_between_stateless_requests() {
     let config = Arc::new(config());
@@ -118,8 +122,9 @@ fn nothing_is_kept_between_stateless_requests() {
     script.assert_nothing_left();
 }
 
-/// Y-1, B-41: without a session there is nowhere to keep a level. So logging is not declared, a level is not taken, and
-/// nothing is logged.
+/// Without a session there is nowhere to keep a level. So logging is not declared, a level is not taken, and nothing is
+/// logged.
+// covers: Y-1, B-41
 #[test]
 fn mis_11_stateless_legacy_has_no_logging() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
@@ -152,7 +157,8 @@ fn strict() -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// S0.7, S1.12, S1.14, S1.18, S1.19: an envelope says all there is to know, and no handshake is missing.
+/// An envelope says all there is to know, and no handshake is missing.
+// covers: S0.7, S1.12, S1.14, S1.18, S1.19, S3.4
 #[test]
 fn an_envelope_is_enough() {
     let info = json!({ "name": "c", "version": "2", "title": "C" });
@@ -174,7 +180,8 @@ fn an_envelope_is_enough() {
     }
 }
 
-/// S1.5, S1.6, S1.11, S1.22: how a connection is made decides whom it serves at once; every request has a revision.
+/// How a connection is made decides whom it serves at once; every request has a revision.
+// covers: S1.5, S1.6, S1.11, S1.22
 #[test]
 fn the_way_a_connection_is_made_decides() {
     let revision = Revision::V2025_03_26;
@@ -203,7 +210,8 @@ fn the_way_a_connection_is_made_decides() {
     }
 }
 
-/// S0.23, S1.26: before anything was said, nothing is settled, subscribed to or told, and a bare confirmation is none.
+/// Before anything was said, nothing is settled, subscribed to or told, and a bare confirmation is none.
+// covers: S0.23, S1.26
 #[test]
 fn a_new_connection_knows_nothing() {
     let mut script = Script::over(Connection::for_loop(strict()));
@@ -233,7 +241,8 @@ fn a_new_connection_knows_nothing() {
     script.assert_nothing_left();
 }
 
-/// S1.25: a channel of its own lets the server tell something; what it may ask is another matter.
+/// A channel of its own lets the server tell something; what it may ask is another matter.
+// covers: S1.25
 #[test]
 fn a_channel_is_no_permission() {
     let roots = |script: &mut Script| {
@@ -253,7 +262,8 @@ fn a_channel_is_no_permission() {
     }
 }
 
-/// S1.36, S1.37: capabilities are there as the client declared them, with what only the application can judge.
+/// Capabilities are there as the client declared them, with what only the application can judge.
+// covers: S1.36, S1.37
 #[test]
 fn capabilities_are_as_declared() {
     let declared = json!({

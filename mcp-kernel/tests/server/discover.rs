@@ -1,4 +1,4 @@
-//! `server/discover` (V-4..V-7, V-13).
+//! `server/discover`.
 
 use mcp_kernel::server::Extension;
 use mcp_types::{CacheScope, RawObject, Revision};
@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::kit::{CAPABILITIES, Script, VERSION, config, legacy, modern, offering};
 
-/// V-6, C-19, X-15: everything that a client needs to know, and the server's name in the metadata.
+/// Everything that a client needs to know, and the server's name in the metadata.
+// covers: V-6, C-19, X-15
 #[test]
 fn discover_tells_everything() {
     let mut config = offering(json!({ "tools": {}, "logging": {} }));
@@ -27,7 +28,8 @@ fn discover_tells_everything() {
     script.assert_nothing_left();
 }
 
-/// C-19, X-15: the defaults of the server are settings.
+/// The defaults of the server are settings.
+// covers: C-19, X-15
 #[test]
 fn hints_and_name_are_settings() {
     let mut config = config();
@@ -40,7 +42,8 @@ fn hints_and_name_are_settings() {
     script.assert_nothing_left();
 }
 
-/// N-3, N-4: extensions are declared with their settings.
+/// Extensions are declared with their settings.
+// covers: N-3, N-4
 #[test]
 fn discover_declares_extensions() {
     let mut config = offering(json!({}));
@@ -55,7 +58,8 @@ fn discover_declares_extensions() {
     script.assert_nothing_left();
 }
 
-/// V-7, V-13: the check of the version comes first, and names the same versions as the result.
+/// The check of the version comes first, and names the same versions as the result.
+// covers: V-7, V-13
 #[test]
 fn discover_is_checked_like_any_other() {
     let mut script = Script::new();
@@ -66,7 +70,8 @@ fn discover_is_checked_like_any_other() {
     script.assert_nothing_left();
 }
 
-/// M-22: the legacy era has no such method, before and after the handshake.
+/// The legacy era has no such method, before and after the handshake.
+// covers: M-22
 #[test]
 fn legacy_has_no_discover() {
     let mut script = Script::initialized("2025-11-25");

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::kit::{CAPABILITIES, Script, VERSION, cancelled, initialize, legacy, modern, notification};
 
-/// DU-10, DU-23: a modern request needs no handshake.
+/// A modern request needs no handshake.
+// covers: DU-10, DU-23
 #[test]
 fn a_modern_request_stands_for_itself() {
     let mut script = Script::new();
@@ -19,7 +20,8 @@ fn a_modern_request_stands_for_itself() {
     script.assert_nothing_left();
 }
 
-/// DU-11, S1.12: without envelope, `initialize` starts the legacy era at the negotiated revision.
+/// Without envelope, `initialize` starts the legacy era at the negotiated revision.
+// covers: DU-11, S1.12
 #[test]
 fn initialize_starts_legacy() {
     let mut script = Script::initialized("2025-06-18");
@@ -31,7 +33,8 @@ fn initialize_starts_legacy() {
     script.assert_nothing_left();
 }
 
-/// DU-12, AMB-11, S2.8, S0.9, S0.10, S0.19: both eras run at once and do not flip each other.
+/// Both eras run at once and do not flip each other.
+// covers: DU-12, AMB-11, S2.8, S0.9, S0.10, S0.19
 #[test]
 fn both_eras_interleave() {
     let mut script = Script::new();
@@ -52,7 +55,8 @@ fn both_eras_interleave() {
     script.assert_nothing_left();
 }
 
-/// Z-1, X-13, S0.9: what one modern request declared says nothing about the next.
+/// What one modern request declared says nothing about the next.
+// covers: Z-1, X-13, S0.9
 #[test]
 fn nothing_carries_over_between_modern_requests() {
     let mut script = Script::new();
@@ -68,7 +72,8 @@ fn nothing_carries_over_between_modern_requests() {
     script.assert_nothing_left();
 }
 
-/// DU-14: `initialize` with an envelope is an unknown modern method, and negotiates nothing.
+/// `initialize` with an envelope is an unknown modern method, and negotiates nothing.
+// covers: DU-14
 #[test]
 fn initialize_with_an_envelope_is_unknown() {
     let mut script = Script::new();
@@ -79,7 +84,8 @@ fn initialize_with_an_envelope_is_unknown() {
     script.assert_nothing_left();
 }
 
-/// DU-13, X-20, S1.39: the key alone makes a request modern; a bad value is invalid, not legacy.
+/// The key alone makes a request modern; a bad value is invalid, not legacy.
+// covers: DU-13, X-20, S1.39
 #[test]
 fn a_malformed_envelope_is_not_legacy() {
     let mut script = Script::initialized("2025-11-25");
@@ -91,7 +97,8 @@ fn a_malformed_envelope_is_not_legacy() {
     script.assert_nothing_left();
 }
 
-/// DU-18, DU-24: an envelope that names a legacy version is told the modern ones only.
+/// An envelope that names a legacy version is told the modern ones only.
+// covers: DU-18, DU-24
 #[test]
 fn an_envelope_cannot_name_a_legacy_version() {
     let mut script = Script::initialized("2025-11-25");
@@ -101,7 +108,8 @@ fn an_envelope_cannot_name_a_legacy_version() {
     script.assert_nothing_left();
 }
 
-/// DU-17: a legacy request with other metadata stays legacy.
+/// A legacy request with other metadata stays legacy.
+// covers: DU-17
 #[test]
 fn other_metadata_does_not_make_a_request_modern() {
     let mut script = Script::initialized("2025-11-25");
@@ -115,7 +123,8 @@ fn other_metadata_does_not_make_a_request_modern() {
     script.assert_nothing_left();
 }
 
-/// S0.12, S0.27: one registry serves both eras, by id and kind of id.
+/// One registry serves both eras, by id and kind of id.
+// covers: S0.12, S0.27
 #[test]
 fn ids_are_shared_by_both_eras() {
     let mut script = Script::initialized("2025-11-25");
@@ -128,7 +137,8 @@ fn ids_are_shared_by_both_eras() {
     script.assert_nothing_left();
 }
 
-/// S0.8, DU-17, S0.11, S0.19, S1.36: a legacy request without a session has a revision and nothing else.
+/// A legacy request without a session has a revision and nothing else.
+// covers: S0.8, S0.11, S0.19, DU-17, S1.36
 #[test]
 fn stateless_legacy_has_nothing_but_a_revision() {
     let mut script = Script::from_version(Revision::V2025_06_18);
@@ -142,7 +152,8 @@ fn stateless_legacy_has_nothing_but_a_revision() {
     script.assert_nothing_left();
 }
 
-/// Z-8, S2.27: who is behind a request is the transport's word, for each request anew.
+/// Who is behind a request is the transport's word, for each request anew.
+// covers: Z-8, S2.27
 #[test]
 fn the_principal_belongs_to_the_request() {
     let mut script = Script::new();
@@ -157,7 +168,8 @@ fn the_principal_belongs_to_the_request() {
     script.assert_nothing_left();
 }
 
-/// W-1: the place in a trace is part of the request.
+/// The place in a trace is part of the request.
+// covers: W-1, S3.F18
 #[test]
 fn trace_context_travels_with_the_request() {
     let mut script = Script::new();

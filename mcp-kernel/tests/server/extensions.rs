@@ -1,4 +1,4 @@
-//! What extensions and applications add (A6, EX-10..EX-13).
+//! What extensions and applications add.
 
 use mcp_kernel::server::{Delivery, Event, Extension, ServerConfig};
 use mcp_kernel::{Misuse, Route};
@@ -19,7 +19,8 @@ fn with_tasks() -> ServerConfig {
     config
 }
 
-/// EX-11, EX-13, TK-29, TK-36: nothing without registration, nothing without the client's declaration.
+/// Nothing without registration, nothing without the client's declaration.
+// covers: EX-11, EX-13, TK-29, TK-36
 #[test]
 fn an_extension_needs_both_sides() {
     let get = |capabilities| modern(1, "tasks/get", json!({ "taskId": "t", "_meta": { CAPABILITIES: capabilities } }));
@@ -38,7 +39,8 @@ fn an_extension_needs_both_sides() {
     script.assert_nothing_left();
 }
 
-/// N-3: what is registered is declared.
+/// What is registered is declared.
+// covers: N-3, S3.F17
 #[test]
 fn extensions_are_discovered() {
     let mut script = Script::with(with_tasks());
@@ -47,7 +49,8 @@ fn extensions_are_discovered() {
     script.assert_nothing_left();
 }
 
-/// L-17: members that an extension adds to a filter need its declaration; what nobody knows is left out.
+/// Members that an extension adds to a filter need its declaration; what nobody knows is left out.
+// covers: L-17
 #[test]
 fn an_extension_adds_to_the_filter() {
     let listen = |id: i64, capabilities| {
@@ -65,7 +68,8 @@ fn an_extension_adds_to_the_filter() {
     script.assert_nothing_left();
 }
 
-/// S1.7, S1.33: what no other command says can be told, on the stream of a request or on its own.
+/// What no other command says can be told, on the stream of a request or on its own.
+// covers: S1.7, S1.33
 #[test]
 fn an_application_tells_what_it_likes() {
     let (custom, params) = (Method::from("com.example/tick"), RawObject::parse(r#"{"n":1.50}"#).expect("an object"));
@@ -86,7 +90,8 @@ fn an_application_tells_what_it_likes() {
     script.assert_nothing_left();
 }
 
-/// S2.22: a handler can see whether it may ask the client something.
+/// A handler can see whether it may ask the client something.
+// covers: S2.22
 #[test]
 fn a_request_knows_whether_it_may_ask() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });

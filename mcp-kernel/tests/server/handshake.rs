@@ -1,4 +1,4 @@
-//! The handshake of the legacy era (B-1..B-6, S0.14..S0.17).
+//! The handshake of the legacy era.
 
 use mcp_kernel::server::{Event, SecondHandshake, ServerConfig};
 use mcp_kernel::{CallOptions, PeerMisbehaved};
@@ -21,7 +21,8 @@ fn strict() -> ServerConfig {
     config
 }
 
-/// B-2, S1.11, S1.23: a version that is served is echoed; the result has no modern members.
+/// A version that is served is echoed; the result has no modern members.
+// covers: B-2, S1.11, S1.23
 #[test]
 fn known_versions_are_echoed() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -42,7 +43,8 @@ fn known_versions_are_echoed() {
     }
 }
 
-/// B-2, B-3, S0.23, S1.23: other versions get a counter-offer, the newest of the era, and no error.
+/// Other versions get a counter-offer, the newest of the era, and no error.
+// covers: B-2, B-3, S0.23, S1.23
 #[test]
 fn unknown_versions_get_a_counter_offer() {
     for version in ["2026-07-28", "2019-01-01", "", "newest"] {
@@ -60,7 +62,8 @@ fn unknown_versions_get_a_counter_offer() {
     script.assert_nothing_left();
 }
 
-/// S0.14: the second `initialize` is refused and negotiates nothing anew.
+/// The second `initialize` is refused and negotiates nothing anew.
+// covers: S0.14
 #[test]
 fn initialize_comes_once() {
     let mut script = Script::new();
@@ -86,8 +89,9 @@ fn shared(second: SecondHandshake) -> Script {
     script
 }
 
-/// S0.14: a gateway passes on the handshake of one client after the other. The same again gets the same response,
-/// whatever the client's name, and changes nothing.
+/// A gateway passes on the handshake of one client after the other. The same again gets the same response, whatever the
+/// client's name, and changes nothing.
+// covers: S0.14
 #[test]
 fn int_1_the_same_handshake_is_repeated() {
     for second in [SecondHandshake::Repeat, SecondHandshake::Restart] {
@@ -116,7 +120,8 @@ fn int_1_the_same_handshake_is_repeated() {
     }
 }
 
-/// S0.14: a different one is refused, with an error that names the way out.
+/// A different one is refused, with an error that names the way out.
+// covers: S0.14
 #[test]
 fn int_1_a_different_handshake_is_refused() {
     for (second, reason) in
@@ -181,7 +186,8 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     assert!(!begins(&script, &next), "only where clients share the connection");
 }
 
-/// B-4, S1.22: before the handshake there is nothing but `ping`, and a refusal is no reason to stop.
+/// Before the handshake there is nothing but `ping`, and a refusal is no reason to stop.
+// covers: B-4, S1.22
 #[test]
 fn nothing_but_ping_before_the_handshake() {
     let mut script = Script::new();
@@ -195,7 +201,8 @@ fn nothing_but_ping_before_the_handshake() {
     script.assert_nothing_left();
 }
 
-/// S0.15..S0.17: with the strict setting, the confirmation is needed; modern requests pass by.
+/// With the strict setting, the confirmation is needed; modern requests pass by.
+// covers: S0.15..S0.17
 #[test]
 fn the_gate_can_be_strict() {
     let mut script = Script::with(strict());
@@ -213,7 +220,8 @@ fn the_gate_can_be_strict() {
     script.assert_nothing_left();
 }
 
-/// S0.17: without it, a client that never confirms is served.
+/// Without it, a client that never confirms is served.
+// covers: S0.17
 #[test]
 fn the_gate_is_lenient_by_default() {
     let mut script = Script::new();
@@ -224,7 +232,8 @@ fn the_gate_is_lenient_by_default() {
     script.assert_nothing_left();
 }
 
-/// S0.16: a confirmation of nothing, or a second one, is noted and ignored.
+/// A confirmation of nothing, or a second one, is noted and ignored.
+// covers: S0.16
 #[test]
 fn stray_confirmations_are_ignored() {
     let mut script = Script::with(strict());
@@ -255,7 +264,8 @@ fn a_malformed_initialize_can_be_repeated() {
     script.assert_nothing_left();
 }
 
-/// V-9: a server without legacy names its versions in whatever error `initialize` gets.
+/// A server without legacy names its versions in whatever error `initialize` gets.
+// covers: V-9
 #[test]
 fn without_legacy_initialize_is_told_the_versions() {
     let mut modern_only = config();
@@ -272,7 +282,8 @@ fn without_legacy_initialize_is_told_the_versions() {
     script.assert_nothing_left();
 }
 
-/// B-9: `ping` is answered at once, whatever else runs.
+/// `ping` is answered at once, whatever else runs.
+// covers: B-9
 #[test]
 fn ping_never_waits() {
     let mut busy = config();

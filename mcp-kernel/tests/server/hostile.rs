@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Script, cancelled, initialize, legacy, modern, notification};
 
-/// E-1, M-11, M-13: what is wrong with a text is told with the id, where that could be read.
+/// What is wrong with a text is told with the id, where that could be read.
+// covers: E-1, M-11, M-13
 #[test]
 fn texts_that_are_no_messages_are_answered() {
     let mut script = Script::new();
@@ -37,7 +38,8 @@ fn texts_that_are_no_messages_are_answered() {
     script.assert_nothing_left();
 }
 
-/// AMB-15, B-13: older revisions write `null` for an id that is not known.
+/// Older revisions write `null` for an id that is not known.
+// covers: AMB-15, B-13
 #[test]
 fn unknown_ids_are_written_by_revision() {
     for (version, id) in [("2024-11-05", Some(json!(null))), ("2025-06-18", Some(json!(null))), ("2025-11-25", None)] {
@@ -49,7 +51,8 @@ fn unknown_ids_are_written_by_revision() {
     }
 }
 
-/// M-14: neither notifications nor responses are answered, however wrong they are.
+/// Neither notifications nor responses are answered, however wrong they are.
+// covers: M-14
 #[test]
 fn what_is_no_request_is_not_answered() {
     let mut script = Script::initialized("2025-11-25");
@@ -65,7 +68,8 @@ fn what_is_no_request_is_not_answered() {
     script.assert_nothing_left();
 }
 
-/// Acceptance 3, DU-21, M-16: stray responses and notifications harm nobody, not even as the first message.
+/// Stray responses and notifications harm nobody, not even as the first message.
+// covers: RB-3, DU-21, M-16
 #[test]
 fn strays_are_ignored() {
     for mut script in [
@@ -90,7 +94,8 @@ fn strays_are_ignored() {
     }
 }
 
-/// B-61, acceptance 10: notifications that a revision has reach the application, in order.
+/// Notifications that a revision has reach the application, in order.
+// covers: B-61, RB-10
 #[test]
 fn notifications_arrive_in_order() {
     let mut script = Script::initialized("2025-11-25");
@@ -107,7 +112,8 @@ fn notifications_arrive_in_order() {
     script.assert_nothing_left();
 }
 
-/// Acceptance 4: bad parameters are `-32602`, and an unknown method stays one.
+/// Bad parameters are `-32602`, and an unknown method stays one.
+// covers: RB-4
 #[test]
 fn bad_parameters_are_not_unknown_methods() {
     let mut script = Script::initialized("2025-11-25");

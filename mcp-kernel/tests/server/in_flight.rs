@@ -1,4 +1,4 @@
-//! Requests that are open: ids, limits, the waiting line (M-4, S0.12, S0.27).
+//! Requests that are open: ids, limits, the waiting line.
 
 use mcp_kernel::PeerMisbehaved;
 use mcp_kernel::server::{Delivery, ServerConfig};
@@ -17,7 +17,8 @@ fn narrow(in_flight: usize, waiting: usize) -> ServerConfig {
     config
 }
 
-/// M-4: the second request with an id is refused, the first one is still answered.
+/// The second request with an id is refused, the first one is still answered.
+// covers: M-4
 #[test]
 fn duplicate_ids_are_refused() {
     let mut script = Script::new();
@@ -30,7 +31,8 @@ fn duplicate_ids_are_refused() {
     script.assert_nothing_left();
 }
 
-/// S0.27: `1` and `"1"` are two ids, and each answer repeats its own kind.
+/// `1` and `"1"` are two ids, and each answer repeats its own kind.
+// covers: S0.27
 #[test]
 fn ids_keep_their_kind() {
     let mut script = Script::new();
@@ -41,7 +43,8 @@ fn ids_keep_their_kind() {
     script.assert_nothing_left();
 }
 
-/// M-4: an id is free again once its request was answered.
+/// An id is free again once its request was answered.
+// covers: M-4
 #[test]
 fn ids_are_free_after_the_answer() {
     let mut script = Script::new();
@@ -52,7 +55,8 @@ fn ids_are_free_after_the_answer() {
     script.assert_nothing_left();
 }
 
-/// K-8: the right to answer belongs to the request, not to its id.
+/// The right to answer belongs to the request, not to its id.
+// covers: K-8
 #[test]
 fn a_stale_answer_does_not_reach_the_next_request() {
     let mut script = Script::new();
@@ -94,7 +98,8 @@ fn requests_wait_in_order() {
     script.assert_nothing_left();
 }
 
-/// K-5: a request that is cancelled while it waits never starts.
+/// A request that is cancelled while it waits never starts.
+// covers: K-5
 #[test]
 fn what_is_cancelled_while_it_waits_never_runs() {
     let mut script = Script::with(narrow(1, 2));
@@ -142,7 +147,8 @@ fn the_limit_counts_what_runs() {
     script.assert_nothing_left();
 }
 
-/// S0.12: a request is open until it is answered or cancelled, also while it waits.
+/// A request is open until it is answered or cancelled, also while it waits.
+// covers: S0.12
 #[test]
 fn a_request_is_open_until_its_end() {
     let mut script = Script::with(narrow(1, 1));

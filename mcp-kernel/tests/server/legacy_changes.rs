@@ -1,4 +1,4 @@
-//! Changes for legacy clients: unasked lists and subscribed resources (B-43, B-44).
+//! Changes for legacy clients: unasked lists and subscribed resources.
 
 use mcp_kernel::server::{Delivery, Event};
 use mcp_kernel::{Change, PeerMisbehaved, Route};
@@ -16,7 +16,8 @@ fn subscribe(script: &mut Script, uri: &str) -> Value {
     script.reply()
 }
 
-/// B-44, S1.1, S1.10, S1.38: lists are told of unasked, once the handshake is complete.
+/// Lists are told of unasked, once the handshake is complete.
+// covers: B-44, S1.1, S1.10, S1.38
 #[test]
 fn list_changes_come_unasked() {
     let mut script = Script::initialized("2025-06-18");
@@ -33,7 +34,8 @@ fn list_changes_come_unasked() {
     script.assert_nothing_left();
 }
 
-/// S1.38: a change may carry metadata of the application's own.
+/// A change may carry metadata of the application's own.
+// covers: S1.38
 #[test]
 fn a_change_may_carry_metadata() {
     let mut script = Script::initialized("2025-11-25");
@@ -52,7 +54,8 @@ fn a_change_may_carry_metadata() {
     script.assert_nothing_left();
 }
 
-/// B-44: what was not declared is not told.
+/// What was not declared is not told.
+// covers: B-44
 #[test]
 fn undeclared_changes_are_not_told() {
     let config = offering(json!({ "tools": {}, "prompts": { "listChanged": false }, "resources": {} }));
@@ -63,7 +66,8 @@ fn undeclared_changes_are_not_told() {
     script.assert_nothing_left();
 }
 
-/// B-4, acceptance 18, S0.22, S1.21: nothing comes unasked before the handshake, in the modern era, or sessionless.
+/// Nothing comes unasked before the handshake, in the modern era, or sessionless.
+// covers: B-4, RB-18, S0.22, S1.21
 #[test]
 fn nothing_unasked_without_a_session() {
     let mut half = Script::new();
@@ -77,7 +81,8 @@ fn nothing_unasked_without_a_session() {
     }
 }
 
-/// B-43, S0.22, S1.38: a resource is told of between `subscribe` and `unsubscribe`; both answers are empty.
+/// A resource is told of between `subscribe` and `unsubscribe`; both answers are empty.
+// covers: B-43, S0.22, S1.38
 #[test]
 fn resources_are_told_of_while_subscribed() {
     let mut script = Script::initialized("2025-11-25");
@@ -146,7 +151,8 @@ fn a_subscription_needs_an_address() {
     script.assert_nothing_left();
 }
 
-/// L-13: nothing survives the connection.
+/// Nothing survives the connection.
+// covers: L-13
 #[test]
 fn subscriptions_end_with_the_connection() {
     let mut script = Script::initialized("2025-11-25");
@@ -159,7 +165,8 @@ fn subscriptions_end_with_the_connection() {
     script.assert_nothing_left();
 }
 
-/// S0.22, S0.28: without a session nobody could be told, so nothing of the kind is offered or accepted.
+/// Without a session nobody could be told, so nothing of the kind is offered or accepted.
+// covers: S0.22, S0.28
 #[test]
 fn no_subscription_without_a_session() {
     let mut script = Script::from_version(Revision::V2025_11_25);

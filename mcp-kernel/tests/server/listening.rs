@@ -1,4 +1,4 @@
-//! `subscriptions/listen` (A14).
+//! `subscriptions/listen`.
 
 use mcp_kernel::server::{Delivery, Event};
 use mcp_kernel::{Change, Misuse, PeerMisbehaved, RequestKey, Route};
@@ -35,7 +35,8 @@ fn all() -> Value {
         "resourceSubscriptions": ["a:b"] })
 }
 
-/// L-3, L-5, L-19: first comes what the server will honour.
+/// First comes what the server will honour.
+// covers: L-3, L-5, L-19
 #[test]
 fn the_honoured_part_is_acknowledged() {
     let mut script = Script::with(offering(json!({ "tools": { "listChanged": true }, "resources": {} })));
@@ -50,7 +51,8 @@ fn the_honoured_part_is_acknowledged() {
     script.assert_nothing_left();
 }
 
-/// L-2: absent and `false` mean no.
+/// Absent and `false` mean no.
+// covers: L-2
 #[test]
 fn an_empty_filter_hears_nothing() {
     let mut script = Script::new();
@@ -62,7 +64,8 @@ fn an_empty_filter_hears_nothing() {
     script.assert_nothing_left();
 }
 
-/// L-1, L-7, L-9, AMB-12, S0.20: each subscription hears what it asked for, under its own id with its kind.
+/// Each subscription hears what it asked for, under its own id with its kind.
+// covers: L-1, L-7, L-9, AMB-12, S0.20
 #[test]
 fn each_hears_what_it_asked_for() {
     let mut script = Script::new();
@@ -91,7 +94,8 @@ fn each_hears_what_it_asked_for() {
     script.assert_nothing_left();
 }
 
-/// L-14, DU-25, S0.20: with a legacy session on the same connection, each era gets its own copy.
+/// With a legacy session on the same connection, each era gets its own copy.
+// covers: L-14, DU-25, S0.20
 #[test]
 fn both_eras_hear_in_their_own_way() {
     let mut script = Script::initialized("2025-11-25");
@@ -104,7 +108,8 @@ fn both_eras_hear_in_their_own_way() {
     script.assert_nothing_left();
 }
 
-/// K-5, L-10: the cancellation forgets what was queued.
+/// The cancellation forgets what was queued.
+// covers: K-5, L-10, S3.50
 #[test]
 fn a_cancelled_subscription_is_silent() {
     let mut script = Script::new();
@@ -115,7 +120,8 @@ fn a_cancelled_subscription_is_silent() {
     script.assert_nothing_left();
 }
 
-/// L-7, L-11, AMB-1: the server ends a subscription with its result, once.
+/// The server ends a subscription with its result, once.
+// covers: L-7, L-11, AMB-1
 #[test]
 fn the_server_ends_with_a_result() {
     let mut script = Script::new();
@@ -143,7 +149,8 @@ fn only_subscriptions_end_like_this() {
     script.assert_nothing_left();
 }
 
-/// L-18: subscriptions and addresses have limits of their own.
+/// Subscriptions and addresses have limits of their own.
+// covers: L-18
 #[test]
 fn subscriptions_have_limits() {
     let mut small = config();
@@ -170,7 +177,8 @@ fn subscriptions_have_limits() {
     script.assert_nothing_left();
 }
 
-/// L-2, M-4, S0.21: the filter is required, and the id is in use as long as the subscription lasts.
+/// The filter is required, and the id is in use as long as the subscription lasts.
+// covers: L-2, M-4, S0.21
 #[test]
 fn a_subscription_is_a_request_like_others() {
     let mut script = Script::new();
@@ -184,7 +192,8 @@ fn a_subscription_is_a_request_like_others() {
     script.assert_nothing_left();
 }
 
-/// L-4, K-15: an address that is named twice is told of once, and a subscription has no deadline.
+/// An address that is named twice is told of once, and a subscription has no deadline.
+// covers: L-4, K-15
 #[test]
 fn an_address_named_twice_is_told_of_once() {
     let mut script = Script::new();
@@ -200,7 +209,8 @@ fn an_address_named_twice_is_told_of_once() {
     script.assert_nothing_left();
 }
 
-/// S1.21, Y-2, K-4: what a command of its own says keeps the rules of that command.
+/// What a command of its own says keeps the rules of that command.
+// covers: S1.21, Y-2, K-4
 #[test]
 fn telling_does_not_bypass_the_rules() {
     for (method, params) in [
@@ -219,7 +229,8 @@ fn telling_does_not_bypass_the_rules() {
     }
 }
 
-/// L-7, EX-10: what an extension tells on a subscription belongs to it.
+/// What an extension tells on a subscription belongs to it.
+// covers: L-7, EX-10
 #[test]
 fn what_is_told_on_a_subscription_carries_its_id() {
     let mut script = Script::new();

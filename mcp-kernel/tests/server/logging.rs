@@ -1,4 +1,4 @@
-//! Log messages (A18, B-41).
+//! Log messages.
 
 use mcp_kernel::Route;
 use mcp_kernel::server::{Delivery, Event};
@@ -13,7 +13,8 @@ fn data(value: Value) -> RawJson {
     RawJson::from(value)
 }
 
-/// Y-2, Y-3, Y-6, Y-9: a modern request hears what it asked for, on its own stream and before its answer.
+/// A modern request hears what it asked for, on its own stream and before its answer.
+// covers: Y-2, Y-3, Y-6, Y-9
 #[test]
 fn a_modern_request_sets_its_own_threshold() {
     let mut script = Script::new();
@@ -34,7 +35,8 @@ fn a_modern_request_sets_its_own_threshold() {
     script.assert_nothing_left();
 }
 
-/// Y-2, S1.35 and acceptance 18: without a level there are no log messages, and none without a request.
+/// Without a level there are no log messages, and none without a request.
+// covers: Y-2, S1.35, RB-18
 #[test]
 fn no_level_no_logs() {
     let mut script = Script::new();
@@ -48,7 +50,8 @@ fn no_level_no_logs() {
     script.assert_nothing_left();
 }
 
-/// Y-4: a subscription is no place for log messages, whatever its level.
+/// A subscription is no place for log messages, whatever its level.
+// covers: Y-4
 #[test]
 fn subscriptions_carry_no_logs() {
     let mut script = Script::new();
@@ -65,7 +68,8 @@ fn subscriptions_carry_no_logs() {
     script.assert_nothing_left();
 }
 
-/// B-41, S0.18, S1.35: a legacy client sets the level for the connection, from now on and for what runs already.
+/// A legacy client sets the level for the connection, from now on and for what runs already.
+// covers: B-41, S0.18, S1.35
 #[test]
 fn legacy_sets_the_level_for_all() {
     let mut script = Script::initialized("2025-11-25");
@@ -93,7 +97,8 @@ fn legacy_sets_the_level_for_all() {
     script.assert_nothing_left();
 }
 
-/// Y-5: an unknown level is invalid and changes nothing.
+/// An unknown level is invalid and changes nothing.
+// covers: Y-5
 #[test]
 fn unknown_levels_are_refused() {
     let mut script = Script::initialized("2025-11-25");
@@ -106,7 +111,8 @@ fn unknown_levels_are_refused() {
     script.assert_nothing_left();
 }
 
-/// Y-1: a server that did not declare logging does not log.
+/// A server that did not declare logging does not log.
+// covers: Y-1
 #[test]
 fn undeclared_logging_is_no_logging() {
     let mut script = Script::initialized_with(offering(json!({ "tools": {} })), "2025-11-25", json!({}));
@@ -121,7 +127,8 @@ fn undeclared_logging_is_no_logging() {
     script.assert_nothing_left();
 }
 
-/// B-4: before the handshake is complete, the connection says nothing by itself.
+/// Before the handshake is complete, the connection says nothing by itself.
+// covers: B-4
 #[test]
 fn no_logs_of_the_connection_before_the_handshake() {
     let mut script = Script::new();

@@ -1,4 +1,4 @@
-//! Progress (A12, B-40).
+//! Progress.
 
 use mcp_kernel::Route;
 use mcp_kernel::server::Delivery;
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::kit::{Script, legacy, modern};
 
-/// P-1, P-3, P-9, CG-5, P-4: the token keeps its kind, and values grow.
+/// The token keeps its kind, and values grow.
+// covers: P-1, P-3, P-4, P-9, CG-5
 #[test]
 fn progress_grows_under_the_clients_token() {
     for token in [json!(5), json!("5")] {
@@ -31,7 +32,8 @@ fn progress_grows_under_the_clients_token() {
     }
 }
 
-/// S2.12: nobody hears of progress who did not ask.
+/// Nobody hears of progress who did not ask.
+// covers: S2.12
 #[test]
 fn no_token_no_progress() {
     let mut script = Script::initialized("2025-11-25");
@@ -44,7 +46,8 @@ fn no_token_no_progress() {
     script.assert_nothing_left();
 }
 
-/// P-6, P-7: progress comes before the answer and never after it.
+/// Progress comes before the answer and never after it.
+// covers: P-6, P-7
 #[test]
 fn no_progress_after_the_end() {
     let mut script = Script::new();
@@ -58,7 +61,8 @@ fn no_progress_after_the_end() {
     script.assert_nothing_left();
 }
 
-/// B-40: 2024-11-05 has no `message`.
+/// 2024-11-05 has no `message`.
+// covers: B-40
 #[test]
 fn the_message_is_stripped_for_the_oldest_revision() {
     for (version, message) in [("2024-11-05", None), ("2025-03-26", Some("m"))] {

@@ -1,4 +1,4 @@
-//! Raw JSON of handlers and of the server's description: however it is written, what is sent is one line (IO-1).
+//! Raw JSON of handlers and of the server's description: however it is written, what is sent is one line.
 
 use mcp_kernel::server::{Connection, Responder, ServerConfig};
 use mcp_kernel::{CallOptions, Route};

@@ -1,4 +1,4 @@
-//! What a result looks like in each revision (M-5..M-7, C-1, R-2).
+//! What a result looks like in each revision.
 
 use mcp_kernel::Failure;
 use mcp_kernel::server::{Delivery, Event};
@@ -20,7 +20,8 @@ fn tool(value: Value) -> CallToolResult {
     serde_json::from_value(value).expect("a result")
 }
 
-/// M-6, X-15, B-11: the kind and the server's name are modern.
+/// The kind and the server's name are modern.
+// covers: M-6, X-15, B-11
 #[test]
 fn results_are_completed_by_era() {
     let mut script = Script::initialized("2025-11-25");
@@ -35,7 +36,8 @@ fn results_are_completed_by_era() {
     script.assert_nothing_left();
 }
 
-/// C-1, C-19: what may be kept says for how long, with the handler's word before the default.
+/// What may be kept says for how long, with the handler's word before the default.
+// covers: C-1, C-19, S3.F4
 #[test]
 fn cache_hints_are_filled_in() {
     let mut script = Script::initialized("2025-11-25");
@@ -53,7 +55,8 @@ fn cache_hints_are_filled_in() {
     script.assert_nothing_left();
 }
 
-/// B-50, B-64 and acceptance 23: members that the revision lacks are not sent, and that shows.
+/// Members that the revision lacks are not sent, and that shows.
+// covers: B-50, B-64, RB-23
 #[test]
 fn members_that_the_revision_lacks_are_stripped() {
     let mut script = Script::initialized("2025-03-26");
@@ -70,7 +73,8 @@ fn members_that_the_revision_lacks_are_stripped() {
     script.assert_nothing_left();
 }
 
-/// B-49: what the revision cannot say becomes an internal error, and that shows.
+/// What the revision cannot say becomes an internal error, and that shows.
+// covers: B-49
 #[test]
 fn what_cannot_be_said_is_an_internal_error() {
     let mut script = Script::initialized("2024-11-05");
@@ -90,7 +94,8 @@ fn question() -> InputRequiredResult {
     InputRequiredResult::default().request_state("s")
 }
 
-/// R-2, M-7, C-4: three methods may be answered with a question.
+/// Three methods may be answered with a question.
+// covers: R-2, M-7, C-4
 #[test]
 fn questions_answer_three_methods() {
     let mut script = Script::new();
@@ -110,7 +115,8 @@ fn questions_answer_three_methods() {
     script.assert_nothing_left();
 }
 
-/// a question asks something, or brings state.
+/// A question asks something, or brings state.
+//
 #[test]
 fn an_empty_question_is_not_sent() {
     let mut script = Script::new();
@@ -121,7 +127,8 @@ fn an_empty_question_is_not_sent() {
     script.assert_nothing_left();
 }
 
-/// DU-26: the legacy era has no such answer, however it is written.
+/// The legacy era has no such answer, however it is written.
+// covers: DU-26
 #[test]
 fn legacy_has_no_questions_in_results() {
     let mut script = Script::initialized("2025-11-25");
@@ -138,7 +145,8 @@ fn legacy_has_no_questions_in_results() {
     script.assert_nothing_left();
 }
 
-/// M-12, M-11: errors of the application travel as they are.
+/// Errors of the application travel as they are.
+// covers: M-11, M-12
 #[test]
 fn errors_travel_as_they_are() {
     let mut script = Script::initialized("2025-11-25");
@@ -152,7 +160,8 @@ fn errors_travel_as_they_are() {
     script.assert_nothing_left();
 }
 
-/// M-6, C-1, M-19: a raw result keeps its members and gets what is owed; legacy results get nothing.
+/// A raw result keeps its members and gets what is owed; legacy results get nothing.
+// covers: M-6, M-19, C-1
 #[test]
 fn raw_results_are_completed_too() {
     let mut script = Script::initialized("2025-11-25");
@@ -176,7 +185,8 @@ fn raw_results_are_completed_too() {
     script.assert_nothing_left();
 }
 
-/// a handler may name another server, and its other metadata stays.
+/// A handler may name another server, and its other metadata stays.
+//
 #[test]
 fn metadata_of_the_handler_stays() {
     let mut script = Script::new();
@@ -187,7 +197,8 @@ fn metadata_of_the_handler_stays() {
     script.assert_nothing_left();
 }
 
-/// a question that the client cannot be asked is not sent; the client learns what it would have to declare.
+/// A question that the client cannot be asked is not sent; the client learns what it would have to declare.
+//
 #[test]
 fn questions_need_what_the_client_declared() {
     for (capabilities, is_asked) in [(json!({}), false), (json!({ "elicitation": {} }), true)] {

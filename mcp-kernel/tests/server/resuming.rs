@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::kit::{Script, config, initialize, legacy, modern, notification};
 
-/// S4.116: what was settled in a session holds where it goes on, without another handshake.
+/// What was settled in a session holds where it goes on, without another handshake.
+// covers: S4.116
 #[test]
 fn a_session_goes_on_elsewhere() {
     let mut first = Script::with(config());
@@ -82,7 +83,8 @@ fn sec_5_a_client_is_kept_as_text() {
     assert!(Connection::resume(Arc::new(config()), nonsense, SessionState::new(Revision::V2025_06_18)).is_err());
 }
 
-/// S4.116: only a session has something to go on with.
+/// Only a session has something to go on with.
+// covers: S4.116
 #[test]
 fn what_is_no_session_has_no_state() {
     assert_eq!(Script::new().connection.session_state(), None);

@@ -1,4 +1,4 @@
-//! Streams whose reader does not read (acceptance 14, and the limits of routes).
+//! Streams whose reader does not read.
 
 use mcp_kernel::server::{Delivery, Event, ServerConfig};
 use mcp_kernel::{Change, Route};
@@ -18,6 +18,7 @@ fn narrow(messages: usize) -> ServerConfig {
 }
 
 /// One slow stream holds up no other.
+// covers: RB-14
 #[test]
 fn a_slow_stream_is_alone() {
     let mut script = Script::new();
@@ -34,7 +35,8 @@ fn a_slow_stream_is_alone() {
     script.assert_nothing_left();
 }
 
-/// Y-3, P-6: the answer does not overtake what was said before it.
+/// The answer does not overtake what was said before it.
+// covers: Y-3, P-6
 #[test]
 fn the_answer_waits_for_its_stream() {
     let mut script = Script::new();
@@ -135,7 +137,8 @@ fn who_misses_changes_is_told() {
     }
 }
 
-/// L-11: the end of a subscription does not overtake its changes.
+/// The end of a subscription does not overtake its changes.
+// covers: L-11
 #[test]
 fn the_end_of_a_subscription_waits_for_its_stream() {
     let mut script = Script::new();
@@ -154,7 +157,8 @@ fn the_end_of_a_subscription_waits_for_its_stream() {
     script.assert_nothing_left();
 }
 
-/// K-5: a cancelled request leaves nothing in the backlog.
+/// A cancelled request leaves nothing in the backlog.
+// covers: K-5
 #[test]
 fn a_cancellation_empties_the_backlog() {
     let mut script = Script::new();
@@ -166,7 +170,8 @@ fn a_cancellation_empties_the_backlog() {
     script.assert_nothing_left();
 }
 
-/// B-28: what a legacy client did not read goes on when its stream ends, for whoever keeps it.
+/// What a legacy client did not read goes on when its stream ends, for whoever keeps it.
+// covers: B-28
 #[test]
 fn the_end_of_a_slow_stream_releases_its_backlog() {
     let mut script = Script::initialized("2025-11-25");
@@ -220,7 +225,8 @@ fn bytes_are_bounded() {
     script.assert_nothing_left();
 }
 
-/// S1.7: what is told to a client that does not read is left out, before it grows without end.
+/// What is told to a client that does not read is left out, before it grows without end.
+// covers: S1.7
 #[test]
 fn telling_has_an_end() {
     let mut config = config();

@@ -1,4 +1,4 @@
-//! From JSON Schema to the small part of it that forms have (EL-5, EL-6).
+//! From JSON Schema to the small part of it that forms have.
 
 use mcp_types::PrimitiveSchema;
 use serde_json::{Map, Value, json};

@@ -38,7 +38,8 @@ fn message() -> CreateMessageRequestParams {
     CreateMessageRequestParams::new(vec![SamplingMessage::user("hi")], 10)
 }
 
-/// S1.30, S2.18, S2.28, S2.29: the client's model is asked, and its answer is typed.
+/// The client's model is asked, and its answer is typed.
+// covers: S1.30, S2.18, S2.28, S2.29
 #[test]
 fn a_model_is_asked() {
     let server = asking(async |ctx: RequestContext| {
@@ -74,7 +75,8 @@ fn booking() -> Server {
     asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.elicit::<Booking>("book", "Who?").await?)))
 }
 
-/// S1.30, S2.19, S2.31, EL-20, EL-21: the form follows from a type, and so does the answer; to decline is an answer.
+/// The form follows from a type, and so does the answer; to decline is an answer.
+// covers: S1.30, S2.19, S2.31, EL-20, EL-21
 #[test]
 fn a_user_fills_in_a_typed_form() {
     for revision in ELICITING {
@@ -104,7 +106,8 @@ fn a_user_fills_in_a_typed_form() {
     }
 }
 
-/// S2.32: what is not flat is not asked at all.
+/// What is not flat is not asked at all.
+// covers: S2.32
 #[test]
 fn nested_forms_are_not_asked() {
     #[derive(Debug, Deserialize, JsonSchema)]
@@ -119,7 +122,8 @@ fn nested_forms_are_not_asked() {
     assert!(result["content"][0]["text"].as_str().unwrap().contains("stops"), "{result}");
 }
 
-/// S2.19, S2.30: a form may have a schema of its own.
+/// A form may have a schema of its own.
+// covers: S2.19, S2.30
 #[test]
 fn a_user_fills_in_any_form() {
     let server = asking(async |ctx: RequestContext| {
@@ -142,7 +146,8 @@ fn visiting(url: &'static str, id: Option<&'static str>) -> Server {
     })
 }
 
-/// S2.19, S2.33, EL-8: a page is visited with all members that the revision wants.
+/// A page is visited with all members that the revision wants.
+// covers: S2.19, S2.33, EL-8
 #[test]
 fn a_user_visits_a_page() {
     let page = "https://example.com/login";
@@ -155,7 +160,8 @@ fn a_user_visits_a_page() {
     assert_eq!(text(&client.reply_to(id)), "Accepted(())");
 }
 
-/// S2.33: without one of them, or with an address that is none, nothing is asked.
+/// Without one of them, or with an address that is none, nothing is asked.
+// covers: S2.33
 #[test]
 fn a_page_has_an_address() {
     let refusal = |server: &Server| {
@@ -174,7 +180,8 @@ fn a_page_has_an_address() {
     );
 }
 
-/// S1.30, S2.20, S2.34: the folders of the client.
+/// The folders of the client.
+// covers: S1.30, S2.20, S2.34
 #[test]
 fn roots_are_listed() {
     let server = asking(async |ctx: RequestContext| Ok(ctx.list_roots("roots").await?[0].uri.clone()));
@@ -187,7 +194,8 @@ fn roots_are_listed() {
     }
 }
 
-/// S1.9, S1.10, S1.27, S1.31, S1.34, S4.48: a client is pinged, and asked what nobody defined.
+/// A client is pinged, and asked what nobody defined.
+// covers: S1.9, S1.10, S1.27, S1.31, S1.34, S4.48
 #[test]
 fn other_things_are_asked_of_the_connection() {
     let server = asking(async |ctx: RequestContext| {
@@ -232,7 +240,8 @@ fn all_questions() -> Server {
     })
 }
 
-/// S0.11, S1.36, S2.21, S2.28, S2.34, EL-2: a client that declared nothing is not asked, in any revision.
+/// A client that declared nothing is not asked, in any revision.
+// covers: S0.11, S1.36, S2.21, S2.28, S2.34, EL-2
 #[test]
 fn questions_need_capabilities() {
     for revision in LEGACY {
@@ -242,7 +251,8 @@ fn questions_need_capabilities() {
     }
 }
 
-/// S0.11, S2.30, S2.33, E-14: a handler that passes the refusal on answers with the error that names what is missing.
+/// A handler that passes the refusal on answers with the error that names what is missing.
+// covers: S0.11, S2.30, S2.33, E-14
 #[test]
 fn a_missing_capability_is_named() {
     let missing = |server: Server, revision: Revision, declared: Value| {
@@ -258,7 +268,8 @@ fn a_missing_capability_is_named() {
     }
 }
 
-/// S1.37, S2.28: a model with tools is another capability.
+/// A model with tools is another capability.
+// covers: S1.37, S2.28
 #[test]
 fn a_model_with_tools_is_another_capability() {
     let server = asking(async |ctx: RequestContext| {
@@ -273,8 +284,8 @@ fn a_model_with_tools_is_another_capability() {
     client.next("sampling/createMessage");
 }
 
-/// S1.8, S1.9, S1.20, S1.21, S1.25, S1.29, S2.18, S2.22, S2.23, S2.28: a modern client gets no request; it is asked by
-/// the result instead.
+/// A modern client gets no request; it is asked by the result instead.
+// covers: S1.8, S1.9, S1.20, S1.21, S1.25, S1.29, S2.18, S2.22, S2.23, S2.28
 #[test]
 fn modern_clients_get_no_requests() {
     let server = all_questions();
@@ -286,7 +297,8 @@ fn modern_clients_get_no_requests() {
     }
 }
 
-/// S0.8, S0.28, S1.8: without a session there is no way to ask, and that is what the handler hears.
+/// Without a session there is no way to ask, and that is what the handler hears.
+// covers: S0.8, S0.28, S1.8
 #[test]
 fn clients_without_session_are_not_asked() {
     let server = all_questions();
@@ -298,7 +310,8 @@ fn clients_without_session_are_not_asked() {
     }
 }
 
-/// S1.28: time is up when the limit says so, and the client is told to stop.
+/// Time is up when the limit says so, and the client is told to stop.
+// covers: S1.28
 #[test]
 fn questions_have_an_end() {
     let server = asking(async |ctx: RequestContext| {
@@ -327,7 +340,8 @@ fn questions_have_an_end() {
     assert_eq!(text(&client.reply_to(id)), "the peer did not answer in time");
 }
 
-/// S1.28: progress reaches whoever asked, until the question is over.
+/// Progress reaches whoever asked, until the question is over.
+// covers: S1.28
 #[test]
 fn progress_of_a_question_is_heard() {
     let notes = Notes::default();
@@ -357,7 +371,8 @@ fn progress_of_a_question_is_heard() {
     assert_eq!(text(&client.reply_to(id)), "true");
 }
 
-/// S1.28: progress of the client keeps a question open.
+/// Progress of the client keeps a question open.
+// covers: S1.28
 #[test]
 fn progress_keeps_a_question_open() {
     let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.connection().ping().await)));

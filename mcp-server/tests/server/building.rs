@@ -21,7 +21,8 @@ async fn nothing(_: RequestContext, _: Typed) -> Vec<String> {
     Vec::new()
 }
 
-/// S0.28: names are there once, and can be said.
+/// Names are there once, and can be said.
+// covers: S0.28
 #[test]
 fn names_are_unique_and_sayable() {
     let twice = refused(|server| server.tool(named("a")).tool(named("a")));
@@ -51,7 +52,8 @@ fn names_are_unique_and_sayable() {
     server(|server| server.tool(named("söng/of the day")));
 }
 
-/// PR-2, TL-3: arguments are objects, and a schema is one.
+/// Arguments are objects, and a schema is one.
+// covers: PR-2, TL-3
 #[test]
 fn arguments_are_objects() {
     let numbers = tool("sum", async |_, _: Vec<i64>| ());
@@ -73,7 +75,8 @@ fn arguments_are_objects() {
     );
 }
 
-/// J-5, J-9: a schema that cannot be checked by is refused when the server is built.
+/// A schema that cannot be checked by is refused when the server is built.
+// covers: J-5, J-9
 #[cfg(feature = "validate")]
 #[test]
 fn schemas_are_valid() {
@@ -83,7 +86,8 @@ fn schemas_are_valid() {
     assert!(matches!(refused(|server| server.tool(raw(foreign))), BuildError::InvalidTool { .. }));
 }
 
-/// RS-8, RS-9: addresses have a scheme, templates follow their grammar.
+/// Addresses have a scheme, templates follow their grammar.
+// covers: RS-8, RS-9
 #[test]
 fn addresses_are_absolute() {
     assert_eq!(
@@ -94,7 +98,8 @@ fn addresses_are_absolute() {
     assert!(open.to_string().starts_with("the template `a:{b`: "), "{open}");
 }
 
-/// only what is there can be completed.
+/// Only what is there can be completed.
+//
 #[test]
 fn completers_are_for_arguments() {
     let talk = prompt("talk", async |_, _: NoArguments| "").complete("tone", nothing);
@@ -109,7 +114,8 @@ fn completers_are_for_arguments() {
     );
 }
 
-/// S0.3: a server has a name, a version, and a revision to serve; the first fault is the one that is told.
+/// A server has a name, a version, and a revision to serve; the first fault is the one that is told.
+// covers: S0.3
 #[test]
 fn a_server_is_somebody() {
     for (name, version) in [("", "1"), ("a", "")] {
@@ -125,7 +131,8 @@ fn a_server_is_somebody() {
     assert!(matches!(several, BuildError::InvalidName { .. }), "{several}");
 }
 
-/// MIS-8, MIS-9, S0.4, S0.28: a server says whether it needs sessions, and subscriptions are none of these needs.
+/// A server says whether it needs sessions, and subscriptions are none of these needs.
+// covers: MIS-8, MIS-9, S0.4, S0.28
 #[test]
 fn mis_8_a_server_says_what_it_needs() {
     assert!(!server(|server| server).requires_sessions());
@@ -133,7 +140,8 @@ fn mis_8_a_server_says_what_it_needs() {
     assert!(server(|server| server.requires_sessions().resource_subscriptions()).requires_sessions());
 }
 
-/// S0.28: a running server cannot get what clients were told it does not have; the remedy is named, nothing changes.
+/// A running server cannot get what clients were told it does not have; the remedy is named, nothing changes.
+// covers: S0.28
 #[test]
 fn a_running_server_keeps_its_word() {
     let server = server(|server| server);
@@ -153,7 +161,8 @@ fn a_running_server_keeps_its_word() {
     assert_eq!(refused.to_string(), told("resources", "offers_resources"));
 }
 
-/// suggestions that no client would ask for are refused as well.
+/// Suggestions that no client would ask for are refused as well.
+//
 #[test]
 fn a_running_server_cannot_start_to_complete() {
     let completed = || template("a:{b}", "a", async |_, _| "").complete("b", nothing);
@@ -170,7 +179,8 @@ fn a_running_server_cannot_start_to_complete() {
     assert_eq!(Client::new(&with, MODERN).result("completion/complete", params)["completion"]["values"], json!([]));
 }
 
-/// EX-10: an extension and its methods may be described in any order.
+/// An extension and its methods may be described in any order.
+// covers: EX-10
 #[test]
 fn extensions_are_described_in_any_order() {
     let answer = async |_: RequestContext, params: RawObject| Ok(params);
@@ -190,7 +200,8 @@ fn extensions_are_described_in_any_order() {
     }
 }
 
-/// S0.3, S0.19: what is served, how it is described, and what it says of itself is the builder's.
+/// What is served, how it is described, and what it says of itself is the builder's.
+// covers: S0.3, S0.19
 #[test]
 fn a_description_reaches_the_client() {
     let server = server(|server| {
@@ -213,7 +224,8 @@ fn a_description_reaches_the_client() {
     assert_eq!(agreed["result"]["serverInfo"]["title"], "Other");
 }
 
-/// EX-10: an extension adds methods; it does not take the protocol's own, and it adds each once.
+/// An extension adds methods; it does not take the protocol's own, and it adds each once.
+// covers: EX-10
 #[test]
 fn methods_of_extensions_are_their_own() {
     let answer = async |_: RequestContext, _: RawObject| Ok(RawObject::empty());

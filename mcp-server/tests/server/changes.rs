@@ -56,7 +56,8 @@ fn each_change(server: &Server, mut heard: impl FnMut(&str, &[&str])) {
     heard("the change failed", &[]);
 }
 
-/// S0.20, S1.38: a legacy client hears of each list that changed, once, unasked.
+/// A legacy client hears of each list that changed, once, unasked.
+// covers: S0.20, S1.38
 #[test]
 fn legacy_clients_hear_unasked() {
     for revision in LEGACY {
@@ -69,7 +70,8 @@ fn legacy_clients_hear_unasked() {
     }
 }
 
-/// S0.20, S0.21: a modern client hears of what it asked for, once for each subscription, and of nothing else.
+/// A modern client hears of what it asked for, once for each subscription, and of nothing else.
+// covers: S0.20, S0.21
 #[test]
 fn modern_clients_hear_what_they_asked_for() {
     let server = everything();
@@ -86,7 +88,8 @@ fn modern_clients_hear_what_they_asked_for() {
     });
 }
 
-/// S0.20: two subscriptions hear twice, each under its own id; one that ended hears nothing.
+/// Two subscriptions hear twice, each under its own id; one that ended hears nothing.
+// covers: S0.20
 #[test]
 fn each_subscription_hears_for_itself() {
     let server = everything();
@@ -105,7 +108,8 @@ fn each_subscription_hears_for_itself() {
     client.silence();
 }
 
-/// S0.21: a subscription on a connection of its own hears as well, as long as the connection is there.
+/// A subscription on a connection of its own hears as well, as long as the connection is there.
+// covers: S0.21
 #[test]
 fn single_requests_can_listen() {
     let server = everything();
@@ -118,7 +122,8 @@ fn single_requests_can_listen() {
     server.publish(&Change::Tools);
 }
 
-/// S0.2, S0.22, S1.38: publishing reaches every connection that wants to hear of it, and the others not.
+/// Publishing reaches every connection that wants to hear of it, and the others not.
+// covers: S0.2, S0.22, S1.38
 #[test]
 fn publishing_reaches_all_who_subscribed() {
     let server = everything();
@@ -141,7 +146,8 @@ fn publishing_reaches_all_who_subscribed() {
     modern.next("notifications/resources/updated");
 }
 
-/// S1.13, S1.22: before the handshake is complete nothing is said unasked.
+/// Before the handshake is complete nothing is said unasked.
+// covers: S1.13, S1.22
 #[test]
 fn strangers_hear_nothing() {
     let server = everything();
@@ -153,7 +159,8 @@ fn strangers_hear_nothing() {
     client.silence();
 }
 
-/// S0.3: a change counts for requests that come later; all of it at once.
+/// A change counts for requests that come later; all of it at once.
+// covers: S0.3
 #[test]
 fn changes_take_effect_at_once() {
     let server = everything();
@@ -167,7 +174,8 @@ fn changes_take_effect_at_once() {
     assert_eq!(client.tool_text("a", json!({})), "new");
 }
 
-/// S0.3: a change that panics halfway changes nothing, and the next one is not held up by it.
+/// A change that panics halfway changes nothing, and the next one is not held up by it.
+// covers: S0.3
 #[test]
 fn a_broken_change_changes_nothing() {
     let server = everything();
@@ -187,7 +195,8 @@ fn a_broken_change_changes_nothing() {
     client.next("notifications/tools/list_changed");
 }
 
-/// S0.3: a handler may change the server that it runs on.
+/// A handler may change the server that it runs on.
+// covers: S0.3
 #[test]
 fn handlers_may_change_their_server() {
     let grow = tool("grow", async |ctx: mcp_server::RequestContext, _: NoArguments| {

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Client, LEGACY, LOG_LEVEL, MODERN, Notes, OnDrop, server};
 
-/// S1.4, S4.48, S4.75: one stream is all that a transport needs; it takes lines, as many as it has room for.
+/// One stream is all that a transport needs; it takes lines, as many as it has room for.
+// covers: S1.4, S4.48, S4.75
 #[test]
 fn one_stream_is_enough() {
     let server = server(|server| server.tool(tool("a", async |_, _: NoArguments| "a\nb")));
@@ -37,7 +38,8 @@ fn one_stream_is_enough() {
     assert!(client.connection.poll(&mut cx, client.now()).is_pending() && client.connection.is_idle());
 }
 
-/// S4.75: a client that asks without reading is not read from; a text that is too long is refused.
+/// A client that asks without reading is not read from; a text that is too long is refused.
+// covers: S4.75
 #[test]
 fn transports_know_when_to_stop_reading() {
     let mut limits = Limits::default();
@@ -60,7 +62,8 @@ fn transports_know_when_to_stop_reading() {
     assert_eq!(refused["error"]["code"], -32600);
 }
 
-/// S1.4: what belongs to a request goes out on its route, and a slow reader of one does not hold up another.
+/// What belongs to a request goes out on its route, and a slow reader of one does not hold up another.
+// covers: S1.4
 #[test]
 fn routes_are_kept_apart() {
     let log = tool("log", async |ctx: RequestContext, _: NoArguments| {
@@ -145,7 +148,8 @@ fn patient(notes: &Notes, contexts: &Arc<Mutex<Vec<RequestContext>>>) -> Server 
     })
 }
 
-/// S4.73, S4.76, S4.81: handlers of every kind have a token, and end where they wait.
+/// Handlers of every kind have a token, and end where they wait.
+// covers: S4.73, S4.76, S4.81
 #[test]
 fn handlers_of_every_kind_are_cancelled() {
     let requests = [
@@ -175,7 +179,8 @@ fn handlers_of_every_kind_are_cancelled() {
     }
 }
 
-/// S2.3: what is said from elsewhere has the connection woken.
+/// What is said from elsewhere has the connection woken.
+// covers: S2.3
 #[test]
 fn the_driver_is_woken_from_elsewhere() {
     let (notes, contexts) = Default::default();
@@ -191,7 +196,8 @@ fn the_driver_is_woken_from_elsewhere() {
     }
 }
 
-/// S2.4: the requests of a batch keep their caller too, whenever their turn comes, and answer together.
+/// The requests of a batch keep their caller too, whenever their turn comes, and answer together.
+// covers: S2.4
 #[test]
 fn batches_keep_their_caller() {
     let who =
@@ -212,7 +218,8 @@ fn batches_keep_their_caller() {
     client.silence();
 }
 
-/// S0.14, S0.15, S0.17, S1.22: a strict server waits for the end of the handshake, and there is one handshake.
+/// A strict server waits for the end of the handshake, and there is one handshake.
+// covers: S0.14, S0.15, S0.17, S1.22
 #[test]
 fn a_strict_server_waits_for_the_handshake() {
     for revision in LEGACY {

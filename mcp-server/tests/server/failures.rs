@@ -44,7 +44,8 @@ fn fragile(gate: &Gate) -> Server {
     })
 }
 
-/// S4.76: a handler that panics answers with an internal error, and everything else goes on.
+/// A handler that panics answers with an internal error, and everything else goes on.
+// covers: S4.76
 #[test]
 fn panics_are_answered() {
     for revision in Revision::ALL {
@@ -79,7 +80,8 @@ impl Drop for Fuse {
     }
 }
 
-/// S4.76: a handler that panics when it is dropped, done or not, takes nobody with it.
+/// A handler that panics when it is dropped, done or not, takes nobody with it.
+// covers: S4.76
 #[test]
 fn handlers_may_panic_at_their_end() {
     let gate = Gate::default();
@@ -115,7 +117,8 @@ fn handlers_may_panic_at_their_end() {
     client.start_tool("wait");
 }
 
-/// S4.76: so does a function that hears of notifications.
+/// So does a function that hears of notifications.
+// covers: S4.76
 #[test]
 fn listeners_may_panic() {
     let server = server(|server| server.on_notification(|_| fails()).offers_tools());
@@ -143,8 +146,8 @@ fn endless(
     server(|server| build(server).tool(wait))
 }
 
-/// S0.12, S2.9, S2.10, S2.11, S4.73, S4.76, S4.80, S4.81, S4.91: a cancelled handler is dropped where it waits, its
-/// token is set, nothing is said.
+/// A cancelled handler is dropped where it waits, its token is set, nothing is said.
+// covers: S0.12, S2.9..S2.11, S4.73, S4.76, S4.80, S4.81, S4.91
 #[test]
 fn a_cancellation_ends_the_handler() {
     for revision in Revision::ALL {
@@ -171,7 +174,8 @@ fn a_cancellation_ends_the_handler() {
     }
 }
 
-/// S0.13: a cancellation reaches nobody else's request of the same id.
+/// A cancellation reaches nobody else's request of the same id.
+// covers: S0.13
 #[test]
 fn cancellations_stay_with_their_client() {
     let (notes, contexts) = Default::default();
@@ -185,7 +189,8 @@ fn cancellations_stay_with_their_client() {
     assert!(!first.connection.is_busy() && second.connection.is_busy());
 }
 
-/// S2.10: an answer that comes too late is not sent, not even one that was ready already.
+/// An answer that comes too late is not sent, not even one that was ready already.
+// covers: S2.10
 #[test]
 fn late_answers_are_suppressed() {
     for revision in Revision::ALL {
@@ -206,7 +211,8 @@ fn late_answers_are_suppressed() {
     }
 }
 
-/// S4.77, S4.78, S4.80: the end of the connection cancels what runs, in whatever way it comes.
+/// The end of the connection cancels what runs, in whatever way it comes.
+// covers: S4.77, S4.78, S4.80
 #[test]
 fn the_end_of_a_connection_cancels() {
     let ends: [fn(Client); 4] = [
@@ -234,7 +240,8 @@ fn the_end_of_a_connection_cancels() {
     }
 }
 
-/// S4.77, S4.78: the end of a stream cancels a modern request; a legacy one goes on, as its client may come back.
+/// The end of a stream cancels a modern request; a legacy one goes on, as its client may come back.
+// covers: S4.77, S4.78
 #[test]
 fn the_end_of_a_stream_cancels_by_era() {
     let (notes, contexts) = Default::default();
@@ -251,7 +258,8 @@ fn the_end_of_a_stream_cancels_by_era() {
     }
 }
 
-/// S4.83, S4.85: when nothing more is read, handlers may still finish.
+/// When nothing more is read, handlers may still finish.
+// covers: S4.83..S4.85
 #[test]
 fn a_drain_lets_handlers_finish() {
     let gate = Gate::default();
@@ -265,7 +273,8 @@ fn a_drain_lets_handlers_finish() {
     assert!(client.connection.is_idle() && !client.connection.is_closed());
 }
 
-/// S0.12: no more run at once than the limits allow; the next ones wait, and too many are refused.
+/// No more run at once than the limits allow; the next ones wait, and too many are refused.
+// covers: S0.12
 #[test]
 fn requests_wait_for_their_turn() {
     for revision in Revision::ALL {
@@ -293,7 +302,8 @@ fn requests_wait_for_their_turn() {
     }
 }
 
-/// S0.6, S0.7, S1.2, S1.14, S1.18, S2.11: a connection for one request serves it, and is idle after it.
+/// A connection for one request serves it, and is idle after it.
+// covers: S0.6, S0.7, S1.2, S1.14, S1.18, S2.11, S3.3
 #[test]
 fn single_requests_are_served() {
     let gate = Gate::default();
@@ -310,7 +320,8 @@ fn single_requests_are_served() {
     }
 }
 
-/// S2.9: what a handler gave away learns that nobody waits for it, however the request ended.
+/// What a handler gave away learns that nobody waits for it, however the request ended.
+// covers: S2.9
 #[test]
 fn whoever_outlives_a_request_hears_of_its_end() {
     let contexts: Arc<Mutex<Vec<RequestContext>>> = Arc::default();

@@ -61,7 +61,8 @@ fn guard(
     layer_fn(move |inner| Guard { inner, name, notes: notes.clone(), forbidden })
 }
 
-/// S2.1, S4.74: layers see what handlers see, the last one first, and the answers on their way back.
+/// Layers see what handlers see, the last one first, and the answers on their way back.
+// covers: S2.1, S4.74
 #[test]
 fn layers_are_put_around_each_other() {
     for revision in Revision::ALL {
@@ -88,7 +89,8 @@ fn layers_are_put_around_each_other() {
     }
 }
 
-/// S2.1: a layer may answer by itself.
+/// A layer may answer by itself.
+// covers: S2.1
 #[test]
 fn layers_may_answer() {
     let notes = Notes::default();
@@ -108,7 +110,8 @@ fn layers_may_answer() {
     assert_eq!(notes.take(), ["outer sees tools/call secret"]);
 }
 
-/// S2.1: layers see what the protocol layer answers by itself, and what they let pass comes about.
+/// Layers see what the protocol layer answers by itself, and what they let pass comes about.
+// covers: S2.1
 #[test]
 fn layers_see_what_handlers_do_not() {
     let notes = Notes::default();
@@ -135,7 +138,8 @@ fn layers_see_what_handlers_do_not() {
     assert!(client.connection.is_idle());
 }
 
-/// S4.74: a layer may keep somebody from subscribing.
+/// A layer may keep somebody from subscribing.
+// covers: S4.74
 #[test]
 fn layers_may_refuse_subscriptions() {
     #[derive(Clone)]
@@ -189,7 +193,8 @@ impl Service<Request> for Mock {
     }
 }
 
-/// S4.76: a layer need not pass anything on, and its panics are answered as well.
+/// A layer need not pass anything on, and its panics are answered as well.
+// covers: S4.76
 #[test]
 fn layers_may_panic() {
     let server = server(|server| server.offers_tools().layer(layer_fn(|_: Endpoint| Mock)));
@@ -198,7 +203,8 @@ fn layers_may_panic() {
     assert_eq!(client.tool_text("anything", json!({})), "mocked");
 }
 
-/// S1.37, E-14, EX-10, EX-11: a method of an extension is there for clients that declared the extension.
+/// A method of an extension is there for clients that declared the extension.
+// covers: S1.37, E-14, EX-10, EX-11, S3.F17
 #[test]
 fn extensions_add_methods() {
     let notes = Notes::default();
@@ -230,7 +236,8 @@ fn extensions_add_methods() {
     }
 }
 
-/// EX-10: a method that an extension names and nobody answers is not there.
+/// A method that an extension names and nobody answers is not there.
+// covers: EX-10
 #[test]
 fn methods_need_a_handler() {
     let mut extension = Extension::default();
@@ -240,7 +247,8 @@ fn methods_need_a_handler() {
     Client::declaring(&server, MODERN, declared).error("echo/say", json!({}), -32601);
 }
 
-/// S0.16, S1.13: what clients tell is heard, with the connection that it came on: once, that the handshake is complete.
+/// What clients tell is heard, with the connection that it came on: once, that the handshake is complete.
+// covers: S0.16, S1.13
 #[test]
 fn notifications_are_heard() {
     let notes = Notes::default();
@@ -268,7 +276,8 @@ fn notifications_are_heard() {
     assert_eq!(notes.take(), [""; 0]);
 }
 
-/// S4.74: what a layer finds out about a request reaches its handler.
+/// What a layer finds out about a request reaches its handler.
+// covers: S4.74
 #[test]
 fn layers_tell_handlers_what_they_found_out() {
     #[derive(Clone)]

@@ -27,7 +27,8 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-/// G-5, G-6, G-7: all four lists come in pages; the pages hold everything once.
+/// All four lists come in pages; the pages hold everything once.
+// covers: G-5..G-7
 #[test]
 fn lists_come_in_pages() {
     let server = five_of_all();
@@ -54,7 +55,8 @@ fn lists_come_in_pages() {
     }
 }
 
-/// G-3, G-5: a cursor that is not ours is refused, and so is the empty one.
+/// A cursor that is not ours is refused, and so is the empty one.
+// covers: G-3, G-5
 #[test]
 fn foreign_cursors_are_refused() {
     let server = five_of_all();
@@ -71,7 +73,8 @@ fn foreign_cursors_are_refused() {
     }
 }
 
-/// G-5: a cursor stays good while other entries come and go; without its entry it has to be asked for anew.
+/// A cursor stays good while other entries come and go; without its entry it has to be asked for anew.
+// covers: G-5
 #[test]
 fn cursors_survive_changes_elsewhere() {
     let server = five_of_all();
@@ -111,7 +114,8 @@ fn complete(client: &mut Client, params: Value) -> Value {
     client.result("completion/complete", params)["completion"].take()
 }
 
-/// values are suggested for an argument, with what is known of the others.
+/// Values are suggested for an argument, with what is known of the others.
+//
 #[test]
 fn arguments_are_completed() {
     let server = atlas();
@@ -130,7 +134,8 @@ fn arguments_are_completed() {
     }
 }
 
-/// no more than a hundred values at once, and the client hears that there are more.
+/// No more than a hundred values at once, and the client hears that there are more.
+//
 #[test]
 fn suggestions_are_limited() {
     let mut client = Client::new(&atlas(), MODERN);
@@ -140,7 +145,8 @@ fn suggestions_are_limited() {
     assert_eq!((&found["total"], &found["hasMore"]), (&json!(150), &json!(true)));
 }
 
-/// what does not exist cannot be completed; without the capability nothing can.
+/// What does not exist cannot be completed; without the capability nothing can.
+//
 #[test]
 fn unknown_references_are_refused() {
     let server = atlas();
@@ -172,7 +178,8 @@ fn capabilities(server: &Server, revision: Revision) -> Value {
     }
 }
 
-/// S0.3, PR-1, Q-1, RS-1, TL-1, Y-1: what a server declares follows from what it has.
+/// What a server declares follows from what it has.
+// covers: S0.3, PR-1, Q-1, RS-1, TL-1, Y-1
 #[test]
 fn capabilities_follow_from_what_is_there() {
     for revision in Revision::ALL {

@@ -30,7 +30,8 @@ fn review() -> Prompt {
     prompt("review", make).title("Review").description("Reviews a file")
 }
 
-/// PR-1, PR-2: arguments are the members of a struct, and travel as texts.
+/// Arguments are the members of a struct, and travel as texts.
+// covers: PR-1, PR-2
 #[test]
 fn prompts_are_typed() {
     let server = server(|server| server.prompt(review()));
@@ -53,7 +54,8 @@ fn prompts_are_typed() {
     }
 }
 
-/// PR-5, PR-6: an unknown prompt, a missing argument and one that cannot be read are refused before the handler runs.
+/// An unknown prompt, a missing argument and one that cannot be read are refused before the handler runs.
+// covers: PR-5, PR-6
 #[test]
 fn wrong_prompts_are_refused() {
     let server = server(|server| server.prompt(review()));
@@ -72,7 +74,8 @@ fn wrong_prompts_are_refused() {
     }
 }
 
-/// PR-5, PR-9: a prompt returns messages, and an error of the server is an internal one.
+/// A prompt returns messages, and an error of the server is an internal one.
+// covers: PR-5, PR-9
 #[test]
 fn prompts_return_what_they_like() {
     let server = server(|server| {

@@ -23,7 +23,8 @@ fn read(client: &mut Client, uri: &str) -> Value {
     client.result("resources/read", json!({ "uri": uri }))["contents"].take()
 }
 
-/// RS-1, RS-12: texts and bytes are listed, and read under their addresses.
+/// Texts and bytes are listed, and read under their addresses.
+// covers: RS-1, RS-12
 #[test]
 fn texts_and_bytes_are_read() {
     let server = library();
@@ -57,7 +58,8 @@ fn sec_12_addresses_have_a_limit() {
     }
 }
 
-/// RS-9: a template is listed by itself, and read under any address that fits it.
+/// A template is listed by itself, and read under any address that fits it.
+// covers: RS-9
 #[test]
 fn templates_find_their_variables() {
     let server = library();
@@ -72,7 +74,8 @@ fn templates_find_their_variables() {
     }
 }
 
-/// RS-2, RS-3: what is not there is told with its address, in the code of the revision.
+/// What is not there is told with its address, in the code of the revision.
+// covers: RS-2, RS-3
 #[test]
 fn missing_resources_are_told_by_revision() {
     let server = library();
@@ -89,7 +92,8 @@ fn missing_resources_are_told_by_revision() {
     }
 }
 
-/// RS-4: a resource without contents is not there.
+/// A resource without contents is not there.
+// covers: RS-4
 #[test]
 fn contents_are_never_empty() {
     let server = server(|server| {
@@ -105,7 +109,8 @@ fn contents_are_never_empty() {
     }
 }
 
-/// RS-3, RS-6: one read may give several contents; a failure of the reader is an internal error.
+/// One read may give several contents; a failure of the reader is an internal error.
+// covers: RS-3, RS-6
 #[test]
 fn readers_return_what_they_like() {
     let server = server(|server| {
@@ -130,7 +135,8 @@ fn hints(result: &Value) -> (Value, Value) {
     (result["ttlMs"].clone(), result["cacheScope"].clone())
 }
 
-/// C-1, C-2, C-3, C-19: by default nothing may be kept, and by nobody else.
+/// By default nothing may be kept, and by nobody else.
+// covers: C-1..C-3, C-19
 #[test]
 fn caching_is_off_by_default() {
     let mut client = Client::new(&library(), MODERN);
@@ -144,7 +150,8 @@ fn caching_is_off_by_default() {
     }
 }
 
-/// C-1, C-2, C-15: hints are said for all, for a list, or for a resource; the nearest one counts, on every page.
+/// Hints are said for all, for a list, or for a resource; the nearest one counts, on every page.
+// covers: C-1, C-2, C-15
 #[test]
 fn caching_is_said_where_it_belongs() {
     let server = server(|server| {

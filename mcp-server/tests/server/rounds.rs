@@ -1,4 +1,4 @@
-//! Questions in every era, from the same handler (A13, DU-26).
+//! Questions in every era, from the same handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -66,8 +66,9 @@ fn retry(mut params: Value, asked: &Value, mut answer: impl FnMut(&str) -> Value
     params
 }
 
-/// R-11, S2.23, G7: the same handler, the same outcome, each step once, and each round served by another instance that
-/// shares nothing but the keys.
+/// The same handler, the same outcome, each step once, and each round served by another instance that shares nothing
+/// but the keys.
+// covers: R-11, S2.23, RB-24, RB-57, S3.25
 #[test]
 fn the_same_handler_asks_in_every_era() {
     let steps = Arc::new(AtomicU32::new(0));
@@ -116,7 +117,8 @@ fn sampled() -> Value {
     json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "hello" } })
 }
 
-/// S3.30, R-4: what is asked in the same moment travels together.
+/// What is asked in the same moment travels together.
+// covers: S3.30, R-4
 #[test]
 fn questions_of_one_moment_are_one_round() {
     let mut client = Client::declaring(&pair(), MODERN, everything());
@@ -132,7 +134,8 @@ fn questions_of_one_moment_are_one_round() {
     client.silence();
 }
 
-/// what is missing is asked again, what is too much is ignored.
+/// What is missing is asked again, what is too much is ignored.
+// covers, S3.F12
 #[test]
 fn missing_answers_are_asked_again() {
     let mut client = Client::declaring(&pair(), MODERN, everything());
@@ -145,7 +148,8 @@ fn missing_answers_are_asked_again() {
     assert_eq!(keys, ["text"]);
 }
 
-/// R-12, EL-9, EL-20: an answer that is none is refused; that a user declines is an answer.
+/// An answer that is none is refused; that a user declines is an answer.
+// covers: R-12, EL-9, EL-20
 #[test]
 fn answers_are_checked() {
     let server = server(|server| {
@@ -171,7 +175,8 @@ fn answers_are_checked() {
     assert_eq!(client.result("tools/call", next)["isError"], true);
 }
 
-/// whoever did not declare that it can be asked learns what is missing.
+/// Whoever did not declare that it can be asked learns what is missing.
+// covers, S3.27, S3.37, S3.F12
 #[test]
 fn only_what_was_declared_is_asked() {
     let mut client = Client::declaring(&server(order(&Arc::default())), MODERN, json!({ "sampling": {} }));
@@ -179,7 +184,8 @@ fn only_what_was_declared_is_asked() {
     assert_eq!(error["data"]["requiredCapabilities"], json!({ "elicitation": { "form": {} } }));
 }
 
-/// S2.26, S2.41: a state that was changed, or belongs elsewhere, is refused, always in the same way.
+/// A state that was changed, or belongs elsewhere, is refused, always in the same way.
+// covers: R-6..R-8, R-25, S2.26, S2.41, S3.F11
 #[test]
 fn states_are_good_for_their_own_request_alone() {
     let steps = Arc::new(AtomicU32::new(0));
@@ -221,7 +227,8 @@ fn states_are_good_for_their_own_request_alone() {
     assert_eq!(reply["error"], errors[0]);
 }
 
-/// with a ledger each round is good once.
+/// With a ledger each round is good once.
+// covers: R-9, S3.F11
 #[test]
 fn a_ledger_refuses_replays() {
     let steps = Arc::new(AtomicU32::new(0));
@@ -234,7 +241,8 @@ fn a_ledger_refuses_replays() {
     client.error("tools/call", next, -32602);
 }
 
-/// a state that is given out is taken back, whatever the limit; one that would not be ends the request instead.
+/// A state that is given out is taken back, whatever the limit; one that would not be ends the request instead.
+//
 #[test]
 fn no_state_is_too_large_to_come_back() {
     const LIMIT: usize = 1024;
@@ -307,7 +315,8 @@ fn explicit() -> Server {
     })
 }
 
-/// DU-26: questions that a handler returns are real requests to a legacy client, and the handler runs again.
+/// Questions that a handler returns are real requests to a legacy client, and the handler runs again.
+// covers: DU-26
 #[test]
 fn explicit_questions_reach_legacy_clients() {
     let server = explicit();
@@ -331,7 +340,8 @@ fn explicit_questions_reach_legacy_clients() {
     assert!(client.connection.is_idle());
 }
 
-/// DU-26, R-23: a handler that asks without end is given up; a client that cannot be asked, or refuses, is told.
+/// A handler that asks without end is given up; a client that cannot be asked, or refuses, is told.
+// covers: DU-26, R-23
 #[test]
 fn explicit_questions_have_an_end() {
     let server = explicit();
@@ -352,8 +362,9 @@ fn explicit_questions_have_an_end() {
     }
 }
 
-/// G7: what a handler asked or did before it returns questions would be asked and done again, so it is refused, in
-/// every round and in either era.
+/// What a handler asked or did before it returns questions would be asked and done again, so it is refused, in every
+/// round and in either era.
+// covers: RB-57
 #[test]
 fn a_handler_asks_in_one_style() {
     let steps = Arc::new(AtomicU32::new(0));
@@ -406,7 +417,8 @@ fn a_handler_asks_in_one_style() {
     assert_eq!(steps.load(Ordering::Relaxed), 4, "no step was repeated");
 }
 
-/// S1.20, K-5: a cancelled round leaves nothing behind, in either era.
+/// A cancelled round leaves nothing behind, in either era.
+// covers: S1.20, K-5
 #[test]
 fn rounds_can_be_cancelled() {
     let server = explicit();
@@ -423,7 +435,8 @@ fn rounds_can_be_cancelled() {
     assert!(alone.connection.is_idle());
 }
 
-/// S2.36, S2.37, R-7: a handler that asks by hand can have its own state sealed, in either era.
+/// A handler that asks by hand can have its own state sealed, in either era.
+// covers: S2.36, S2.37, R-7
 #[test]
 fn states_of_the_application_are_sealed() {
     let server = server(|server| {
@@ -455,7 +468,8 @@ fn states_of_the_application_are_sealed() {
     unable.error("tools/call", json!({ "name": "ask" }), -32021);
 }
 
-/// what cannot come again takes its steps as they are.
+/// What cannot come again takes its steps as they are.
+//
 #[test]
 fn steps_need_no_second_round() {
     #[derive(Deserialize, JsonSchema)]
@@ -480,7 +494,8 @@ fn steps_need_no_second_round() {
     }
 }
 
-/// DU-26, S2.37: a handler that asks by hand hears that a client cannot be asked, and can do without. Its state is a type.
+/// A handler that asks by hand hears that a client cannot be asked, and can do without. Its state is a type.
+// covers: DU-26, S2.37
 #[test]
 fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
     let server = server(|server| {

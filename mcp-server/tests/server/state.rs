@@ -34,8 +34,8 @@ fn told_with(client: &mut Client, mut params: Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
 }
 
-/// S0.19, S1.5, S1.6, S1.11, S2.1, S2.2, S2.7, S2.22: a request knows its revision, era and id, and whether it can ask
-/// back.
+/// A request knows its revision, era and id, and whether it can ask back.
+// covers: S0.19, S1.5, S1.6, S1.11, S2.1, S2.2, S2.7, S2.22
 #[test]
 fn a_request_knows_its_revision() {
     let server = telling(|ctx| {
@@ -55,7 +55,8 @@ fn a_request_knows_its_revision() {
     assert_eq!(told(&mut Client::over(Connection::from_envelope(&server), MODERN, json!({}))), expected);
 }
 
-/// S0.9, S2.8: requests of both eras run on one connection without flipping each other.
+/// Requests of both eras run on one connection without flipping each other.
+// covers: S0.9, S2.8
 #[test]
 fn eras_do_not_flip_each_other() {
     let gate = Gate::default();
@@ -82,7 +83,8 @@ fn eras_do_not_flip_each_other() {
     assert_eq!(client.reply_to("modern")["result"]["content"][0]["text"], "2026-07-28 2026-07-28 false");
 }
 
-/// S0.10, S1.3, S1.12, S1.19, S1.36, S1.37, S2.21: what the client is and can do, as the handshake or the request says.
+/// What the client is and can do, as the handshake or the request says.
+// covers: S0.10, S1.3, S1.12, S1.19, S1.36, S1.37, S2.21
 #[test]
 fn a_request_knows_its_client() {
     let server = telling(|ctx| {
@@ -101,8 +103,8 @@ fn a_request_knows_its_client() {
     assert_eq!(told_with(&mut client, json!({ "_meta": info })), json!(["me", true, false, false]));
 }
 
-/// S0.1, S0.2, S0.6, S1.1, S1.2, S1.3, S1.15, S2.5: what handlers keep stays with the client, from one request to the
-/// next, and nowhere else.
+/// What handlers keep stays with the client, from one request to the next, and nowhere else.
+// covers: S0.1, S0.2, S0.6, S1.1..S1.3, S1.15, S2.5
 #[test]
 fn state_stays_with_the_connection() {
     let server = telling(|ctx| {
@@ -142,7 +144,8 @@ fn who(ctx: &RequestContext) -> Value {
     json!([ctx.principal().map(|principal| &*principal.subject), address])
 }
 
-/// S2.4, S2.27, S4.74: who is behind a request is what the transport says of this request, and nobody on stdio.
+/// Who is behind a request is what the transport says of this request, and nobody on stdio.
+// covers: S2.4, S2.27, S4.74
 #[test]
 fn a_request_knows_who_is_behind_it() {
     let server = telling(|ctx| who(&ctx));
@@ -156,7 +159,8 @@ fn a_request_knows_who_is_behind_it() {
     }
 }
 
-/// S2.4: it stays so for a request that has to wait for its turn, whoever makes room for it.
+/// It stays so for a request that has to wait for its turn, whoever makes room for it.
+// covers: S2.4
 #[test]
 fn waiting_requests_keep_their_caller() {
     for revision in Revision::ALL {
@@ -194,7 +198,8 @@ fn waiting_requests_keep_their_caller() {
     }
 }
 
-/// S4.102: a request knows its place in a distributed trace, in every revision.
+/// A request knows its place in a distributed trace, in every revision.
+// covers: S4.102, S3.F18
 #[test]
 fn a_request_knows_its_trace() {
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -215,7 +220,8 @@ struct Round {
     round: u32,
 }
 
-/// S2.2, S2.24, S2.25, S2.26, S2.35, S2.36, S2.38, S2.39: what a retry brings along, typed and as it is.
+/// What a retry brings along, typed and as it is.
+// covers: S2.2, S2.24..S2.26, S2.35, S2.36, S2.38, S2.39
 #[test]
 fn a_retry_brings_answers_and_state() {
     let server = telling(|ctx| {
@@ -253,8 +259,8 @@ fn question() -> InputRequiredResult {
     InputRequiredResult::default().input_requests(questions).request_state(r#"{"round":1}"#)
 }
 
-/// S2.23, S2.37, C-4, R-2: tools, prompts and resources may answer with questions, which modern clients get
-/// as they are.
+/// Tools, prompts and resources may answer with questions, which modern clients get as they are.
+// covers: S2.23, S2.37, C-4, R-2
 #[test]
 fn handlers_may_answer_with_questions() {
     let server = server(|server| {
@@ -286,7 +292,8 @@ fn handlers_may_answer_with_questions() {
     assert_eq!(client.result("tools/call", retry)["content"][0]["text"], "thanks");
 }
 
-/// S2.6: a connection has a name, the same for all its requests and no other's.
+/// A connection has a name, the same for all its requests and no other's.
+// covers: S2.6
 #[test]
 fn connections_have_names_of_their_own() {
     let server = telling(|ctx| json!(ctx.connection().token()));

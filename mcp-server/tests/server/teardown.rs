@@ -19,7 +19,8 @@ fn leaving(leave: impl Fn(&ConnectionHandle, u64) + Send + Sync + 'static) -> Se
     server(|server| server.tool(leave))
 }
 
-/// S1.3, S1.16: what handlers left to be done is done at the end, the last first, each once.
+/// What handlers left to be done is done at the end, the last first, each once.
+// covers: S1.3, S1.16
 #[test]
 fn teardown_is_last_in_first_out() {
     for revision in Revision::ALL {
@@ -45,7 +46,8 @@ fn teardown_is_last_in_first_out() {
     }
 }
 
-/// S1.17: one that panics, at once or later, does not keep the others from running.
+/// One that panics, at once or later, does not keep the others from running.
+// covers: S1.17
 #[test]
 fn teardown_may_panic() {
     let notes = Notes::default();
@@ -65,7 +67,8 @@ fn teardown_may_panic() {
     assert_eq!(notes.take(), ["first in"]);
 }
 
-/// S1.16, S1.17: one that takes too long is given up, and the time of the next begins anew.
+/// One that takes too long is given up, and the time of the next begins anew.
+// covers: S1.16, S1.17
 #[test]
 fn teardown_is_bounded() {
     let notes = Notes::default();
@@ -91,7 +94,8 @@ fn teardown_is_bounded() {
     assert_eq!(notes.take(), ["first in"]);
 }
 
-/// S1.16: what is left during the teardown is done as well, and the handlers are gone by then.
+/// What is left during the teardown is done as well, and the handlers are gone by then.
+// covers: S1.16
 #[test]
 fn teardown_may_leave_more() {
     let notes = Notes::default();

@@ -19,7 +19,8 @@ fn working() -> Server {
     server(|server| server.tool(work))
 }
 
-/// S2.12: without a token nobody hears of progress.
+/// Without a token nobody hears of progress.
+// covers: S2.12
 #[test]
 fn progress_needs_a_token() {
     for revision in Revision::ALL {
@@ -29,7 +30,8 @@ fn progress_needs_a_token() {
     }
 }
 
-/// S2.12, S2.13: progress grows, in whole numbers and fractions, with what the revision knows, ahead of the answer.
+/// Progress grows, in whole numbers and fractions, with what the revision knows, ahead of the answer.
+// covers: S2.12, S2.13
 #[test]
 fn progress_grows() {
     for revision in Revision::ALL {
@@ -73,8 +75,8 @@ fn logged(client: &mut Client) -> Vec<Value> {
     logged
 }
 
-/// S0.18, S1.35, S2.14, S2.15, S2.16, S2.17, Y-2, Y-3: a modern request sets its own level; without one there is no log
-/// at all.
+/// A modern request sets its own level; without one there is no log at all.
+// covers: S0.18, S1.35, S2.14..S2.17, Y-2, Y-3, S3.23, RB-18
 #[test]
 fn modern_requests_set_their_level() {
     let mut client = Client::new(&logging(), MODERN);
@@ -93,7 +95,8 @@ fn modern_requests_set_their_level() {
     client.error("tools/call", json!({ "name": "log", "_meta": { LOG_LEVEL: "loud" } }), -32602);
 }
 
-/// S0.18, S0.23, S1.35, S2.15: a legacy client sets the level of its connection, which starts at `info`.
+/// A legacy client sets the level of its connection, which starts at `info`.
+// covers: S0.18, S0.23, S1.35, S2.15
 #[test]
 fn legacy_clients_set_the_level_of_the_connection() {
     for revision in LEGACY {
@@ -116,7 +119,8 @@ fn legacy_clients_set_the_level_of_the_connection() {
     }
 }
 
-/// S2.15, Y-1: a server that does not declare logging does not log.
+/// A server that does not declare logging does not log.
+// covers: S2.15, Y-1
 #[test]
 fn silent_servers_do_not_log() {
     let log = tool("log", async |ctx: RequestContext, _: NoArguments| ctx.log(LoggingLevel::Emergency, "fire"));
@@ -128,8 +132,8 @@ fn silent_servers_do_not_log() {
     }
 }
 
-/// S1.1, S1.7, S1.10, S1.21, S1.33, S2.3: notifications of an extension go with the request or the connection; without
-/// a way they vanish.
+/// Notifications of an extension go with the request or the connection; without a way they vanish.
+// covers: S1.1, S1.7, S1.10, S1.21, S1.33, S2.3
 #[test]
 fn anything_can_be_told() {
     let notes = Notes::default();

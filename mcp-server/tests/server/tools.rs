@@ -24,7 +24,8 @@ fn add() -> Tool {
     tool("add", async |_, Add { a, b }: Add| Json(Sum { sum: a + b }))
 }
 
-/// TL-1, TL-3, TL-4: schemas follow from types, and a tool without arguments says so.
+/// Schemas follow from types, and a tool without arguments says so.
+// covers: TL-1, TL-3, TL-4
 #[test]
 fn tools_are_described_by_their_types() {
     let annotated = tool("nothing", async |_, _: NoArguments| ())
@@ -46,7 +47,8 @@ fn tools_are_described_by_their_types() {
     }
 }
 
-/// TL-2: tools are listed in the order in which they came.
+/// Tools are listed in the order in which they came.
+// covers: TL-2
 #[test]
 fn tools_keep_their_order() {
     let names = ["zebra", "ant", "mole", "bee"];
@@ -58,7 +60,8 @@ fn tools_keep_their_order() {
     assert_eq!(listed, names);
 }
 
-/// TL-6, TL-8, TL-9: a typed result is structured content, and the same as text for those who know no other.
+/// A typed result is structured content, and the same as text for those who know no other.
+// covers: TL-6, TL-8, TL-9
 #[test]
 fn typed_results_are_structured_where_the_revision_has_it() {
     let server = server(|server| server.tool(add()));
@@ -74,7 +77,8 @@ fn typed_results_are_structured_where_the_revision_has_it() {
     }
 }
 
-/// TL-5, TL-8: results that are no objects are structured content of the modern era alone.
+/// Results that are no objects are structured content of the modern era alone.
+// covers: TL-5, TL-8
 #[test]
 fn results_need_not_be_objects() {
     let server = server(|server| server.tool(tool("list", async |_, _: NoArguments| Json(vec![1, 2]))));
@@ -89,7 +93,8 @@ fn results_need_not_be_objects() {
     }
 }
 
-/// AMB-2, TL-16: wrong arguments are for the model to read, and the member that is wrong has its name in the text.
+/// Wrong arguments are for the model to read, and the member that is wrong has its name in the text.
+// covers: AMB-2, TL-16
 #[test]
 fn wrong_arguments_are_a_result_that_names_the_member() {
     let server = server(|server| server.tool(add()));
@@ -103,7 +108,8 @@ fn wrong_arguments_are_a_result_that_names_the_member() {
     }
 }
 
-/// AMB-2: the other reading of the specification can be chosen.
+/// The other reading of the specification can be chosen.
+// covers: AMB-2
 #[test]
 fn wrong_arguments_can_be_an_error() {
     let server = server(|server| server.tool(add()).argument_errors(ArgumentErrors::AsError));
@@ -116,7 +122,8 @@ fn wrong_arguments_can_be_an_error() {
     }
 }
 
-/// TL-15: an unknown tool, and a request that is not one, are errors of the protocol.
+/// An unknown tool, and a request that is not one, are errors of the protocol.
+// covers: TL-15
 #[test]
 fn malformed_calls_are_errors() {
     let server = server(|server| server.tool(add()));
@@ -134,7 +141,8 @@ fn malformed_calls_are_errors() {
     }
 }
 
-/// G-7, TL-25: arguments that are absent or `null` are none, and what a revision does not know is ignored.
+/// Arguments that are absent or `null` are none, and what a revision does not know is ignored.
+// covers: G-7, TL-25
 #[test]
 fn absent_arguments_are_none() {
     let server = server(|server| server.tool(tool("now", async |_, _: NoArguments| "noon")));
@@ -156,7 +164,8 @@ fn absent_arguments_are_none() {
     assert_eq!(client.reply_to(9)["result"]["content"][0]["text"], "noon");
 }
 
-/// TL-10, TL-16, TL-22: a tool returns what it likes, and an error is for the model unless it is the protocol's own.
+/// A tool returns what it likes, and an error is for the model unless it is the protocol's own.
+// covers: TL-10, TL-16, TL-22
 #[test]
 fn tools_return_what_they_like() {
     let server = server(|server| {
@@ -179,7 +188,8 @@ fn tools_return_what_they_like() {
     assert_eq!(refused["message"], "not that one");
 }
 
-/// TL-3: a tool with a schema of its own gets the arguments as they are, down to the digits.
+/// A tool with a schema of its own gets the arguments as they are, down to the digits.
+// covers: TL-3
 #[test]
 fn raw_tools_get_what_was_sent() {
     let schema = RawObject::new(&json!({ "type": "object", "$comment": "kept" })).unwrap();
@@ -193,7 +203,8 @@ fn raw_tools_get_what_was_sent() {
     }
 }
 
-/// J-1, TL-6: arguments and results of raw tools keep to their schemas, whatever the handler does.
+/// Arguments and results of raw tools keep to their schemas, whatever the handler does.
+// covers: J-1, TL-6, S3.F16
 #[cfg(feature = "validate")]
 #[test]
 fn schemas_are_kept() {

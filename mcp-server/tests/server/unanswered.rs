@@ -17,7 +17,8 @@ fn roots() -> Value {
     json!({ "roots": {} })
 }
 
-/// S1.29, S1.32: a refusal of the client, and an answer of another shape, are told apart.
+/// A refusal of the client, and an answer of another shape, are told apart.
+// covers: S1.29, S1.32
 #[test]
 fn answers_may_be_no_use() {
     let server =
@@ -41,7 +42,8 @@ fn answers_may_be_no_use() {
     }
 }
 
-/// S2.10: a question that the handler gives up is taken back at the client; its answer is no offence.
+/// A question that the handler gives up is taken back at the client; its answer is no offence.
+// covers: S2.10
 #[test]
 fn a_dropped_question_is_taken_back() {
     let gate = Gate::default();
@@ -70,7 +72,8 @@ fn a_dropped_question_is_taken_back() {
     assert_eq!(client.methods(), ["answer"]);
 }
 
-/// S1.13: from the end of the handshake on, a client can be asked outside of any request.
+/// From the end of the handshake on, a client can be asked outside of any request.
+// covers: S1.13
 #[test]
 fn a_client_is_asked_when_it_is_ready() {
     let handles: Arc<Mutex<Vec<ConnectionHandle>>> = Arc::default();
@@ -93,7 +96,8 @@ fn a_client_is_asked_when_it_is_ready() {
     }
 }
 
-/// S1.8: whoever asks after the answer was given hears that the request is over.
+/// Whoever asks after the answer was given hears that the request is over.
+// covers: S1.8
 #[test]
 fn a_question_needs_its_request() {
     let contexts: Arc<Mutex<Vec<RequestContext>>> = Arc::default();
@@ -111,7 +115,8 @@ fn a_question_needs_its_request() {
     assert_eq!(asked.now_or_never().unwrap().unwrap_err().to_string(), "the request has ended");
 }
 
-/// S2.10: so is one whose request is cancelled.
+/// So is one whose request is cancelled.
+// covers: S2.10
 #[test]
 fn a_cancelled_request_takes_its_questions_back() {
     let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.list_roots("roots").await)));
@@ -124,7 +129,8 @@ fn a_cancelled_request_takes_its_questions_back() {
     assert!(client.connection.is_idle());
 }
 
-/// S1.7, S1.8: whoever asks when the connection is over, or waits when it ends, hears of that, however it ends.
+/// Whoever asks when the connection is over, or waits when it ends, hears of that, however it ends.
+// covers: S1.7, S1.8
 #[test]
 fn questions_end_with_the_connection() {
     let ends: [fn(&mut Option<Client>); 4] = [

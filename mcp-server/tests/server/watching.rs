@@ -126,7 +126,8 @@ fn span_of(revision: Revision, method: &str, params: Value) -> Fields {
     spans.into_iter().next().expect("a span")
 }
 
-/// S4.102, S4.103, S4.106: the span of a request has the names of the conventions, in every revision.
+/// The span of a request has the names of the conventions, in every revision.
+// covers: S4.102, S4.103, S4.106
 #[test]
 fn requests_have_spans() {
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -150,7 +151,8 @@ fn requests_have_spans() {
     }
 }
 
-/// S4.106: what is asked for has a field of its own.
+/// What is asked for has a field of its own.
+// covers: S4.106
 #[test]
 fn spans_name_their_subject() {
     let greet = span_of(MODERN, "prompts/get", json!({ "name": "greet" }));
@@ -197,7 +199,8 @@ fn sec_12_spans_do_not_grow_with_the_text_of_clients() {
     assert_eq!(span_of(MODERN, "tools/call", json!({ "name": "nobody" }))["otel.name"], "tools/call");
 }
 
-/// S4.106: a span tells how its request failed.
+/// A span tells how its request failed.
+// covers: S4.106
 #[test]
 fn spans_tell_of_failures() {
     for revision in [LEGACY[3], MODERN] {
@@ -211,7 +214,8 @@ fn spans_tell_of_failures() {
     }
 }
 
-/// S4.102: a handler runs inside its span, also after it waited, and next to others.
+/// A handler runs inside its span, also after it waited, and next to others.
+// covers: S4.102
 #[test]
 fn handlers_run_in_their_spans() {
     let gate = Gate::default();
@@ -240,7 +244,8 @@ fn handlers_run_in_their_spans() {
     }
 }
 
-/// S1.17, S4.83: what goes wrong is told to the operator, by its weight.
+/// What goes wrong is told to the operator, by its weight.
+// covers: S1.17, S4.83
 #[test]
 fn operators_hear_of_what_goes_wrong() {
     let seen = watch(|| {
@@ -263,7 +268,8 @@ fn operators_hear_of_what_goes_wrong() {
     assert_eq!(told, expected);
 }
 
-/// S4.86: a request that ends well is nothing to tell of but its end, also where each has a connection of its own.
+/// A request that ends well is nothing to tell of but its end, also where each has a connection of its own.
+// covers: S4.86
 #[test]
 fn ordinary_requests_are_quiet() {
     let server = watched();

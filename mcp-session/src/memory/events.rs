@@ -361,13 +361,15 @@ mod tests {
         found.events.into_iter().map(|event| event.number).collect()
     }
 
-    /// S4.117, G4: what every store of events does.
+    /// What every store of events does.
+    // covers: S4.117, RB-54
     #[tokio::test(start_paused = true)]
     async fn events_are_kept() {
         event_store_suite(async || MemoryEvents::default()).await;
     }
 
-    /// S4.117, G5: a session keeps so many events, and who asks for one that is gone gets the rest.
+    /// A session keeps so many events, and who asks for one that is gone gets the rest.
+    // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn sessions_keep_so_many() {
         let store = MemoryEvents::new(MemoryLimits::default().events_per_session(3));
@@ -395,7 +397,8 @@ mod tests {
         assert_eq!((store.usage().lost, store.usage().events), (1, 4));
     }
 
-    /// S4.117, G5: bytes are bounded for a session, and for all of them; the oldest goes first.
+    /// Bytes are bounded for a session, and for all of them; the oldest goes first.
+    // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn bytes_are_bounded() {
         let kib = 1024 - MemoryLimits::EVENT;
@@ -426,7 +429,8 @@ mod tests {
         assert!(store.0.log().all.oldest().is_none());
     }
 
-    /// S4.98, S4.117, G5: what is too old is gone.
+    /// What is too old is gone.
+    // covers: S4.98, S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn events_grow_old() {
         let (store, mine) = (MemoryEvents::default(), session());

@@ -128,13 +128,15 @@ mod tests {
     use super::*;
     use crate::suite::{record, session_store_suite};
 
-    /// S4.115, S4.116, G4: what every store of sessions does.
+    /// What every store of sessions does.
+    // covers: S4.115, S4.116, RB-54
     #[tokio::test(start_paused = true)]
     async fn records_are_kept() {
         session_store_suite(async || MemorySessions::new()).await;
     }
 
-    /// G4: nothing is left of what went, and time that never ends is no trouble.
+    /// Nothing is left of what went, and time that never ends is no trouble.
+    // covers: RB-54
     #[tokio::test(start_paused = true)]
     async fn nothing_is_left() {
         let store = MemorySessions::new();

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use crate::kit::{HOUR, append, connect, connect_with, event, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
 
-/// S4.117: what one instance has sent another can replay, and what one forgets is forgotten.
+/// What one instance has sent another can replay, and what one forgets is forgotten.
+// covers: S4.117
 #[tokio::test]
 async fn instances_see_each_other() {
     let Some(server) = Server::start().await else { return };

@@ -9,7 +9,8 @@ use tokio::time::sleep;
 use crate::kit::{HOUR, connect, eventually, id, record};
 use crate::server::{Server, limited};
 
-/// S4.115: of all that save the same version, one does, whichever instance it is on.
+/// Of all that save the same version, one does, whichever instance it is on.
+// covers: S4.115
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_writer_wins_each_version() {
     let Some(server) = Server::start().await else { return };

@@ -5,7 +5,8 @@ use mcp_session::{EventStore as _, Redis, RedisOptions, Replay, Saved, SessionSt
 use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
 
-/// S4.115, S4.116, S4.117, G4: what every store has to do.
+/// What every store has to do.
+// covers: S4.115..S4.117, RB-54
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_does_what_stores_do() {
     let Some(server) = Server::start().await else { return };

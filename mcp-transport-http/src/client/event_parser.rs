@@ -197,7 +197,8 @@ mod tests {
         events.into_iter().map(|(_, data)| data).collect()
     }
 
-    /// B-101, H-22: lines end in three ways, fields may have one space, comments and unknown fields mean nothing.
+    /// Lines end in three ways, fields may have one space, comments and unknown fields mean nothing.
+    // covers: B-101, H-22
     #[test]
     fn events_are_found() {
         for (input, expected) in [
@@ -226,7 +227,8 @@ mod tests {
         assert_eq!(events[1].0, "message", "a name holds for one event");
     }
 
-    /// B-103: ids and times to wait are remembered, also of events without data; what is malformed is not.
+    /// Ids and times to wait are remembered, also of events without data; what is malformed is not.
+    // covers: B-103
     #[test]
     fn places_are_remembered() {
         let (_, id, retry) = read(&[b"id: 7\nretry: 500\ndata:\n\n"], 100).unwrap();

@@ -30,7 +30,8 @@ pub(super) fn is_ours(name: &HeaderName) -> bool {
         || name.as_str().starts_with(PARAM_PREFIX)
 }
 
-/// The headers of a message (H-8, H-9, H-40..H-49, B-102, DU-44).
+/// The headers of a message.
+// H-8, H-9, H-40..H-49, B-102, DU-44
 pub(super) fn of_message(outgoing: &Outgoing, session: &Session) -> Result<HeaderMap, String> {
     let mut head = HeaderMap::new();
     head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -57,7 +58,8 @@ pub(super) fn of_message(outgoing: &Outgoing, session: &Session) -> Result<Heade
     Ok(head)
 }
 
-/// The headers of a request for a stream, from where it broke off if that is known (B-101).
+/// The headers of a request for a stream, from where it broke off if that is known.
+// B-101
 pub(super) fn of_stream(revision: Option<Revision>, session: &Session, last_event: Option<&HeaderValue>) -> HeaderMap {
     let mut head = HeaderMap::new();
     head.insert(ACCEPT, HeaderValue::from_static(media::EVENT_STREAM));

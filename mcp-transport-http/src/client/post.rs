@@ -137,7 +137,8 @@ impl Post {
         self.news.tell(Heard::Status { call: self.call, status: status.as_u16(), body }).await;
     }
 
-    /// Reads the answer, in whatever form it comes (H-15).
+    /// Reads the answer, in whatever form it comes.
+    // H-15
     async fn receive(&self, response: Response, by: CredentialFingerprint) -> Result<(), String> {
         let session = match self.way {
             Way::Handshake => self.begin_session(&response, by).await?,
@@ -156,7 +157,8 @@ impl Post {
         }
     }
 
-    /// Takes note of the session that the handshake begins (S4.50).
+    /// Takes note of the session that the handshake begins.
+    // S4.50
     async fn begin_session(&self, response: &Response, owner: CredentialFingerprint) -> Result<Session, String> {
         let id = response.headers().get(SESSION).cloned();
         if id.as_ref().is_some_and(|id| !is_visible(id.as_bytes())) {
@@ -234,7 +236,8 @@ impl Post {
         }
     }
 
-    /// Sends the message to a server of HTTP+SSE, which answers by its stream (B-106).
+    /// Sends the message to a server of HTTP+SSE, which answers by its stream.
+    // B-106
     async fn deliver(&self, endpoint: &Url, session: &Session) -> Result<Answered, String> {
         let Some(Sent { response, .. }) = self.send(endpoint, session).await? else { return Ok(Answered::Here) };
         let status = response.status();
@@ -246,7 +249,8 @@ impl Post {
         Ok(Answered::Here)
     }
 
-    /// Looks for a server of HTTP+SSE (DU-38): its stream begins with the address that messages go to.
+    /// Looks for a server of HTTP+SSE: its stream begins with the address that messages go to.
+    // DU-38
     async fn find_old_server(&self) -> Result<(Url, CredentialFingerprint), String> {
         let looking = async {
             let url = &self.wire.url;
@@ -281,8 +285,9 @@ impl Post {
     }
 }
 
-/// Whether a refusal of the handshake may be one of HTTP+SSE (DU-38): one that talks about the address, and not about
-/// the message.
+/// Whether a refusal of the handshake may be one of HTTP+SSE: one that talks about the address, and not about the
+/// message.
+// DU-38
 fn is_old(status: StatusCode, body: &[u8]) -> bool {
     match status.as_u16() {
         405 => true,
@@ -333,7 +338,8 @@ fn answers(message: &[u8], request: Option<&RawValue>) -> bool {
 mod tests {
     use super::*;
 
-    /// B-109: the end of a call is recognised, alone and among others, and nothing else is taken for it.
+    /// The end of a call is recognised, alone and among others, and nothing else is taken for it.
+    // covers: B-109
     #[test]
     fn answers_are_recognised() {
         let own: Envelope<'_> = serde_json::from_str(r#"{"id":7}"#).unwrap();

@@ -126,7 +126,8 @@ mod tests {
     use super::*;
     use crate::client::HttpTransport;
 
-    /// B-103, S4.56: the server's word is a minimum; without one, waiting doubles up to a limit.
+    /// The server's word is a minimum; without one, waiting doubles up to a limit.
+    // covers: B-103, S4.56
     #[test]
     fn waiting_grows() {
         let options = HttpTransport::new("http://localhost").unwrap().options;
@@ -141,7 +142,8 @@ mod tests {
             assert!(waited >= millis(least) && waited <= millis(least + least / 4), "{fruitless}: {waited:?}");
         }
     }
-    /// S4.55: a stream that lasted was not in vain, even if it brought nothing; one that ends at once was.
+    /// A stream that lasted was not in vain, even if it brought nothing; one that ends at once was.
+    // covers: S4.55
     #[tokio::test(start_paused = true)]
     async fn lasting_is_no_failure() {
         let (news, _heard) = News::new(1);

@@ -125,7 +125,8 @@ impl HttpTransport {
         self
     }
 
-    /// Adds a header to every request (S4.61). Headers of the protocol are its own: they are left out.
+    /// Adds a header to every request. Headers of the protocol are its own: they are left out.
+    // S4.61
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         if !is_ours(&name) {
             self.headers.append(name, value);
@@ -148,34 +149,39 @@ impl HttpTransport {
         self
     }
 
-    /// Whether a legacy session ends with the client (S4.59). Default: yes. Without, it can be gone on with by
+    /// Whether a legacy session ends with the client. Default: yes. Without, it can be gone on with by
     /// [`ClientBuilder::resume`](mcp_client::ClientBuilder::resume).
+    // S4.59
     pub fn owns_session(mut self, owns: bool) -> Self {
         self.options.owns_session = owns;
         self
     }
 
-    /// Whether to open the stream on which a legacy server tells what belongs to no call (S4.62): changes, and questions
-    /// that come by themselves. It costs one connection. Default: yes.
+    /// Whether to open the stream on which a legacy server tells what belongs to no call: changes, and questions that
+    /// come by themselves. It costs one connection. Default: yes.
+    // S4.62
     pub fn standalone_stream(mut self, open: bool) -> Self {
         self.options.standalone_stream = open;
         self
     }
 
-    /// Whether to look for a server of 2024-11-05, with two addresses, where there is no other (DU-38). Default: yes.
+    /// Whether to look for a server of 2024-11-05, with two addresses, where there is no other. Default: yes.
+    // DU-38
     pub fn http_sse(mut self, look: bool) -> Self {
         self.options.http_sse = look;
         self
     }
 
-    /// How often in a row to try to come back to a stream of a legacy server (S4.56). Default: 5.
+    /// How often in a row to try to come back to a stream of a legacy server. Default: 5.
+    // S4.56
     pub fn max_reconnects(mut self, most: u32) -> Self {
         self.options.max_reconnects = most;
         self
     }
 
-    /// How long to wait before coming back to a stream, if the server does not say (S4.56): twice as long after each
-    /// attempt that failed, up to 30 s, and a little more by chance. Default: 1 s.
+    /// How long to wait before coming back to a stream, if the server does not say: twice as long after each attempt
+    /// that failed, up to 30 s, and a little more by chance. Default: 1 s.
+    // S4.56
     pub fn reconnect_interval(mut self, interval: Duration) -> Self {
         self.options.reconnect_interval = interval;
         self

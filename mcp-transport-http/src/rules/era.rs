@@ -78,12 +78,13 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// Chooses the rules for a message from its body; the headers are a cross-check (DU-13).
+/// Chooses the rules for a message from its body; the headers are a cross-check.
 ///
 /// # Errors
 ///
 /// Fails with what the client is told, with status 400, if headers and body do not fit together. Checks that are not
 /// about headers are left to the kernel, and so is what it would refuse before these: the order is the register's.
+// DU-13
 pub fn choose(
     offer: &Offer<'_>,
     headers: &HeaderMap,
@@ -133,12 +134,14 @@ pub fn choose(
     }
 }
 
-/// DU-13: the key in the body makes a request modern, whatever its value.
+/// The key in the body makes a request modern, whatever its value.
+// DU-13
 pub(crate) fn is_modern(request: &Request<'_>) -> bool {
     request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
 }
 
-/// What the header says about a message that says nothing itself (DU-17, DU-22, H-43).
+/// What the header says about a message that says nothing itself.
+// DU-17, DU-22, H-43
 fn by_version(offer: &Offer<'_>, version: Option<&str>) -> Result<Served, ErrorObject> {
     let Some(version) = version else {
         // The oldest revision that is told by its header at all is the next one.
@@ -172,12 +175,13 @@ fn check_modern(offer: &Offer<'_>, headers: &HeaderMap, request: &Request<'_>) -
     refuse_unless_earlier(offer, request, &fault, if is_missing { Stage::Names } else { Stage::Version })
 }
 
-/// Compares the parameters that a tool wants repeated with the headers, which comes after everything else about headers
-/// (H-77, H-79). `wanted` knows what a tool wants; it is asked for calls of tools alone.
+/// Compares the parameters that a tool wants repeated with the headers, which comes after everything else about headers.
+/// `wanted` knows what a tool wants; it is asked for calls of tools alone.
 ///
 /// # Errors
 ///
 /// Fails with what the client is told, with status 400, unless the kernel refuses the request for something else first.
+// H-77, H-79
 pub fn check_params(
     offer: &Offer<'_>,
     headers: &HeaderMap,
@@ -224,7 +228,8 @@ fn refuse_unless_earlier(
     if stage == Stage::Names && !is_supported { Ok(()) } else { Err(fault.to_error_object()) }
 }
 
-/// The id that an answer to a message repeats (H-34).
+/// The id that an answer to a message repeats.
+// H-34
 #[must_use]
 pub fn id_of<'a>(incoming: &'a Incoming<'_>) -> Option<&'a RequestId> {
     match incoming {
@@ -281,7 +286,9 @@ mod tests {
     const LIST: &[(&str, &str)] = &[("mcp-method", "tools/list")];
     const CALL: &[(&str, &str)] = &[("mcp-method", "tools/call"), ("mcp-name", "a")];
 
-    /// DU-10, DU-13, DU-14, DU-18, H-42, H-44, H-45, H-46, H-47, H-52, H-55: an envelope makes a request modern, and the first thing that is wrong with it is what counts; what the kernel refuses is left to it.
+    /// An envelope makes a request modern, and the first thing that is wrong with it is what counts; what the kernel
+    /// refuses is left to it.
+    // covers: DU-10, DU-13, DU-14, DU-18, H-42, H-44..H-47, H-52, H-55
     #[test]
     fn envelopes_are_compared_in_order() {
         let offer = Offer::new(&ALL, true);
@@ -322,7 +329,8 @@ mod tests {
         assert_eq!(chosen(&offer, (Some(MODERN), &twice), &good), differs);
     }
 
-    /// DU-11, DU-15, DU-16, DU-17, DU-20, DU-21, DU-22, H-10, H-13, H-43: what has no envelope is served by its header, if it may be sent under it at all.
+    /// What has no envelope is served by its header, if it may be sent under it at all.
+    // covers: DU-11, DU-15..DU-17, DU-20..DU-22, H-10, H-13, H-43
     #[test]
     fn without_an_envelope_the_header_decides() {
         let offer = Offer::new(&ALL, true);
@@ -363,7 +371,8 @@ mod tests {
         assert_eq!(chosen(&offer, twice, "{"), Ok(Served::Modern));
     }
 
-    /// H-13, H-44, DU-17, DU-19: a server without legacy clients, be it for its revisions or its settings.
+    /// A server without legacy clients, be it for its revisions or its settings.
+    // covers: H-13, H-44, DU-17, DU-19
     #[test]
     fn legacy_clients_need_an_offer() {
         for offer in [Offer::new(&ALL, false), Offer::new(&ALL[4..], true), Offer::new(&ALL[4..], false)] {
@@ -390,7 +399,8 @@ mod tests {
         }
     }
 
-    /// DU-10, DU-17, DU-24: a server without modern revisions; whoever names none gets the one that is meant, or the newest.
+    /// A server without modern revisions; whoever names none gets the one that is meant, or the newest.
+    // covers: DU-10, DU-17, DU-24
     #[test]
     fn modern_clients_need_an_offer() {
         let (list, good) = (request("tools/list", "{}"), modern("tools/list", r#""2026-07-28""#, "{}", ""));

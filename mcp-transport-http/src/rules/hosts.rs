@@ -1,4 +1,4 @@
-//! Which hosts a server answers for, and whose pages may ask it (H-2..H-4).
+//! Which hosts a server answers for, and whose pages may ask it.
 //!
 //! A page in a browser can have any name point to this machine, and so talk to what listens here as if it were its own
 //! server. Its browser then names a host or an origin that is not ours, and that is how it is told from others.
@@ -176,7 +176,8 @@ mod tests {
         list.check(&Uri::from_static(uri), &headers).is_ok()
     }
 
-    /// H-4, S3.F9: this machine by all its names and ports, and nothing that only looks like it.
+    /// This machine by all its names and ports, and nothing that only looks like it.
+    // covers: H-4, S3.F9
     #[test]
     fn this_machine_is_allowed() {
         let list = AllowList::default();
@@ -212,7 +213,8 @@ mod tests {
         assert!(!check(&list, "http://evil.example.com/mcp", &["localhost"], &[]));
     }
 
-    /// H-3, H-4: without an origin it is no page; with one it has to be allowed.
+    /// Without an origin it is no page; with one it has to be allowed.
+    // covers: H-3, H-4
     #[test]
     fn pages_of_others_are_not_allowed() {
         let list = AllowList::default();
@@ -233,7 +235,8 @@ mod tests {
         assert!(!check(&list, "/", &["localhost"], &["http://localhost", "http://evil.example.com"]));
     }
 
-    /// S3.F9: others are allowed one by one, or all at once.
+    /// Others are allowed one by one, or all at once.
+    // covers: S3.F9
     #[test]
     fn others_can_be_allowed() {
         let mut list = AllowList::default();
@@ -270,7 +273,8 @@ mod tests {
         assert!(check(&list, "/", &["anything"], &["http://any.thing"]));
     }
 
-    /// G20: who runs the server is told what to do.
+    /// Who runs the server is told what to do.
+    // covers: RB-70
     #[test]
     fn refusals_name_the_setting() {
         let forbidden = Forbidden::Host(shortened(&"a".repeat(1000)));

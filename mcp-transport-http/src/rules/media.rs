@@ -23,7 +23,8 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     is_json && !is_encoded
 }
 
-/// Whether an answer may be of both kinds that a server chooses from (H-8).
+/// Whether an answer may be of both kinds that a server chooses from.
+// H-8
 #[must_use]
 pub fn accepts_both(headers: &HeaderMap) -> bool {
     // Nearly all clients say it in these words.
@@ -77,7 +78,8 @@ mod tests {
         values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
     }
 
-    /// H-8: both kinds, in any way that HTTP allows to say so.
+    /// Both kinds, in any way that HTTP allows to say so.
+    // covers: H-8
     #[test]
     fn ranges_are_understood() {
         for (values, json, events) in [
@@ -103,7 +105,8 @@ mod tests {
         }
     }
 
-    /// H-14: a body is JSON if it says so, and is as it says.
+    /// A body is JSON if it says so, and is as it says.
+    // covers: H-14
     #[test]
     fn json_is_json() {
         for (values, expected) in [

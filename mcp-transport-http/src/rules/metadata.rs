@@ -1,6 +1,6 @@
-//! The headers that repeat what the body of a modern request says, for those on the way who do not read bodies (A10).
+//! The headers that repeat what the body of a modern request says, for those on the way who do not read bodies.
 //!
-//! They must agree with the body: whoever routes by them must not see another request than the server (H-42, H-52).
+//! They must agree with the body: whoever routes by them must not see another request than the server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,8 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// What the names of headers with parameters begin with.
 pub const PARAM_PREFIX: &str = "mcp-param-";
 
-/// The member of the parameters that [`NAME`] repeats (H-47, H-48).
+/// The member of the parameters that [`NAME`] repeats.
+// H-47, H-48
 #[must_use]
 pub fn name_member(method: &str) -> Option<&'static str> {
     Method::from(method).name_member()
@@ -80,11 +81,12 @@ impl fmt::Display for HeaderFault {
 
 impl std::error::Error for HeaderFault {}
 
-/// The value of a header that may be there once, without white space around it (H-51).
+/// The value of a header that may be there once, without white space around it.
 ///
 /// # Errors
 ///
 /// Fails if it is repeated, or has characters beyond visible ASCII, space and tab.
+// H-51
 pub fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderFault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -95,23 +97,25 @@ pub fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<
     value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderFaultKind::Malformed))
 }
 
-/// Checks that the header with the version says what the metadata of a modern request says (H-41, H-42, H-45).
+/// Checks that the header with the version says what the metadata of a modern request says.
 ///
 /// Metadata that is not text is wrong in another way, and not looked at.
 ///
 /// # Errors
 ///
 /// Fails if the header is missing or differs.
+// H-41, H-42, H-45
 pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderFault> {
     let said = request.params.as_ref().and_then(|params| params.meta(key::PROTOCOL_VERSION));
     check(headers, &VERSION, said.map(|raw| raw.get()), Plain::Yes)
 }
 
-/// Checks that the headers with the method and the name say what the body says (H-46, H-47, H-52, H-55).
+/// Checks that the headers with the method and the name say what the body says.
 ///
 /// # Errors
 ///
 /// Fails with the first that is missing or differs.
+// H-46, H-47, H-52, H-55
 pub fn check_names(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderFault> {
     let method = request.method.as_str();
     match value_of(headers, &METHOD)? {
@@ -123,13 +127,14 @@ pub fn check_names(headers: &HeaderMap, request: &Request<'_>) -> Result<(), Hea
     check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
 }
 
-/// Checks that the header of a parameter says what the arguments say (H-53, H-54, H-77..H-79).
+/// Checks that the header of a parameter says what the arguments say.
 ///
 /// `path` leads to the value in `arguments`, which are JSON.
 ///
 /// # Errors
 ///
 /// Fails if the header is missing or differs, or is there although the arguments have nothing to repeat.
+// H-53, H-54, H-77..H-79
 pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: &str) -> Result<(), HeaderFault> {
     let header = format!("{PARAM_PREFIX}{name}");
     let fault = |kind| Err(HeaderFault::new(format!("Mcp-Param-{name}"), kind));
@@ -184,7 +189,8 @@ fn is_same(text: &str, json: &str) -> bool {
     text == json || is_same_integer(text, json)
 }
 
-/// H-54: `42` is `42.0`, as far as both are exact (H-65).
+/// `42` is `42.0`, as far as both are exact.
+// H-54, H-65
 fn is_same_integer(one: &str, other: &str) -> bool {
     const EXACT: f64 = 9_007_199_254_740_991.0;
     let read = |text: &str| serde_json::from_str::<f64>(text).ok().filter(|number| number.abs() <= EXACT);
@@ -251,7 +257,8 @@ mod tests {
             .map(|fault| fault.kind)
     }
 
-    /// H-41, H-42, H-45, S3.6, S3.7: the header is there, once, and says the same.
+    /// The header is there, once, and says the same.
+    // covers: H-41, H-42, H-45, S3.6, S3.7
     #[test]
     fn versions_agree() {
         use HeaderFaultKind as Kind;
@@ -271,7 +278,8 @@ mod tests {
         }
     }
 
-    /// H-46, H-47, H-50..H-53, H-55, S3.F2: method and name repeat the body, in plain text or in Base64.
+    /// Method and name repeat the body, in plain text or in Base64.
+    // covers: H-46, H-47, H-50..H-53, H-55, S3.F2
     #[test]
     fn names_agree() {
         use HeaderFaultKind as Kind;
@@ -303,7 +311,8 @@ mod tests {
         assert_eq!(names("tools/list", "{}", &[("Mcp-Method", "tools/list"), ("Mcp-Name", "x")]), None);
     }
 
-    /// H-53, H-54, H-70, H-75..H-79, S3.F3: parameters repeat the arguments, integers by their value.
+    /// Parameters repeat the arguments, integers by their value.
+    // covers: H-53, H-54, H-70, H-75..H-79, S3.F3
     #[test]
     fn parameters_agree() {
         use HeaderFaultKind as Kind;

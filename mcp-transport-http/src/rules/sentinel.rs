@@ -1,4 +1,4 @@
-//! Text in headers: as it is, or in Base64 where a header cannot hold it (H-49, H-72..H-76).
+//! Text in headers: as it is, or in Base64 where a header cannot hold it.
 
 use std::borrow::Cow;
 
@@ -18,9 +18,10 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads the text that the value of a header stands for. What is not fully enclosed is meant literally (H-74).
+/// Reads the text that the value of a header stands for. What is not fully enclosed is meant literally.
 ///
-/// Gives nothing if what is enclosed is not Base64 of UTF-8 text (H-75).
+/// Gives nothing if what is enclosed is not Base64 of UTF-8 text.
+// H-74, H-75
 #[must_use]
 pub fn decode(value: &str) -> Option<Cow<'_, str>> {
     let Some(encoded) = enclosed(value) else { return Some(Cow::Borrowed(value)) };
@@ -36,7 +37,8 @@ fn enclosed(value: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// H-72, H-73, H-76: only what a header cannot hold is encoded, and everything comes back.
+    /// Only what a header cannot hold is encoded, and everything comes back.
+    // covers: H-72, H-73, H-76
     #[test]
     fn text_survives() {
         for (text, is_encoded) in [
@@ -61,7 +63,8 @@ mod tests {
         }
     }
 
-    /// H-74, H-75: the markers are exact, and so is what they enclose.
+    /// The markers are exact, and so is what they enclose.
+    // covers: H-74, H-75
     #[test]
     fn decoding_is_strict() {
         for (value, text) in [

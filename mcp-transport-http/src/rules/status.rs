@@ -4,9 +4,10 @@ use http::StatusCode;
 use mcp_kernel::Failure;
 use mcp_types::{Era, ErrorCode};
 
-/// The status of an answer, by the table of the register (AMB-7).
+/// The HTTP status of a response, by its error and the era.
 ///
-/// In the legacy era 404 says that a session is gone (DU-25), so only what is no request at all has a status of its own.
+/// In the legacy era 404 says that a session is gone, so only what is no request at all has a status of its own.
+// AMB-7, DU-25
 #[must_use]
 pub fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {
     let Some(failure) = failure else { return StatusCode::OK };
@@ -26,7 +27,8 @@ pub fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {
 mod tests {
     use super::*;
 
-    /// H-29, H-32, S3.10, S3.16, S3.26, S3.38, DU-25: the table of statuses, line by line.
+    /// The table of statuses, line by line.
+    // covers: H-29, H-32, S3.10, S3.16, S3.26, S3.38, DU-25
     #[test]
     fn the_table() {
         use ErrorCode as Code;

@@ -1,4 +1,4 @@
-//! How much is taken on at the same time (L-18, G2).
+//! How much is taken on at the same time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -179,7 +179,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    /// G2, L-18: as many as there may be, in total and of one; nothing is left of them.
+    /// As many as there may be, in total and of one; nothing is left of them.
+    // covers: RB-52, L-18
     #[test]
     fn there_is_room_again() {
         let options = HttpOptions::default().in_flight(3).in_flight_per_principal(2).listeners(1).uploads(1);

@@ -256,10 +256,11 @@ impl std::fmt::Debug for ResponseBody {
     }
 }
 
-/// A comment, which clients ignore (H-21, H-22).
+/// A comment, which clients ignore.
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// Appends a message as an event; a message is one line (AMB-14).
+/// Appends a message as an event; a message is one line.
+// AMB-14
 pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {
     out.reserve(message.len() + 8);
     for part in [&b"data: "[..], message, b"\n\n"] {

@@ -15,13 +15,13 @@ use super::body::write_event;
 use super::lifeline::{AtWork, Stage, Watch};
 use super::refusal::Refusal;
 
-/// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it (H-25, H-28).
+/// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it.
 pub(crate) struct Exchange {
     connection: Connection,
     key: RequestKey,
     keep_alive: Duration,
     at_work: AtWork,
-    /// When whoever asked may not hear any more (G13).
+    /// When whoever asked may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
     /// Most requests are answered without waiting, and never have this.
     waiting: Option<Waiting>,

@@ -197,7 +197,8 @@ impl HttpOptions {
     }
 
     /// How long an answer may be silent. Then it becomes a stream, if it is none yet, and gets a comment that clients
-    /// ignore (H-21). At least a tenth of a second.
+    /// ignore. At least a tenth of a second.
+    // H-21
     #[must_use]
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time.max(Duration::from_millis(100));
@@ -227,7 +228,8 @@ impl HttpOptions {
     }
 
     /// How long a request of a session goes on after its client has gone, 5 min unless told: disconnecting is not
-    /// cancelling there (B-28).
+    /// cancelling there.
+    // B-28
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
@@ -257,8 +259,8 @@ impl HttpOptions {
         self
     }
 
-    /// Looks at each request before its body is read, and says which server answers it, or why none does (S4.65).
-    /// A client with a session is looked at once, when the session begins (S4.64).
+    /// Looks at each request before its body is read, and says which server answers it, or why none does. A client with
+    /// a session is looked at once, when the session begins.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -279,6 +281,7 @@ impl HttpOptions {
     /// });
     /// # Ok::<(), mcp_server::BuildError>(())
     /// ```
+    // S4.64, S4.65
     #[must_use]
     pub fn configure<F, Fut>(mut self, configure: F) -> Self
     where

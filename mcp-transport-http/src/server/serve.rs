@@ -112,7 +112,7 @@ const HEADER_TIME: Duration = Duration::from_secs(60);
 /// How many bytes the headers of a request may have.
 const HEADER_BYTES: usize = 64 << 10;
 
-/// How many requests one connection may have at work, which only HTTP/2 allows (S4.92).
+/// How many requests one connection may have at work, which only HTTP/2 allows.
 const STREAMS: u32 = 100;
 
 /// How long clients may take to read what is left for them.
@@ -326,7 +326,7 @@ impl Routes {
 enum Routed {
     Service(ResponseFuture<RequestBody>),
     Sse(Pin<Box<SseFuture<RequestBody>>>),
-    /// Clients that look for Streamable HTTP first learn that it is not here (B-107).
+    /// Clients that look for Streamable HTTP first learn that it is not here.
     NotThisVerb(&'static str),
     Nowhere,
 }

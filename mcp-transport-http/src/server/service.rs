@@ -452,7 +452,8 @@ impl Inner {
     }
 }
 
-/// Looks for sessions whose time is over, as long as there is a service for them (S4.36).
+/// Looks for sessions whose time is over, as long as there is a service for them.
+// S4.36
 async fn sweep(inner: Weak<Inner>) {
     while let Some(next) = inner.upgrade().and_then(|inner| Some(inner.sessions.as_ref()?.next_sweep())) {
         tokio::time::sleep_until(next).await;
@@ -526,7 +527,8 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 }
 
 /// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
-/// long silence: until then the status is open (H-29).
+/// long silence: until then the status is open.
+// H-29
 fn respond(first: First, events: Vec<u8>, mut source: Source, served: Served) -> Response<ResponseBody> {
     match first {
         First::Answer(answer) => {
@@ -552,7 +554,8 @@ pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<P
     response
 }
 
-/// H-11: what asks for nothing gets nothing.
+/// What asks for nothing gets nothing.
+// H-11
 pub(crate) fn accepted() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -560,7 +563,7 @@ pub(crate) fn accepted() -> Response<ResponseBody> {
 }
 
 pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
-    /// Proxies that buffer would hold events back (H-20).
+    /// Proxies that buffer would hold events back.
     const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
     let mut response = Response::new(body);
     let headers = response.headers_mut();

@@ -15,7 +15,8 @@ fn interrupted(outcome: Result<String, Error>) -> String {
     }
 }
 
-/// H-7, H-15, H-22: JSON and streams, with comments and in pieces, are both answers.
+/// JSON and streams, with comments and in pieces, are both answers.
+// covers: H-7, H-15, H-22
 #[tokio::test]
 async fn both_kinds_are_answers() {
     let server = Scripted::start(modern(|seen| match seen.body["params"]["name"].as_str() {
@@ -78,7 +79,8 @@ async fn lies_are_named() {
     }
 }
 
-/// K-7, K-8, G8, peers 6: answers to other calls, and second answers, change nothing.
+/// Answers to other calls, and second answers, change nothing.
+// covers: K-7, K-8, RB-36, RB-58
 #[tokio::test]
 async fn stray_answers_are_harmless() {
     let server = Scripted::start(modern(|seen| {
@@ -98,7 +100,8 @@ async fn stray_answers_are_harmless() {
     }
 }
 
-/// G12, peers 4: what is too long is refused before it is kept: bodies, with and without a length, and events.
+/// What is too long is refused before it is kept: bodies, with and without a length, and events.
+// covers: RB-34, RB-62
 #[tokio::test]
 async fn nothing_is_kept_without_limit() {
     let server = Scripted::start(modern(|seen| match seen.body["params"]["name"].as_str().unwrap() {
@@ -120,7 +123,8 @@ async fn nothing_is_kept_without_limit() {
     }
 }
 
-/// K-10, S3.F14, G12: a server that hangs, before the answer or in it, or says nothing without end, is not waited for.
+/// A server that hangs, before the answer or in it, or says nothing without end, is not waited for.
+// covers: K-10, S3.F14, RB-62
 #[tokio::test]
 async fn no_hang_outlasts_the_timeout() {
     let server = Scripted::start(modern(|seen| match seen.body["params"]["name"].as_str().unwrap() {
@@ -145,7 +149,8 @@ async fn no_hang_outlasts_the_timeout() {
     assert!(error.to_string().contains("in time"), "{error}");
 }
 
-/// H-23, H-24: a server that dies in the middle says what broke; the next call finds the new one.
+/// A server that dies in the middle says what broke; the next call finds the new one.
+// covers: H-23, H-24
 #[tokio::test]
 async fn a_death_ends_the_call_alone() {
     let server = Scripted::start(modern(|seen| match seen.body["params"]["name"].as_str().unwrap() {
@@ -170,7 +175,8 @@ async fn a_death_ends_the_call_alone() {
     assert!(server.seen_of("GET").is_empty());
 }
 
-/// H-58: a status instead of an answer is an error that names it, unless there is one in the body, and ends nothing else.
+/// A status instead of an answer is an error that names it, unless there is one in the body, and ends nothing else.
+// covers: H-58
 #[tokio::test]
 async fn statuses_are_named() {
     let server = Scripted::start(modern(|seen| {
@@ -239,7 +245,8 @@ async fn redirects_stay_at_home() {
     assert!(other.seen().iter().all(|seen| seen.header("authorization").is_none()));
 }
 
-/// K-2, S3.F14, peers 7: giving a call up closes its stream, and sends nothing.
+/// Giving a call up closes its stream, and sends nothing.
+// covers: K-2, S3.F14, RB-37
 #[tokio::test]
 async fn giving_up_closes_the_stream() {
     let server = Scripted::start(modern(|_| Reply::hang())).await;

@@ -45,8 +45,9 @@ fn guarded(tokens: &'static [&'static str]) -> impl FnMut(&Seen) -> Reply + Send
     }
 }
 
-/// DU-27, conformance 9.20: a challenge reaches the authorizer with all it says, and the request is sent again; later
-/// requests show the new credential at once.
+/// A challenge reaches the authorizer with all it says, and the request is sent again; later requests show the new
+/// credential at once.
+// covers: DU-27
 #[tokio::test]
 async fn a_challenge_is_met() {
     let server = Scripted::start(guarded(&["Bearer t2"])).await;

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::kit::{Reply, Scripted, answer, call, modern, said, shake_hands, within};
 
-/// S3.62, S3.65, DU-36, DU-37, DU-39: whatever it is that a legacy server says to the probe, with whatever code, it gets a
-/// handshake; a session that nobody opened is not one.
+/// Whatever it is that a legacy server says to the probe, with whatever code, it gets a handshake; a session that
+/// nobody opened is not one.
+// covers: S3.62, S3.65, DU-36, DU-37, DU-39
 #[tokio::test]
 async fn a_legacy_server_is_found() {
     let error = |code: i64, id: &str| {
@@ -42,7 +43,8 @@ async fn a_legacy_server_is_found() {
     }
 }
 
-/// S3.65, DU-27, DU-36: what only a modern server says is not taken for legacy, and neither is an outage.
+/// What only a modern server says is not taken for legacy, and neither is an outage.
+// covers: S3.65, DU-27, DU-36
 #[tokio::test]
 async fn nothing_else_is_legacy() {
     let refused = |code: i64, data: serde_json::Value| {
@@ -66,7 +68,8 @@ async fn nothing_else_is_legacy() {
     }
 }
 
-/// S3.64, S3.66, DU-1: a modern server is asked once, and a client that is modern alone takes no other.
+/// A modern server is asked once, and a client that is modern alone takes no other.
+// covers: S3.64, S3.66, DU-1
 #[tokio::test]
 async fn a_modern_server_is_found() {
     let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("modern"))))).await;

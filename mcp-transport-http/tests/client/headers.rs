@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::kit::{Reply, Scripted, answer, builder, call, legacy, legacy_builder, modern, said, shake_hands, within};
 
-/// H-8, H-9, H-40, H-41, H-46, H-47, H-49, S4.61, peers 12, conformance 9.18: modern requests repeat what they say, to the address as
-/// it is, with what the application adds.
+/// Modern requests repeat what they say, to the address as it is, with what the application adds.
+// covers: H-8, H-9, H-40, H-41, H-46, H-47, H-49, S4.61, RB-42
 #[tokio::test]
 async fn modern_requests_repeat_what_they_say() {
     let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("x"))))).await;
@@ -33,8 +33,9 @@ async fn modern_requests_repeat_what_they_say() {
     assert_eq!(names, [None, Some("plain".to_owned()), Some("=?base64?Z3LDvMOf?=".to_owned())]);
 }
 
-/// S4.61: what the application adds is in every request of every kind; what the protocol says for itself it cannot say, not
+/// What the application adds is in every request of every kind; what the protocol says for itself it cannot say, not
 /// even where the protocol says nothing.
+// covers: S4.61
 #[tokio::test]
 async fn headers_of_the_protocol_are_its_own() {
     let ours = [
@@ -74,8 +75,9 @@ async fn headers_of_the_protocol_are_its_own() {
     }
 }
 
-/// H-67, H-80, H-81, S3.F3: tools that break the rules are left out; a server that wants other parameters in headers than it
-/// did is asked again what it wants, once.
+/// Tools that break the rules are left out; a server that wants other parameters in headers than it did is asked again
+/// what it wants, once.
+// covers: H-67, H-80, H-81, S3.F3
 #[tokio::test]
 async fn headers_follow_the_latest_tools() {
     let mut lists = 0;
@@ -113,7 +115,8 @@ async fn headers_follow_the_latest_tools() {
     assert_eq!(server.methods()[5..], ["tools/call", "tools/list", "tools/call"]);
 }
 
-/// H-61, H-70..H-73: parameters are repeated as their tool wants it.
+/// Parameters are repeated as their tool wants it.
+// covers: H-61, H-70..H-73
 #[tokio::test]
 async fn parameters_are_repeated() {
     let server = Scripted::start(modern(|seen| match seen.method() {
@@ -136,8 +139,9 @@ async fn parameters_are_repeated() {
     assert_eq!(seen.headers.keys().filter(|name| name.starts_with("mcp-param-")).count(), 2);
 }
 
-/// B-102, DU-44, S4.5, S4.50: legacy requests name the session, and the revision if it has a header for that; the handshake
-/// names neither, and nothing names what only modern servers know.
+/// Legacy requests name the session, and the revision if it has a header for that; the handshake names neither, and
+/// nothing names what only modern servers know.
+// covers: B-102, DU-44, S4.5, S4.50
 #[tokio::test]
 async fn legacy_requests_name_the_session() {
     for (revision, has_header) in

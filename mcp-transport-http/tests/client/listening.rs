@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::kit::{Reply, Scripted, event, modern, within};
 
-/// S3.53, G17, H-23, H-24: a subscription that breaks off is made again, as a new request, and not come back to.
+/// A subscription that breaks off is made again, as a new request, and not come back to.
+// covers: S3.53, RB-67, H-23, H-24
 #[tokio::test]
 async fn a_subscription_is_made_again() {
     let mut times = 0;

@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::kit::{Reply, Scripted, builder, call, said, within};
 
-/// DU-4, DU-38, B-106, S4.11: where nothing modern and no handshake helps, the stream says where messages go, and answers come
-/// by it.
+/// Where nothing modern and no handshake helps, the stream says where messages go, and answers come by it.
+// covers: DU-4, DU-38, B-106, S4.11
 #[tokio::test]
 async fn an_old_server_is_found() {
     let (url, log) = old_server(|endpoint| format!("event: endpoint\ndata: {endpoint}\n\n")).await;
@@ -33,8 +33,9 @@ async fn an_old_server_is_found() {
     assert_eq!(*log.lock().expect("nobody panicked"), expected);
 }
 
-/// B-108, DU-38: what the stream says is not believed if it leads elsewhere, and a server that is none of all says what
-/// it said at first.
+/// What the stream says is not believed if it leads elsewhere, and a server that is none of all says what it said at
+/// first.
+// covers: B-108, DU-38
 #[tokio::test]
 async fn what_is_not_one_says_what_it_said() {
     for kind in ["elsewhere", "none", "ends", "json", "off", "error"] {

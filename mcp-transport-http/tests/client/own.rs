@@ -113,7 +113,8 @@ async fn hear(client: &Client) {
     assert_eq!(change.await, Change::Tools);
 }
 
-/// DU-1, DU-3, H-15, L-2: modern.
+/// Modern.
+// covers: DU-1, DU-3, H-15, L-2
 #[tokio::test]
 async fn modern() {
     let served = serve(SessionMode::Stateless).await;
@@ -126,7 +127,8 @@ async fn modern() {
     within(client.close()).await;
 }
 
-/// DU-7, S4.50, S4.59: legacy with sessions, which end with their clients.
+/// Legacy with sessions, which end with their clients.
+// covers: DU-7, S4.50, S4.59
 #[tokio::test]
 async fn legacy_with_sessions() {
     for revision in [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25] {
@@ -144,7 +146,8 @@ async fn legacy_with_sessions() {
     }
 }
 
-/// DU-7: legacy without sessions.
+/// Legacy without sessions.
+// covers: DU-7
 #[tokio::test]
 async fn legacy_without_sessions() {
     let served = serve(SessionMode::Stateless).await;
@@ -157,7 +160,8 @@ async fn legacy_without_sessions() {
     }
 }
 
-/// DU-4, DU-38: HTTP+SSE, found by its stream.
+/// HTTP+SSE, found by its stream.
+// covers: DU-4, DU-38
 #[tokio::test]
 async fn http_sse() {
     let served = serve(SessionMode::Stateful).await;

@@ -21,7 +21,8 @@ fn forgetful(known: &'static [&'static str]) -> impl FnMut(&Seen) -> Reply + Sen
     })
 }
 
-/// S4.6, S4.53, G17: a session that is gone is replaced once, and the call is made again in the new one.
+/// A session that is gone is replaced once, and the call is made again in the new one.
+// covers: S4.6, S4.53, RB-67
 #[tokio::test]
 async fn a_lost_session_is_renewed() {
     let server = Scripted::start(forgetful(&["s2"])).await;
@@ -33,7 +34,8 @@ async fn a_lost_session_is_renewed() {
     assert_eq!(server.methods(), [expected, expected].concat());
 }
 
-/// G17: calls that find out at the same time share one new session.
+/// Calls that find out at the same time share one new session.
+// covers: RB-67
 #[tokio::test]
 async fn one_loss_is_one_renewal() {
     let server = Scripted::start(forgetful(&["s2"])).await;
@@ -50,7 +52,8 @@ async fn one_loss_is_one_renewal() {
     assert_eq!(server.seen_of("initialize").len(), 2);
 }
 
-/// S4.52, S4.54: a server that forgets every session is given up, and says why.
+/// A server that forgets every session is given up, and says why.
+// covers: S4.52, S4.54
 #[tokio::test]
 async fn sessions_that_never_hold_are_given_up() {
     let server = Scripted::start(forgetful(&[])).await;
@@ -63,8 +66,9 @@ async fn sessions_that_never_hold_are_given_up() {
     assert_eq!(server.seen_of("initialize").len(), 2);
 }
 
-/// S4.52, S4.53, S4.54: a client that is not to renew ends when its session is gone, and says how; one that asks a
-/// function does what that says; and the application hears of it in any case.
+/// A client that is not to renew ends when its session is gone, and says how; one that asks a function does what that
+/// says; and the application hears of it in any case.
+// covers: S4.52..S4.54
 #[tokio::test]
 async fn mis_12_the_loss_of_a_session_is_told_and_may_be_the_end() {
     let expected = |id: &str| (Some(id.to_owned()), SessionLossReason::Unknown { status: 404 });
@@ -144,7 +148,8 @@ async fn a_stream_can_tell_of_the_loss() {
     assert_eq!((server.seen_of("GET").len(), server.seen_of("initialize").len()), (3, 2));
 }
 
-/// B-2: nothing is asked in a session before the server knows that it is open.
+/// Nothing is asked in a session before the server knows that it is open.
+// covers: B-2
 #[tokio::test]
 async fn a_session_opens_before_it_is_used() {
     let server = Scripted::start(|seen| match seen.method() {
@@ -163,7 +168,8 @@ async fn a_session_opens_before_it_is_used() {
     assert_eq!(server.methods(), ["initialize", "notifications/initialized"]);
 }
 
-/// S4.59: a session ends with its client, unless it belongs to somebody else; a server that hangs is not waited for.
+/// A session ends with its client, unless it belongs to somebody else; a server that hangs is not waited for.
+// covers: S4.59
 #[tokio::test]
 async fn owned_sessions_end() {
     for (owns, deletes) in [(true, 1), (false, 0)] {
@@ -179,7 +185,8 @@ async fn owned_sessions_end() {
     assert_eq!(within(client.close()).await, Closed::ByClient);
 }
 
-/// S4.51: who has a session can read its name; who has none, because the server or its era has none, reads nothing.
+/// Who has a session can read its name; who has none, because the server or its era has none, reads nothing.
+// covers: S4.51
 #[tokio::test]
 async fn the_session_can_be_read() {
     let named = Scripted::start(legacy(|_| Reply::status(405))).await;
@@ -196,8 +203,9 @@ async fn the_session_can_be_read() {
     }
 }
 
-/// S4.62, S3.F13: the server's own stream is opened unless told, the newest revision is tried first, what was found out need not be
+/// The server's own stream is opened unless told, the newest revision is tried first, what was found out need not be
 /// found out again, and a revision that is the only one is also the least.
+// covers: S4.62, S3.F13
 #[tokio::test]
 async fn the_stream_is_a_choice() {
     for (opens, gets) in [(None, 1), (Some(true), 1), (Some(false), 0)] {
@@ -247,7 +255,8 @@ async fn the_last_words_are_said() {
     assert_eq!(within(client.close()).await, Closed::ByClient);
 }
 
-/// S4.57, S4.58, S4.60: a saved session goes on without a handshake, and its stream is listened to at once.
+/// A saved session goes on without a handshake, and its stream is listened to at once.
+// covers: S4.57, S4.58, S4.60
 #[tokio::test]
 async fn a_saved_session_goes_on() {
     let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {

@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::kit::{Reply, Scripted, Seen, answer, call, event, legacy, legacy_builder, said, shake_hands, within};
 
-/// B-103, S4.56, conformance 9.26: a call whose stream ends without the answer is waited for by one GET, not before the
-/// time that the server wants, from where the stream ended; the session's own stream stays as it is.
+/// A call whose stream ends without the answer is waited for by one GET, not before the time that the server wants,
+/// from where the stream ended; the session's own stream stays as it is.
+// covers: B-103, S4.56
 #[tokio::test]
 async fn a_call_is_resumed() {
     for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
@@ -40,7 +41,8 @@ async fn a_call_is_resumed() {
     }
 }
 
-/// S4.56: coming back has an end, and so has a server that does not go on with the stream.
+/// Coming back has an end, and so has a server that does not go on with the stream.
+// covers: S4.56
 #[tokio::test]
 async fn resuming_has_an_end() {
     for (status, gets, what) in [(503, 3, "503"), (405, 1, "does not go on"), (200, 3, "each time")] {
@@ -80,7 +82,8 @@ async fn what_cannot_be_resumed_is_over() {
     assert_eq!(call(&client).await.unwrap(), "renewed");
 }
 
-/// S4.55, S4.56: the session's own stream is come back to, from where it was, and what it brings is handed on.
+/// The session's own stream is come back to, from where it was, and what it brings is handed on.
+// covers: S4.55, S4.56
 #[tokio::test]
 async fn the_stream_of_the_session_comes_back() {
     let mut streams = 0;
@@ -112,8 +115,9 @@ async fn the_stream_of_the_session_comes_back() {
     within(client.close()).await;
 }
 
-/// S4.62: every legacy session over Streamable HTTP has a stream, also one of the revision that knew HTTP+SSE alone: servers
+/// Every legacy session over Streamable HTTP has a stream, also one of the revision that knew HTTP+SSE alone: servers
 /// that agree on it at this address tell changes, and ask, on the stream like in any other session.
+// covers: S4.62
 #[tokio::test]
 async fn every_legacy_revision_has_a_stream() {
     for revision in [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25] {
@@ -129,8 +133,9 @@ async fn every_legacy_revision_has_a_stream() {
     }
 }
 
-/// S4.55: a stream that comes back from nowhere may have missed changes, so everything is reported as changed; one that
-/// goes on where it was has missed nothing.
+/// A stream that comes back from nowhere may have missed changes, so everything is reported as changed; one that goes
+/// on where it was has missed nothing.
+// covers: S4.55
 #[tokio::test]
 async fn a_stream_that_was_away_may_have_missed_changes() {
     for (first, is_gap) in [("", true), ("id: a\ndata:\n\n", false)] {
@@ -161,8 +166,9 @@ async fn a_stream_that_was_away_may_have_missed_changes() {
     }
 }
 
-/// S4.55: a server that has not noticed yet that the old stream is gone refuses a second one, for a while: both the TypeScript
+/// A server that has not noticed yet that the old stream is gone refuses a second one, for a while: both the TypeScript
 /// and the Python servers say 409.
+// covers: S4.55
 #[tokio::test]
 async fn a_conflict_passes() {
     let mut streams = 0;
@@ -184,7 +190,8 @@ async fn a_conflict_passes() {
     within(client.close()).await;
 }
 
-/// B-102: the handshake, too, may be answered on a stream that breaks off: it is come back to in the session that began.
+/// The handshake, too, may be answered on a stream that breaks off: it is come back to in the session that began.
+// covers: B-102
 #[tokio::test]
 async fn a_handshake_is_resumed() {
     let mut asked: Option<Seen> = None;
@@ -205,8 +212,9 @@ async fn a_handshake_is_resumed() {
     assert_eq!(client.session_id().as_deref(), Some("s"));
 }
 
-/// S4.56: a server whose stream was there, and that cannot be reached any more, closes the transport, which says why; one
-/// that only refuses, or never had a stream, does not.
+/// A server whose stream was there, and that cannot be reached any more, closes the transport, which says why; one that
+/// only refuses, or never had a stream, does not.
+// covers: S4.56
 #[tokio::test]
 async fn a_server_that_is_gone_ends_it() {
     let html = Reply::new(200, &[("content-type", "text/html")], "<html>");
@@ -236,7 +244,8 @@ async fn a_server_that_is_gone_ends_it() {
     }
 }
 
-/// K-1: a legacy call that is given up is cancelled by a notification, and its stream is closed.
+/// A legacy call that is given up is cancelled by a notification, and its stream is closed.
+// covers: K-1
 #[tokio::test]
 async fn giving_up_is_told() {
     let server = Scripted::start(legacy(|seen| match seen.method() {

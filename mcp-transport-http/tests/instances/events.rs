@@ -16,7 +16,8 @@ async fn miss_something(client: &Client, service: &HttpService) -> String {
     text.lines().find_map(|line| line.strip_prefix("id: ")).expect("the id of an event").to_owned()
 }
 
-/// S4.117, G5: what was said at an instance that is gone is there at another one.
+/// What was said at an instance that is gone is there at another one.
+// covers: S4.117, RB-55
 #[tokio::test]
 async fn events_are_found_elsewhere() {
     let shared = Shared::default();
@@ -38,7 +39,8 @@ async fn events_are_found_elsewhere() {
     other.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await.json(400).await;
 }
 
-/// S4.45, S4.117: what was said at an instance that has ended in good order is there at another one.
+/// What was said at an instance that has ended in good order is there at another one.
+// covers: S4.45, S4.117
 #[tokio::test]
 async fn events_outlive_their_instance() {
     let shared = Shared::default();
@@ -52,7 +54,8 @@ async fn events_outlive_their_instance() {
     assert_eq!(shared.events.usage().events, 0, "they go with the session");
 }
 
-/// S4.40, S4.117: an instance that has no room for a session takes nothing from those where it goes on.
+/// An instance that has no room for a session takes nothing from those where it goes on.
+// covers: S4.40, S4.117
 #[tokio::test]
 async fn events_outlive_idle_sessions() {
     let shared = Shared::default();
@@ -68,7 +71,8 @@ async fn events_outlive_idle_sessions() {
     assert!(missed.text("no such thing").await.contains("done"));
 }
 
-/// S4.31, S4.117: a client that listens now here and now there finds what it missed, wherever it was last.
+/// A client that listens now here and now there finds what it missed, wherever it was last.
+// covers: S4.31, S4.117
 #[tokio::test]
 async fn streams_of_sessions_move() {
     let shared = Shared::default();

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Client, Shared, server};
 
-/// S4.115, S4.116, G4: a session goes on wherever its client is sent, with all that was settled in it.
+/// A session goes on wherever its client is sent, with all that was settled in it.
+// covers: S4.115, S4.116, RB-54
 #[tokio::test]
 async fn sessions_go_on_elsewhere() {
     let shared = Shared::default();
@@ -41,7 +42,8 @@ async fn sessions_go_on_elsewhere() {
     }
 }
 
-/// S4.35, S4.115: a request that brings a session to another instance is a use of it.
+/// A request that brings a session to another instance is a use of it.
+// covers: S4.35, S4.115
 #[tokio::test(start_paused = true)]
 async fn moving_is_a_use() {
     let shared = Shared::default();
@@ -55,7 +57,8 @@ async fn moving_is_a_use() {
     client.ask(&two, "ping", json!({})).await.json(200).await;
 }
 
-/// G3: an instance on which a user has too many sessions says when to come back.
+/// An instance on which a user has too many sessions says when to come back.
+// covers: RB-53
 #[tokio::test]
 async fn moving_needs_room() {
     let shared = Shared::default();
@@ -71,7 +74,8 @@ async fn moving_needs_room() {
     client.ask(&two, "ping", json!({})).await.json(200).await;
 }
 
-/// S4.69, S4.71, S4.116: nobody takes over the session of another by going to another instance.
+/// Nobody takes over the session of another by going to another instance.
+// covers: S4.69, S4.71, S4.116
 #[tokio::test]
 async fn owners_are_known_everywhere() {
     let shared = Shared::default();
@@ -90,7 +94,8 @@ async fn owners_are_known_everywhere() {
     unknown.ask(&two, "ping", json!({})).await.json(404).await;
 }
 
-/// S4.71: whoever hides sessions from strangers hides them at every instance.
+/// Whoever hides sessions from strangers hides them at every instance.
+// covers: S4.71
 #[tokio::test]
 async fn strangers_hear_nothing_anywhere() {
     let shared = Shared::default();
@@ -108,7 +113,8 @@ async fn strangers_hear_nothing_anywhere() {
     client.ask(&two, "ping", json!({})).await.json(200).await;
 }
 
-/// G4: what clients settle at several instances at the same time is all settled.
+/// What clients settle at several instances at the same time is all settled.
+// covers: RB-54
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_that_is_settled_is_lost() {
     let shared = Shared::default();

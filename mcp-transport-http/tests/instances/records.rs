@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Client, Gone, Leaky, Shared, Silent, server};
 
-/// G3, G4: a session that cannot be kept is no session, and nothing is left of it.
+/// A session that cannot be kept is no session, and nothing is left of it.
+// covers: RB-53, RB-54
 #[tokio::test]
 async fn without_a_store_nothing_begins() {
     let options = Shared::default().options().session_store(Arc::new(Gone::default()), Duration::from_secs(60));
@@ -22,7 +23,8 @@ async fn without_a_store_nothing_begins() {
     assert_eq!((metrics.live, metrics.created, metrics.adopted), (0, 1, 0));
 }
 
-/// S4.37, S4.115: a record lasts as long as somebody listens, however silent the session is.
+/// A record lasts as long as somebody listens, however silent the session is.
+// covers: S4.37, S4.115
 #[tokio::test(start_paused = true)]
 async fn listening_keeps_the_record() {
     let shared = Shared::default();
@@ -36,7 +38,8 @@ async fn listening_keeps_the_record() {
     listening.abort();
 }
 
-/// MIS-10, G3, G4: what was never used stays in the store for as long as what was.
+/// What was never used stays in the store for as long as what was.
+// covers: MIS-10, RB-53, RB-54
 #[tokio::test(start_paused = true)]
 async fn mis_10_unused_records_stay() {
     let shared = Shared::default();
@@ -51,7 +54,8 @@ async fn mis_10_unused_records_stay() {
     assert!(load(&unused).await.is_none() && load(&used).await.is_none());
 }
 
-/// S4.42, S4.115: what has ended at one instance has ended at all.
+/// What has ended at one instance has ended at all.
+// covers: S4.42, S4.115
 #[tokio::test]
 async fn sessions_end_everywhere() {
     let shared = Shared::default();
@@ -64,7 +68,8 @@ async fn sessions_end_everywhere() {
     assert_eq!((one.sessions().expect("sessions").live, two.sessions().expect("sessions").live), (0, 0));
 }
 
-/// S4.42: whoever ends a session need not wait for that.
+/// Whoever ends a session need not wait for that.
+// covers: S4.42
 #[tokio::test(start_paused = true)]
 async fn sessions_end_without_their_client() {
     let sessions = MemorySessions::new();
@@ -79,7 +84,8 @@ async fn sessions_end_without_their_client() {
     assert_eq!(service.sessions().expect("sessions").live, 0);
 }
 
-/// S4.42, S4.115: a session that ends elsewhere while it is used is not found, and whoever asked knows what for.
+/// A session that ends elsewhere while it is used is not found, and whoever asked knows what for.
+// covers: S4.42, S4.115
 #[tokio::test(start_paused = true)]
 async fn sessions_may_end_elsewhere_at_any_time() {
     let store = Arc::new(Leaky(MemorySessions::new()));
@@ -92,7 +98,8 @@ async fn sessions_may_end_elsewhere_at_any_time() {
     assert_eq!(service.sessions().expect("sessions").live, 0);
 }
 
-/// S4.42, S4.84: the end waits for sessions that end everywhere.
+/// The end waits for sessions that end everywhere.
+// covers: S4.42, S4.84
 #[tokio::test(start_paused = true)]
 async fn the_end_waits_for_the_store() {
     let sessions = MemorySessions::new();
@@ -109,8 +116,9 @@ async fn the_end_waits_for_the_store() {
     assert_eq!((deleted.status.as_u16(), left), (204, None));
 }
 
-/// SEC-10, S4.42: what ends at one instance ends at all within the time that the documentation names: streams, requests
-/// that run, and what is kept of them.
+/// What ends at one instance ends at all within the time that the documentation names: streams, requests that run, and
+/// what is kept of them.
+// covers: SEC-10, S4.42
 #[tokio::test(start_paused = true)]
 async fn sec_10_streams_and_requests_end_everywhere() {
     let shared = Shared::default();
@@ -137,7 +145,8 @@ async fn sec_10_streams_and_requests_end_everywhere() {
     assert!(others.text("list_changed").await.contains("list_changed"));
 }
 
-/// MIS-15: anybody can name a session, so the store is asked for so many at a time, and others are told to wait.
+/// Anybody can name a session, so the store is asked for so many at a time, and others are told to wait.
+// covers: MIS-15
 #[tokio::test]
 async fn mis_15_look_ups_are_bounded() {
     let store = Silent::default();

@@ -19,7 +19,8 @@ async fn assert_free(service: &HttpService) {
     assert_eq!(tool_text(&answer), "hello");
 }
 
-/// H-25, H-26, H-28, S3.32, S3.34, S4.77, S4.100, G11, peers 7, peers 12: an answer that nobody waits for is not worked on.
+/// An answer that nobody waits for is not worked on.
+// covers: H-25, H-26, H-28, S3.32, S3.34, S4.77, S4.100, RB-37, RB-42, RB-61
 #[tokio::test]
 async fn who_does_not_wait_has_cancelled() {
     let demo = Demo::default();
@@ -41,7 +42,8 @@ async fn who_does_not_wait_has_cancelled() {
     }
 }
 
-/// H-25, H-26, H-27, K-5, S3.32, S3.34, S4.77, G11: whoever closes the stream has cancelled, however it came to be one.
+/// Whoever closes the stream has cancelled, however it came to be one.
+// covers: H-25..H-27, K-5, S3.32, S3.34, S4.77, RB-61
 #[tokio::test(start_paused = true)]
 async fn who_closes_the_stream_has_cancelled() {
     let demo = Demo::default();
@@ -64,7 +66,8 @@ async fn who_closes_the_stream_has_cancelled() {
     assert_free(&service).await;
 }
 
-/// H-25, L-10, S3.50: whoever closes the stream does not listen any more.
+/// Whoever closes the stream does not listen any more.
+// covers: H-25, L-10, S3.50
 #[tokio::test]
 async fn who_closes_the_stream_does_not_listen() {
     let demo = Demo::default();
@@ -76,7 +79,8 @@ async fn who_closes_the_stream_does_not_listen() {
     }
 }
 
-/// H-28: a body that does not come to its end takes no room either.
+/// A body that does not come to its end takes no room either.
+// covers: H-28
 #[tokio::test]
 async fn who_goes_away_early_leaves_nothing() {
     let demo = Demo::default();
@@ -95,7 +99,9 @@ async fn who_goes_away_early_leaves_nothing() {
     assert_free(&service).await;
 }
 
-/// H-18, K-8: a stream that has come to its end holds nothing, even if nobody lets go of it; one that is let go then is no offence.
+/// A stream that has come to its end holds nothing, even if nobody lets go of it; one that is let go then is no
+/// offence.
+// covers: H-18, K-8
 #[tokio::test]
 async fn a_stream_at_its_end_holds_nothing() {
     let demo = Demo::default();
@@ -111,7 +117,8 @@ async fn a_stream_at_its_end_holds_nothing() {
     assert_eq!(demo.notes.take(), ["began"], "the handler came to its end");
 }
 
-/// DU-22, K-2, K-6: a notification cancels nothing here, as it cannot say whose request it means.
+/// A notification cancels nothing here, as it cannot say whose request it means.
+// covers: DU-22, K-2, K-6
 #[tokio::test]
 async fn notifications_cancel_nothing() {
     let demo = Demo::default();
@@ -129,7 +136,8 @@ async fn notifications_cancel_nothing() {
     }
 }
 
-/// H-26, S4.77: what a handler spawned hears of it, too.
+/// What a handler spawned hears of it, too.
+// covers: H-26, S4.77
 #[tokio::test]
 async fn what_was_spawned_hears_of_it() {
     let (notes, gate) = (Notes::default(), Gate::default());

@@ -35,7 +35,8 @@ where
     }
 }
 
-/// S4.15, S4.63, S4.64, S4.65: each request may be answered by another server, in both eras, and the hook runs once for each.
+/// Each request may be answered by another server, in both eras, and the hook runs once for each.
+// covers: S4.15, S4.63..S4.65
 #[tokio::test]
 async fn each_request_may_have_its_server() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -60,7 +61,8 @@ async fn each_request_may_have_its_server() {
     }
 }
 
-/// S3.68, S4.65, H-6: the hook may refuse, with the status and the headers that it likes, before the body is read.
+/// The hook may refuse, with the status and the headers that it likes, before the body is read.
+// covers: S3.68, S4.65, H-6
 #[tokio::test]
 async fn the_hook_may_refuse() {
     let service = configured(|parts: Arc<Parts>| async move {
@@ -83,7 +85,8 @@ async fn the_hook_may_refuse() {
     assert_eq!(tool_text(&allowed.json(&service, 200).await), "secret");
 }
 
-/// S4.64: the hook may wait, and its request with it; others do not.
+/// The hook may wait, and its request with it; others do not.
+// covers: S4.64
 #[tokio::test]
 async fn the_hook_may_wait() {
     let gate = Gate::default();
@@ -104,7 +107,8 @@ async fn the_hook_may_wait() {
     assert_eq!(tool_text(&slow.reply().await.json(200).await), "ready");
 }
 
-/// G20: whoever may not ask at all is not shown to the hook.
+/// Whoever may not ask at all is not shown to the hook.
+// covers: RB-70
 #[tokio::test]
 async fn the_hook_comes_after_the_checks() {
     let service = configured(async |_: Arc<Parts>| -> Result<Server, Refusal> { panic!("nobody gets here") });
@@ -123,7 +127,8 @@ async fn the_hook_comes_after_the_checks() {
 #[derive(Clone)]
 struct Tenant(&'static str);
 
-/// S4.64: handlers see the request of HTTP, with what others put into it.
+/// Handlers see the request of HTTP, with what others put into it.
+// covers: S4.64
 #[tokio::test]
 async fn handlers_see_the_request() {
     let look = tool("look", async |ctx: RequestContext, _: NoArguments| {
@@ -140,7 +145,8 @@ async fn handlers_see_the_request() {
     assert_eq!(tool_text(&Post::tool("look", json!({})).json(&service, 200).await), "POST /mcp nobody ");
 }
 
-/// S3.68, G14: whoever was found out to ask is known to handlers, request by request.
+/// Whoever was found out to ask is known to handlers, request by request.
+// covers: S3.68, RB-64
 #[tokio::test]
 async fn handlers_see_the_principal() {
     let who = tool("who", async |ctx: RequestContext, _: NoArguments| match ctx.principal() {
@@ -156,7 +162,8 @@ async fn handlers_see_the_principal() {
     }
 }
 
-/// S4.63, S4.8: all settings are in one place, and can be shown.
+/// All settings are in one place, and can be shown.
+// covers: S4.8, S4.63
 #[tokio::test]
 async fn settings_can_be_shown() {
     let service = HttpService::with_options(Demo::default().server(), HttpOptions::default().body_limit(77));
@@ -164,7 +171,8 @@ async fn settings_can_be_shown() {
     assert!(shown.contains("Stateless") && shown.contains("77"), "{shown}");
 }
 
-/// MIS-8: a server that needs sessions is not served without, and the error names both places.
+/// A server that needs sessions is not served without, and the error names both places.
+// covers: MIS-8
 #[tokio::test]
 async fn mis_8_what_the_server_needs_is_checked_at_the_start() {
     let needy = server(|builder| builder.requires_sessions());
@@ -181,7 +189,8 @@ async fn mis_8_what_the_server_needs_is_checked_at_the_start() {
     names_both(&error.to_string());
 }
 
-/// MIS-7, MIS-8: nor is one that the hook chooses, for that request alone.
+/// Nor is one that the hook chooses, for that request alone.
+// covers: MIS-7, MIS-8
 #[tokio::test]
 async fn mis_7_what_the_hook_chooses_is_checked() {
     let needy = server(|builder| builder.requires_sessions());

@@ -17,7 +17,8 @@ async fn begin(service: &HttpService, seconds: u64) -> JoinHandle<Drained> {
     draining
 }
 
-/// G10, S4.84, rmcp 17: what is at work may finish, while nothing new is taken on.
+/// What is at work may finish, while nothing new is taken on.
+// covers: RB-17, RB-60, S4.84
 #[tokio::test(start_paused = true)]
 async fn what_is_at_work_may_finish() {
     let demo = Demo::default();
@@ -43,7 +44,8 @@ async fn what_is_at_work_may_finish() {
     assert_eq!(demo.notes.take(), ["began", "began"]);
 }
 
-/// G10, S4.77, S4.84, H-34, rmcp 17: what takes too long is given up: its handler is dropped, its client is told, and it is counted.
+/// What takes too long is given up: its handler is dropped, its client is told, and it is counted.
+// covers: RB-17, RB-60, S4.77, S4.84, H-34
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_cut() {
     let demo = Demo::default();
@@ -65,7 +67,8 @@ async fn what_takes_too_long_is_cut() {
     assert_eq!(notes, ["began", "began", "dropped", "dropped"]);
 }
 
-/// G10: without anything at work the end comes at once, and again.
+/// Without anything at work the end comes at once, and again.
+// covers: RB-60
 #[tokio::test(start_paused = true)]
 async fn the_end_may_come_twice() {
     let service = Demo::default().service();
@@ -78,7 +81,8 @@ async fn the_end_may_come_twice() {
     Post::tool("hello", json!({})).json(&service, 503).await;
 }
 
-/// G10, L-11: streams for changes end with their result, while calls go on; both are counted.
+/// Streams for changes end with their result, while calls go on; both are counted.
+// covers: RB-60, L-11
 #[tokio::test(start_paused = true)]
 async fn streams_end_before_calls() {
     let demo = Demo::default();
@@ -98,7 +102,8 @@ async fn streams_end_before_calls() {
     assert_eq!((drained.finished, drained.cut), (2, 0));
 }
 
-/// G10: whoever goes away during the end is not waited for.
+/// Whoever goes away during the end is not waited for.
+// covers: RB-60
 #[tokio::test(start_paused = true)]
 async fn who_goes_away_is_not_waited_for() {
     let demo = Demo::default();
@@ -113,7 +118,8 @@ async fn who_goes_away_is_not_waited_for() {
     assert_eq!(demo.notes.take(), ["began", "dropped"]);
 }
 
-/// G10: a request whose body is still on its way when the end begins may finish like all others, but not for ever.
+/// A request whose body is still on its way when the end begins may finish like all others, but not for ever.
+// covers: RB-60
 #[tokio::test(start_paused = true)]
 async fn bodies_on_their_way_are_waited_for() {
     for (limit, status) in [(30, 200), (1, 503)] {

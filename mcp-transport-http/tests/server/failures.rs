@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::kit::{Demo, Post, code_of, tool_text};
 
-/// rmcp 1, S4.76: a handler that panics answers with an internal error, without its text, and everything else goes on.
+/// A handler that panics answers with an internal error, without its text, and everything else goes on.
+// covers: RB-1, S4.76
 #[tokio::test]
 async fn a_panic_is_an_answer() {
     let demo = Demo::default();
@@ -22,7 +23,8 @@ async fn a_panic_is_an_answer() {
     assert_eq!(tool_text(&Post::tool("hello", json!({})).json(&service, 200).await), "hello");
 }
 
-/// G8, S3.F7, rmcp 2, peers 6: clients that use the same id at the same time are not mixed up, and neither are those of both eras.
+/// Clients that use the same id at the same time are not mixed up, and neither are those of both eras.
+// covers: RB-2, RB-36, RB-58, S3.F7
 #[tokio::test]
 async fn the_same_id_is_nobody_elses() {
     let demo = Demo::default();
@@ -47,7 +49,8 @@ async fn the_same_id_is_nobody_elses() {
     }
 }
 
-/// rmcp 2: in one batch, where ids could be mixed up, the second use of an id is refused.
+/// In one batch, where ids could be mixed up, the second use of an id is refused.
+// covers: RB-2
 #[tokio::test]
 async fn an_id_is_used_once_in_a_batch() {
     let demo = Demo::default();
@@ -60,7 +63,8 @@ async fn an_id_is_used_once_in_a_batch() {
     assert_eq!(answers.iter().filter(|answer| answer["error"]["code"] == -32600).count(), 1, "{answers:?}");
 }
 
-/// rmcp 3, rmcp 4: whatever comes first harms nobody.
+/// Whatever comes first harms nobody.
+// covers: RB-3, RB-4
 #[tokio::test]
 async fn strange_messages_harm_nobody() {
     let service = Demo::default().service();

@@ -17,7 +17,8 @@ fn with(options: HttpOptions) -> HttpService {
     HttpService::with_options(Demo::default().server(), options)
 }
 
-/// H-2, H-3, H-4, S3.F9, G20, peers 11: by default this machine is answered, and pages of others are not; the text says what to do.
+/// By default this machine is answered, and pages of others are not; the text says what to do.
+// covers: H-2..H-4, S3.F9, RB-41, RB-70
 #[tokio::test]
 async fn strangers_are_refused_by_default() {
     let service = Demo::default().service();
@@ -50,7 +51,8 @@ async fn strangers_are_refused_by_default() {
     call().uri("http://evil.example.com/mcp").json(&service, 403).await;
 }
 
-/// S3.F9, G20: others are let in by name, or all of them.
+/// Others are let in by name, or all of them.
+// covers: S3.F9, RB-70
 #[tokio::test]
 async fn others_are_let_in_by_name() {
     let service = with(HttpOptions::default().allow_host("mcp.example.com").allow_origin("https://app.example.com"));
@@ -61,7 +63,8 @@ async fn others_are_let_in_by_name() {
     call().header("host", "whoever").header("origin", "https://wherever").json(&service, 200).await;
 }
 
-/// H-8, H-14: what is not JSON, or what no client could read, is refused.
+/// What is not JSON, or what no client could read, is refused.
+// covers: H-8, H-14
 #[tokio::test]
 async fn kinds_of_content_are_checked() {
     let service = Demo::default().service();
@@ -82,7 +85,8 @@ async fn kinds_of_content_are_checked() {
     call().without("content-type").json(&service, 415).await;
 }
 
-/// G12, rmcp 5, peers 4, peers 10: a body has as many bytes as it may have, and not one more, whatever it says about itself.
+/// A body has as many bytes as it may have, and not one more, whatever it says about itself.
+// covers: RB-5, RB-34, RB-40, RB-62
 #[tokio::test]
 async fn bodies_have_a_limit() {
     let size = call().content().len();
@@ -109,7 +113,8 @@ async fn bodies_have_a_limit() {
     reply.json(413).await;
 }
 
-/// G12: nesting has a limit, too.
+/// Nesting has a limit, too.
+// covers: RB-62
 #[tokio::test]
 async fn nesting_has_a_limit() {
     let service = Demo::default().service();
@@ -119,7 +124,8 @@ async fn nesting_has_a_limit() {
     assert_eq!(code_of(&Post::text(many).json(&service, 400).await), -32600);
 }
 
-/// H-1: a body may come in any pieces, with trailers, and with pauses.
+/// A body may come in any pieces, with trailers, and with pauses.
+// covers: H-1
 #[tokio::test(start_paused = true)]
 async fn bodies_come_in_pieces() {
     let service = Demo::default().service();
@@ -140,7 +146,8 @@ async fn bodies_come_in_pieces() {
     assert_eq!(tool_text(&pending.reply().await.json(200).await), "hello");
 }
 
-/// G12, G2: a body that does not come is not waited for.
+/// A body that does not come is not waited for.
+// covers: RB-52, RB-62
 #[tokio::test(start_paused = true)]
 async fn late_bodies_are_refused() {
     let service = Demo::default().service();
@@ -153,7 +160,8 @@ async fn late_bodies_are_refused() {
     call().body(broken).json(&service, 400).await;
 }
 
-/// G2, G12: slow bodies keep each other out, but not those that come at once.
+/// Slow bodies keep each other out, but not those that come at once.
+// covers: RB-52, RB-62
 #[tokio::test(start_paused = true)]
 async fn slow_bodies_keep_nobody_out() {
     let service = with(HttpOptions::default().uploads(2).retry_after(Duration::from_secs(9)));

@@ -345,7 +345,7 @@ impl Reply {
     }
 }
 
-/// The message of an event, which has nothing but data, on one line (H-23).
+/// The message of an event, which has nothing but data, on one line.
 fn message_of(block: &str) -> Value {
     let data = block.strip_prefix("data: ").unwrap_or_else(|| panic!("not only data: {block}"));
     serde_json::from_str(data).unwrap_or_else(|_| panic!("no JSON: {data}"))

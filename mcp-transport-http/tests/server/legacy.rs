@@ -18,7 +18,8 @@ fn batch(header: Option<&str>, text: &str) -> Post {
     header.into_iter().fold(Post::text(text.to_owned()), |post, header| post.header("mcp-protocol-version", header))
 }
 
-/// H-43, DU-12, DU-17, S3.60, S3.61, S4.2, S4.4: every revision is served by what its header says, and without one it is 2025-03-26.
+/// Every revision is served by what its header says, and without one it is 2025-03-26.
+// covers: H-43, DU-12, DU-17, S3.60, S3.61, S4.2, S4.4
 #[tokio::test]
 async fn the_header_names_the_revision() {
     let service = Demo::default().service();
@@ -35,7 +36,8 @@ async fn the_header_names_the_revision() {
     assert_eq!(code_of(&answer), -32022);
 }
 
-/// DU-11, S3.61, S4.13, S4.16: the handshake is answered for each revision, without a session, and nothing depends on it.
+/// The handshake is answered for each revision, without a session, and nothing depends on it.
+// covers: DU-11, S3.61, S4.13, S4.16
 #[tokio::test]
 async fn the_handshake_is_answered() {
     let service = Demo::default().service();
@@ -57,7 +59,8 @@ async fn the_handshake_is_answered() {
     Post::legacy(Some("2025-06-18"), "ping", json!({})).json(&service, 200).await;
 }
 
-/// H-30, DU-19, S3.40, S4.16, B-100, peers 1: there is nothing to GET and nothing to DELETE, with or without a session id.
+/// There is nothing to GET and nothing to DELETE, with or without a session id.
+// covers: H-30, DU-19, S3.40, S4.16, B-100, RB-31
 #[tokio::test]
 async fn only_posts_are_served() {
     let service = Demo::default().service();
@@ -70,7 +73,8 @@ async fn only_posts_are_served() {
     }
 }
 
-/// B-109, B-110, DU-20, rmcp 6: batches are served where the revision has them, and their answers are an array.
+/// Batches are served where the revision has them, and their answers are an array.
+// covers: B-109, B-110, DU-20, RB-6
 #[tokio::test]
 async fn batches_are_served_where_they_exist() {
     let service = Demo::default().service();
@@ -100,7 +104,8 @@ async fn batches_are_served_where_they_exist() {
     }
 }
 
-/// B-109, B-110: what is said while a batch is worked on makes a stream, which ends with all of its answers.
+/// What is said while a batch is worked on makes a stream, which ends with all of its answers.
+// covers: B-109, B-110
 #[tokio::test]
 async fn batches_may_be_streams() {
     let demo = Demo::default();
@@ -121,7 +126,8 @@ async fn batches_may_be_streams() {
     assert_eq!(answers, 3, "{events:?}");
 }
 
-/// H-17, S4.17, S4.22, S4.3, DU-26: a client without a session is not asked, and whoever wrote the tool is told why.
+/// A client without a session is not asked, and whoever wrote the tool is told why.
+// covers: H-17, S4.3, S4.17, S4.22, DU-26
 #[tokio::test]
 async fn nobody_is_asked() {
     let asking = tool("ask_all", async |ctx: RequestContext, _: NoArguments| {
@@ -140,7 +146,8 @@ async fn nobody_is_asked() {
     }
 }
 
-/// S3.1, S3.20, S4.14, S4.19, S4.20, DU-12, peers 12: two requests share nothing but the server, whatever one says before the other.
+/// Two requests share nothing but the server, whatever one says before the other.
+// covers: S3.1, S3.20, S4.14, S4.19, S4.20, DU-12, RB-42
 #[tokio::test]
 async fn requests_share_nothing() {
     let count = tool("count", |ctx: RequestContext, _: NoArguments| {
@@ -160,7 +167,8 @@ async fn requests_share_nothing() {
     }
 }
 
-/// Y-1, B-41: without a session there is nowhere to keep a level: logging is not declared, and a level is not taken.
+/// Without a session there is nowhere to keep a level: logging is not declared, and a level is not taken.
+// covers: Y-1, B-41
 #[tokio::test]
 async fn mis_11_there_is_no_logging_without_a_session() {
     let log = tool("log", async |ctx: RequestContext, _: NoArguments| {
@@ -179,7 +187,8 @@ async fn mis_11_there_is_no_logging_without_a_session() {
     }
 }
 
-/// S4.3, S4.18, DU-25: without a session nobody is told of changes unasked.
+/// Without a session nobody is told of changes unasked.
+// covers: S4.3, S4.18, DU-25
 #[tokio::test]
 async fn nobody_is_told_unasked() {
     let demo = Demo::default();
@@ -193,7 +202,8 @@ async fn nobody_is_told_unasked() {
     assert_eq!(tool_text(&pending.reply().await.json(200).await), "waited");
 }
 
-/// H-14, S3.28, DU-12, DU-25: legacy requests get JSON or streams as modern ones do, with the statuses of their era.
+/// Legacy requests get JSON or streams as modern ones do, with the statuses of their era.
+// covers: H-14, S3.28, DU-12, DU-25
 #[tokio::test]
 async fn answers_follow_their_era() {
     let service = Demo::default().service();
@@ -212,7 +222,8 @@ async fn answers_follow_their_era() {
     assert_eq!((one.status.as_u16(), two.status.as_u16()), (200, 404));
 }
 
-/// DU-13, DU-17: metadata that is not the envelope's does not make a request modern.
+/// Metadata that is not the envelope's does not make a request modern.
+// covers: DU-13, DU-17
 #[tokio::test]
 async fn other_metadata_is_legacy() {
     let service = Demo::default().service();

@@ -18,7 +18,8 @@ fn wait(principal: &Principal) -> Post {
     Post::tool("wait", json!({})).extension(principal.clone())
 }
 
-/// G2, S4.92, S4.100, S4.101, rmcp 15: what is too much is refused at once, with a time to come back, and what was taken on goes on.
+/// What is too much is refused at once, with a time to come back, and what was taken on goes on.
+// covers: RB-15, RB-52, S4.92, S4.100, S4.101
 #[tokio::test]
 async fn too_much_is_refused_at_once() {
     let demo = Demo::default();
@@ -40,7 +41,8 @@ async fn too_much_is_refused_at_once() {
     assert_eq!(tool_text(&Post::tool("hello", json!({})).json(&service, 200).await), "hello");
 }
 
-/// G2, G14: one principal cannot take everything, and those who are nobody are not counted together.
+/// One principal cannot take everything, and those who are nobody are not counted together.
+// covers: RB-52, RB-64
 #[tokio::test]
 async fn one_cannot_take_everything() {
     let demo = Demo::default();
@@ -65,7 +67,8 @@ async fn one_cannot_take_everything() {
     drop((more, again));
 }
 
-/// G2, peers 5: clones of a service are the same service, and what is refused or ignored takes no room.
+/// Clones of a service are the same service, and what is refused or ignored takes no room.
+// covers: RB-35, RB-52
 #[tokio::test]
 async fn room_is_counted_once() {
     let demo = Demo::default();
@@ -86,7 +89,8 @@ async fn room_is_counted_once() {
     Post::tool("hello", json!({})).json(&other, 200).await;
 }
 
-/// G2: a batch takes as much as its requests would.
+/// A batch takes as much as its requests would.
+// covers: RB-52
 #[tokio::test]
 async fn a_batch_is_as_many_as_it_has() {
     let demo = Demo::default();
@@ -99,7 +103,8 @@ async fn a_batch_is_as_many_as_it_has() {
     assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, Some("1")));
 }
 
-/// G2: what the application does to find the server is bounded as well.
+/// What the application does to find the server is bounded as well.
+// covers: RB-52
 #[tokio::test]
 async fn choosing_a_server_is_work() {
     let (demo, gate) = (Demo::default(), Gate::default());

@@ -61,7 +61,8 @@ async fn heard(reply: &mut Reply) -> Option<String> {
     }
 }
 
-/// L-3, L-5, L-7, S3.39, S3.42, S3.43, S3.44, S3.48, S3.51, peers 9: first comes what the server will tell, under an id of the same kind.
+/// First comes what the server will tell, under an id of the same kind.
+// covers: L-3, L-5, L-7, S3.39, S3.42..S3.44, S3.48, S3.51, RB-39
 #[tokio::test]
 async fn the_acknowledgement_comes_first() {
     let service = HttpService::new(everything());
@@ -85,7 +86,8 @@ async fn the_acknowledgement_comes_first() {
     assert_eq!(code_of(&answer), -32602);
 }
 
-/// L-1, L-7, L-9, L-14, L-20, S3.41, S3.47, S3.48, S4.18, rmcp 18, peers 8: what one request changes is heard on the streams of others who asked for it.
+/// What one request changes is heard on the streams of others who asked for it.
+// covers: L-1, L-7, L-9, L-14, L-20, S3.41, S3.47, S3.48, S4.18, RB-18, RB-38
 #[tokio::test]
 async fn changes_reach_those_who_asked() {
     let service = HttpService::new(everything());
@@ -105,7 +107,8 @@ async fn changes_reach_those_who_asked() {
     assert_eq!((heard(&mut prompts).await, heard(&mut nothing).await), (None, None));
 }
 
-/// L-1, L-14, L-19: resources by their address.
+/// Resources by their address.
+// covers: L-1, L-14, L-19
 #[tokio::test]
 async fn updates_are_by_address() {
     let server = everything();
@@ -117,7 +120,8 @@ async fn updates_are_by_address() {
     assert_eq!(reply.event().await["params"]["uri"], "a:b");
 }
 
-/// H-16, H-19, S3.23, S3.41, S3.49: progress and log messages stay with the request that they are about.
+/// Progress and log messages stay with the request that they are about.
+// covers: H-16, H-19, S3.23, S3.41, S3.49
 #[tokio::test]
 async fn only_changes_are_heard() {
     let service = HttpService::new(everything());
@@ -127,7 +131,8 @@ async fn only_changes_are_heard() {
     assert_eq!(heard(&mut reply).await, None);
 }
 
-/// L-20: whoever waits on the stream is woken by a change.
+/// Whoever waits on the stream is woken by a change.
+// covers: L-20
 #[tokio::test]
 async fn a_change_wakes_the_stream() {
     let server = everything();
@@ -140,7 +145,8 @@ async fn a_change_wakes_the_stream() {
     assert_eq!(change["method"], "notifications/tools/list_changed");
 }
 
-/// H-21, K-15, S3.59: a stream without changes is kept alive, for as long as the client likes.
+/// A stream without changes is kept alive, for as long as the client likes.
+// covers: H-21, K-15, S3.59
 #[tokio::test(start_paused = true)]
 async fn silent_streams_are_kept_alive() {
     let server = everything();
@@ -160,7 +166,8 @@ async fn silent_streams_are_kept_alive() {
     assert_eq!(told.elapsed(), Duration::from_secs(15), "the silence begins with what was said last");
 }
 
-/// DU-25, L-16, S4.18: who has nothing to tell has no such method, and neither have legacy clients.
+/// Who has nothing to tell has no such method, and neither have legacy clients.
+// covers: DU-25, L-16, S4.18
 #[tokio::test]
 async fn listening_needs_something_to_hear() {
     let service = HttpService::new(server(|builder| builder));

@@ -30,7 +30,8 @@ fn call(arguments: Value, headers: &[(&str, &str)]) -> Post {
     headers.iter().fold(post, |post, (name, value)| post.header(&format!("mcp-param-{name}"), value))
 }
 
-/// H-53, H-54, H-60, H-70, H-74, H-75, H-77, H-78, H-79, S3.F3: a marked parameter is in its header, or the call is refused.
+/// A marked parameter is in its header, or the call is refused.
+// covers: H-53, H-54, H-60, H-70, H-74, H-75, H-77..H-79, S3.F3
 #[tokio::test]
 async fn marked_parameters_are_repeated() {
     let service = HttpService::new(regional());
@@ -61,7 +62,8 @@ async fn marked_parameters_are_repeated() {
     }
 }
 
-/// S3.F3, H-55: what is wrong otherwise is refused for that, and legacy clients know no such headers.
+/// What is wrong otherwise is refused for that, and legacy clients know no such headers.
+// covers: S3.F3, H-55
 #[tokio::test]
 async fn parameters_are_looked_at_last() {
     let service = HttpService::new(regional());
@@ -75,7 +77,8 @@ async fn parameters_are_looked_at_last() {
     assert_eq!(tool_text(&legacy.json(&service, 200).await), "done");
 }
 
-/// S3.F3: what counts is the tool as it is now.
+/// What counts is the tool as it is now.
+// covers: S3.F3
 #[tokio::test]
 async fn changes_of_tools_count_at_once() {
     let server = regional();
@@ -96,7 +99,8 @@ async fn changes_of_tools_count_at_once() {
     assert_eq!(tool_text(&plain().header("mcp-param-place", "eu").json(&service, 200).await), "done");
 }
 
-/// H-83: a tool with a header that cannot be is not taken.
+/// A tool with a header that cannot be is not taken.
+// covers: H-83
 #[test]
 fn impossible_headers_are_not_taken() {
     for name in ["", "a b", "gr\u{fc}n", "a:b"] {
@@ -106,7 +110,8 @@ fn impossible_headers_are_not_taken() {
     }
 }
 
-/// S3.F3, H-77: arguments in which the value is hard to find are no way around the check.
+/// Arguments in which the value is hard to find are no way around the check.
+// covers: S3.F3, H-77
 #[tokio::test]
 async fn the_check_fails_closed() {
     let service = HttpService::new(regional());

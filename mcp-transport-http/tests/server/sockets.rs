@@ -135,7 +135,8 @@ async fn body_of(response: http::Response<Incoming>) -> String {
 /// How long a test waits for what takes no time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// H-1, H-14, S3.71: requests follow each other on a connection, and streams are sent as they grow.
+/// Requests follow each other on a connection, and streams are sent as they grow.
+// covers: H-1, H-14, S3.71
 #[tokio::test]
 async fn a_connection_serves_many_requests() {
     let demo = Demo::default();
@@ -159,7 +160,8 @@ async fn a_connection_serves_many_requests() {
     assert!(client.response().await.0.starts_with("HTTP/1.1 403"));
 }
 
-/// H-25, H-26, H-28, S3.32, S4.77, S4.100, G11, peers 7, peers 12: a client that hangs up has cancelled, with HTTP/1.1.
+/// A client that hangs up has cancelled, with HTTP/1.1.
+// covers: H-25, H-26, H-28, S3.32, S4.77, S4.100, RB-37, RB-42, RB-61
 #[tokio::test]
 async fn who_hangs_up_has_cancelled() {
     let demo = Demo::default();
@@ -178,7 +180,8 @@ async fn who_hangs_up_has_cancelled() {
     assert_eq!(demo.notes.take(), [""; 0]);
 }
 
-/// H-25, H-28, S3.32, S4.92, S4.93, G11: with HTTP/2, one request is cancelled and the others on the connection go on.
+/// With HTTP/2, one request is cancelled and the others on the connection go on.
+// covers: H-25, H-28, S3.32, S4.92, S4.93, RB-61
 #[tokio::test]
 async fn streams_are_cancelled_one_by_one() {
     let demo = Demo::default();
@@ -203,7 +206,8 @@ async fn streams_are_cancelled_one_by_one() {
     assert_eq!(hello.status(), 200);
 }
 
-/// S4.92, S4.93, S4.100, S4.101: a connection has a hundred requests at work, and the next waits for one of them.
+/// A connection has a hundred requests at work, and the next waits for one of them.
+// covers: S4.92, S4.93, S4.100, S4.101
 #[tokio::test]
 async fn a_connection_has_so_many_streams() {
     let demo = Demo::default();
@@ -221,7 +225,8 @@ async fn a_connection_has_so_many_streams() {
     }
 }
 
-/// G12, peers 4: headers have a limit, and what is no HTTP at all harms nobody.
+/// Headers have a limit, and what is no HTTP at all harms nobody.
+// covers: RB-34, RB-62
 #[tokio::test]
 async fn headers_have_a_limit() {
     let demo = Demo::default();
@@ -245,7 +250,8 @@ async fn headers_have_a_limit() {
     assert!(client.response().await.0.starts_with("HTTP/1.1 200"));
 }
 
-/// G10, S4.84, L-11, rmcp 17: at the end idle connections are closed, streams end properly, and calls may finish.
+/// At the end idle connections are closed, streams end properly, and calls may finish.
+// covers: RB-17, RB-60, S4.84, L-11
 #[tokio::test]
 async fn the_end_is_graceful() {
     let demo = Demo::default();
@@ -270,7 +276,8 @@ async fn the_end_is_graceful() {
     assert_eq!((drained.finished, drained.cut), (2, 0));
 }
 
-/// G10, S4.84, rmcp 17: what takes too long is cut off, and the server is gone in time.
+/// What takes too long is cut off, and the server is gone in time.
+// covers: RB-17, RB-60, S4.84
 #[tokio::test]
 async fn the_end_is_bounded() {
     let demo = Demo::default();
@@ -287,7 +294,8 @@ async fn the_end_is_bounded() {
     assert_eq!((drained.finished, drained.cut), (0, 1));
 }
 
-/// G2, G12: as many connections as there may be; the next waits until there is a place.
+/// As many connections as there may be; the next waits until there is a place.
+// covers: RB-52, RB-62
 #[tokio::test]
 async fn connections_have_a_limit() {
     let demo = Demo::default();
@@ -303,7 +311,8 @@ async fn connections_have_a_limit() {
     assert_eq!(tool_text(&second.response().await.1), "hello");
 }
 
-/// G20: what is printed is where clients on this machine can go.
+/// What is printed is where clients on this machine can go.
+// covers: RB-70
 #[tokio::test]
 async fn the_address_can_be_used() {
     for (address, host) in [("127.0.0.1:0", "127.0.0.1"), ("0.0.0.0:0", "127.0.0.1")] {

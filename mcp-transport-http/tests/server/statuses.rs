@@ -15,7 +15,8 @@ fn notification(method: &str) -> Post {
     Post::message(json!({ "jsonrpc": "2.0", "method": method })).header("mcp-protocol-version", MODERN)
 }
 
-/// H-1, H-14, H-34, S3.1, S3.4, S3.9, S3.15, S3.21, S3.F1, DU-10: a request that says everything about itself is answered.
+/// A request that says everything about itself is answered.
+// covers: H-1, H-14, H-34, S3.1, S3.4, S3.9, S3.15, S3.21, S3.F1, DU-10
 #[tokio::test]
 async fn a_modern_request_needs_nothing_before_it() {
     let service = Demo::default().service();
@@ -24,8 +25,9 @@ async fn a_modern_request_needs_nothing_before_it() {
     assert_eq!(answer["result"]["resultType"], "complete");
 }
 
-/// S3.13, S3.14, S3.17, S3.18, S3.60, S3.67, DU-24: discovery is a request like others. It names the revisions that a request
-/// can be written in, which legacy ones cannot although the server serves them.
+/// Discovery is a request like others. It names the revisions that a request can be written in, which legacy ones
+/// cannot although the server serves them.
+// covers: S3.13, S3.14, S3.17, S3.18, S3.60, S3.67, DU-24
 #[tokio::test]
 async fn discovery_is_a_request() {
     let service = Demo::default().service();
@@ -36,7 +38,8 @@ async fn discovery_is_a_request() {
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "demo");
 }
 
-/// H-3, H-11, H-12, H-13, H-30, H-32, H-42, H-44, H-45, H-52, S3.6, S3.7, S3.8, S3.10, S3.11, S3.16, S3.19, S3.22, S3.26, S3.38, S3.F2, S3.F5, S3.F6, S3.F8, DU-15, DU-20, DU-21: the table of statuses, line by line.
+/// The table of statuses, line by line.
+// covers: H-3, H-11..H-13, H-30, H-32, H-42, H-44, H-45, H-52, S3.6..S3.8, S3.10, S3.11, S3.16, S3.19, S3.22, S3.26, S3.38, S3.F2, S3.F5, S3.F6, S3.F8, DU-15, DU-20, DU-21
 #[tokio::test]
 async fn every_situation_has_its_status() {
     let service = Demo::default().service();
@@ -90,7 +93,8 @@ async fn every_situation_has_its_status() {
     assert!(required["requiredCapabilities"]["elicitation"].is_object(), "{required}");
 }
 
-/// H-11, S3.F8, DU-22: what asks for nothing gets 202, and nothing else.
+/// What asks for nothing gets 202, and nothing else.
+// covers: H-11, S3.F8, DU-22
 #[tokio::test]
 async fn notifications_are_accepted() {
     let service = Demo::default().service();
@@ -101,7 +105,8 @@ async fn notifications_are_accepted() {
     }
 }
 
-/// H-33, DU-14, S3.54, S3.55, S3.58, S3.59: what the revision removed does not exist, also where legacy clients have it.
+/// What the revision removed does not exist, also where legacy clients have it.
+// covers: H-33, DU-14, S3.54, S3.55, S3.58, S3.59
 #[tokio::test]
 async fn removed_methods_are_not_found() {
     let service = Demo::default().service();
@@ -111,7 +116,8 @@ async fn removed_methods_are_not_found() {
     }
 }
 
-/// H-42, H-45, H-55, DU-13, DU-16, DU-18, DU-24, S3.7: what is wrong in several ways is refused for the first of them.
+/// What is wrong in several ways is refused for the first of them.
+// covers: H-42, H-45, H-55, DU-13, DU-16, DU-18, DU-24, S3.7
 #[tokio::test]
 async fn checks_have_an_order() {
     let service = Demo::default().service();
@@ -157,7 +163,8 @@ async fn checks_have_an_order() {
     assert_eq!(code_of(&nameless), -32602, "{nameless}");
 }
 
-/// H-34, S3.F7: an error repeats the id of what it is about, of either kind and size.
+/// An error repeats the id of what it is about, of either kind and size.
+// covers: H-34, S3.F7
 #[tokio::test]
 async fn errors_repeat_the_id() {
     let full = HttpService::with_options(Demo::default().server(), HttpOptions::default().in_flight(0));
@@ -182,7 +189,8 @@ async fn errors_repeat_the_id() {
     }
 }
 
-/// H-12, H-34, DU-25: without a readable id there is none, which older revisions write as `null`.
+/// Without a readable id there is none, which older revisions write as `null`.
+// covers: H-12, H-34, DU-25
 #[tokio::test]
 async fn unreadable_requests_have_no_id() {
     let service = Demo::default().service();
@@ -207,7 +215,8 @@ async fn unreadable_requests_have_no_id() {
     }
 }
 
-/// H-30, H-44, S3.54, DU-17, DU-19: a server without legacy clients refuses them, and says what it speaks.
+/// A server without legacy clients refuses them, and says what it speaks.
+// covers: H-30, H-44, S3.54, DU-17, DU-19
 #[tokio::test]
 async fn legacy_clients_may_be_turned_away() {
     let demo = Demo::default();
@@ -229,7 +238,8 @@ async fn legacy_clients_may_be_turned_away() {
     }
 }
 
-/// DU-10, S3.8: a server without modern revisions says which there are.
+/// A server without modern revisions says which there are.
+// covers: DU-10, S3.8
 #[tokio::test]
 async fn modern_clients_may_be_turned_away() {
     let demo = Demo::default();

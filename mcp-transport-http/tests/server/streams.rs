@@ -11,7 +11,8 @@ use tokio::time::advance;
 
 use crate::kit::{Demo, Post, RequestBody, code_of, server, tool_text};
 
-/// H-14, S3.28, G18: what has nothing to say before its result is one object, at once.
+/// What has nothing to say before its result is one object, at once.
+// covers: H-14, S3.28, RB-68
 #[tokio::test]
 async fn a_result_alone_is_json() {
     let service = Demo::default().service();
@@ -22,7 +23,8 @@ async fn a_result_alone_is_json() {
     }
 }
 
-/// H-14, H-29: it is one object also if the handler had to wait for a moment.
+/// It is one object also if the handler had to wait for a moment.
+// covers: H-14, H-29
 #[tokio::test]
 async fn a_result_that_was_waited_for_is_json() {
     /// Ready when it is looked at for the second time.
@@ -47,7 +49,8 @@ async fn a_result_that_was_waited_for_is_json() {
     assert_eq!(code_of(&Post::tool("refuse", json!({})).json(&service, 400).await), -32021);
 }
 
-/// H-14, H-16, H-18, H-20, H-23, S3.24, S3.28, S3.29, S3.71, rmcp 22: what is said before the result makes a stream, in one piece if it can be.
+/// What is said before the result makes a stream, in one piece if it can be.
+// covers: H-14, H-16, H-18, H-20, H-23, S3.24, S3.28, S3.29, S3.71, RB-22
 #[tokio::test]
 async fn what_is_said_before_the_result_makes_a_stream() {
     let service = Demo::default().service();
@@ -72,7 +75,8 @@ async fn what_is_said_before_the_result_makes_a_stream() {
     assert_eq!((&events[2]["id"], tool_text(&events[2])), (&json!("it"), "reported"));
 }
 
-/// H-14, H-18, S3.29, S4.92: a stream begins when there is something to say, and ends with the result.
+/// A stream begins when there is something to say, and ends with the result.
+// covers: H-14, H-18, S3.29, S4.92
 #[tokio::test]
 async fn a_stream_follows_its_handler() {
     let demo = Demo::default();
@@ -85,7 +89,8 @@ async fn a_stream_follows_its_handler() {
     assert_eq!(reply.block().await, None);
 }
 
-/// H-29, S3.37, S3.38: while nothing is sent the status is open; afterwards errors are in the stream.
+/// While nothing is sent the status is open; afterwards errors are in the stream.
+// covers: H-29, S3.37, S3.38
 #[tokio::test]
 async fn the_status_is_decided_late() {
     let service = Demo::default().service();
@@ -97,7 +102,8 @@ async fn the_status_is_decided_late() {
     assert_eq!((code_of(&events[1]), &events[1]["id"]), (-32021, &json!(1)));
 }
 
-/// H-21, G21, peers 2: an answer that takes long becomes a stream, and says now and then that it is still there.
+/// An answer that takes long becomes a stream, and says now and then that it is still there.
+// covers: H-21, RB-32, RB-71
 #[tokio::test(start_paused = true)]
 async fn silence_makes_a_stream() {
     let demo = Demo::default();
@@ -119,7 +125,8 @@ async fn silence_makes_a_stream() {
     assert_eq!(events.iter().filter(|event| !event.is_null()).count(), 1);
 }
 
-/// H-21, S3.59: what was said counts, so the next comment comes when nothing was said for as long.
+/// What was said counts, so the next comment comes when nothing was said for as long.
+// covers: H-21, S3.59
 #[tokio::test(start_paused = true)]
 async fn comments_fill_silence_only() {
     let demo = Demo::default();
@@ -137,7 +144,8 @@ async fn comments_fill_silence_only() {
     assert_eq!(begin.elapsed().as_secs(), 12);
 }
 
-/// H-23, H-31, S3.35, S3.40, S3.F10, peers 1: sessions and event ids of others mean nothing here.
+/// Sessions and event ids of others mean nothing here.
+// covers: H-23, H-31, S3.35, S3.40, S3.F10, RB-31
 #[tokio::test]
 async fn foreign_sessions_mean_nothing() {
     let service = Demo::default().service();
@@ -155,7 +163,8 @@ async fn foreign_sessions_mean_nothing() {
     }
 }
 
-/// H-17, S3.27, S3.30, S3.31, S3.69, S4.24, DU-26: a question is a result that is not complete, and any machine can take the answer.
+/// A question is a result that is not complete, and any machine can take the answer.
+// covers: H-17, S3.27, S3.30, S3.31, S3.69, S4.24, DU-26
 #[tokio::test]
 async fn questions_are_results() {
     let (here, there) = (server_with_keys(), server_with_keys());
@@ -186,7 +195,8 @@ fn server_with_keys() -> HttpService {
     HttpService::new(server(|builder| demo.tools(builder).key_ring(ring())))
 }
 
-/// H-16, G8, peers 6: each stream has what belongs to its request, also if others run at the same time.
+/// Each stream has what belongs to its request, also if others run at the same time.
+// covers: H-16, RB-36, RB-58
 #[tokio::test]
 async fn streams_are_kept_apart() {
     let demo = Demo::default();
@@ -201,7 +211,8 @@ async fn streams_are_kept_apart() {
     }
 }
 
-/// H-23, AMB-14: a message is one line, however a handler or a client wrote what is in it.
+/// A message is one line, however a handler or a client wrote what is in it.
+// covers: H-23, AMB-14
 #[tokio::test]
 async fn sec_1_a_message_is_one_line() {
     let schema = || serde_json::from_str::<RawObject>("{\"type\":\n\"object\"}").expect("a schema");
@@ -220,7 +231,8 @@ async fn sec_1_a_message_is_one_line() {
     assert!(!list.contains(['\n', '\r']), "{list}");
 }
 
-/// G9, rmcp 14, peers 3: progress that nobody reads is dropped, and the result is not.
+/// Progress that nobody reads is dropped, and the result is not.
+// covers: RB-14, RB-33, RB-59
 #[tokio::test]
 async fn progress_that_is_not_read_is_dropped() {
     let flood = tool("flood", async |ctx: RequestContext, _: NoArguments| {

@@ -35,7 +35,8 @@ async fn refused(service: &HttpService, post: Post, status: u16) {
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32603)));
 }
 
-/// L-18, G2, G13, rmcp 15: as many as there may be, in total and of one principal; requests are counted apart from them.
+/// As many as there may be, in total and of one principal; requests are counted apart from them.
+// covers: L-18, RB-15, RB-52, RB-63
 #[tokio::test]
 async fn there_is_room_for_some() {
     let options = HttpOptions::default().listeners(3).listeners_per_principal(2).in_flight(1);
@@ -54,7 +55,8 @@ async fn there_is_room_for_some() {
     opened(&service, listen()).await;
 }
 
-/// L-7, L-11, S3.45, S3.46, S4.84, G10: the end of the service ends streams with their result.
+/// The end of the service ends streams with their result.
+// covers: L-7, L-11, S3.45, S3.46, S4.84, RB-60
 #[tokio::test(start_paused = true)]
 async fn the_end_comes_with_a_result() {
     let service = HttpService::new(changing());
@@ -69,7 +71,8 @@ async fn the_end_comes_with_a_result() {
     assert_eq!(events[0]["result"]["_meta"][SUBSCRIPTION], "s");
 }
 
-/// L-11, S3.68, G13: what was allowed for a time ends with its result when the time is over, and not before.
+/// What was allowed for a time ends with its result when the time is over, and not before.
+// covers: L-11, S3.68, RB-63
 #[tokio::test(start_paused = true)]
 async fn permission_may_end() {
     let server = changing();
@@ -90,7 +93,8 @@ async fn permission_may_end() {
     assert_eq!(tool_text(&Post::tool("hello", json!({})).extension(until).json(&service, 200).await), "hello");
 }
 
-/// G9, rmcp 14, peers 3, peers 10: who does not read costs little and keeps nobody waiting, and hears of everything in the end.
+/// Who does not read costs little and keeps nobody waiting, and hears of everything in the end.
+// covers: RB-14, RB-33, RB-40, RB-59
 #[tokio::test]
 async fn slow_readers_stay_small() {
     let server = changing();
@@ -122,7 +126,8 @@ async fn slow_readers_stay_small() {
     assert_eq!(updated.len(), addresses.len(), "nothing is lost");
 }
 
-/// G9, G12: what one stream may ask for is bounded.
+/// What one stream may ask for is bounded.
+// covers: RB-59, RB-62
 #[tokio::test]
 async fn one_stream_may_ask_for_so_much() {
     let service = HttpService::new(changing());
@@ -132,7 +137,8 @@ async fn one_stream_may_ask_for_so_much() {
     assert_eq!(answer["error"]["message"], "`resourceSubscriptions`: more than 256 addresses");
 }
 
-/// L-18: a stream that is refused for what it asks takes no room.
+/// A stream that is refused for what it asks takes no room.
+// covers: L-18
 #[tokio::test]
 async fn what_is_refused_takes_no_room() {
     let service = HttpService::with_options(changing(), HttpOptions::default().listeners(1));
@@ -142,7 +148,8 @@ async fn what_is_refused_takes_no_room() {
     opened(&service, listen()).await;
 }
 
-/// G13: a principal's token that is renewed is the same principal.
+/// A principal's token that is renewed is the same principal.
+// covers: RB-63
 #[tokio::test(start_paused = true)]
 async fn a_new_token_is_the_same_principal() {
     let options = HttpOptions::default().listeners_per_principal(1);
@@ -156,7 +163,8 @@ async fn a_new_token_is_the_same_principal() {
     opened(&service, listen().extension(ann()).extension(until(60))).await;
 }
 
-/// MIS-9: subscriptions need no sessions: modern clients have them, and legacy ones without a session are not offered any.
+/// Subscriptions need no sessions: modern clients have them, and legacy ones without a session are not offered any.
+// covers: MIS-9
 #[tokio::test]
 async fn mis_9_subscriptions_need_no_sessions() {
     let server = changing();

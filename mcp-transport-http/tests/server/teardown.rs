@@ -41,7 +41,8 @@ fn leaving(notes: &Notes, gate: &Gate, stay: &Gate) -> Server {
     })
 }
 
-/// S4.14, S1.16: it is done after the answer, and also if the client did not wait for one; the last comes first.
+/// It is done after the answer, and also if the client did not wait for one; the last comes first.
+// covers: S4.14, S1.16
 #[tokio::test]
 async fn it_is_done_when_the_request_ends() {
     let (notes, gate) = (Notes::default(), Gate::default());
@@ -60,7 +61,8 @@ async fn it_is_done_when_the_request_ends() {
     assert_eq!(notes.take(), ["second", "first"]);
 }
 
-/// S1.17, G2, G10: it counts as work, for the limits and for the end of the service, but not for ever.
+/// It counts as work, for the limits and for the end of the service, but not for ever.
+// covers: S1.17, RB-52, RB-60
 #[tokio::test(start_paused = true)]
 async fn it_counts_as_work() {
     let (notes, gate) = (Notes::default(), Gate::default());

@@ -11,7 +11,8 @@ fn yes() -> Value {
     json!({ "action": "accept", "content": { "sure": true } })
 }
 
-/// S4.33, S4.117, B-111: a question is there for a client that comes back, and so is what came of the answer.
+/// A question is there for a client that comes back, and so is what came of the answer.
+// covers: S4.33, S4.117, B-111
 #[tokio::test]
 async fn questions_wait_for_their_client() {
     let shop = Shop::default();
@@ -33,7 +34,8 @@ async fn questions_wait_for_their_client() {
     assert_eq!(metrics(&service).active, 0);
 }
 
-/// S4.31, S4.32: a question that nobody hears or answers has an end, whether anybody waits for it or not.
+/// A question that nobody hears or answers has an end, whether anybody waits for it or not.
+// covers: S4.31, S4.32
 #[tokio::test(start_paused = true)]
 async fn questions_have_an_end() {
     let shop = Shop::default();
@@ -50,7 +52,8 @@ async fn questions_have_an_end() {
     assert_eq!(metrics(&service).active, 0, "long before anybody gives it up");
 }
 
-/// B-109, B-110, S4.81: whoever cancels a part of a batch gets the answers to the rest, and none if that is nothing.
+/// Whoever cancels a part of a batch gets the answers to the rest, and none if that is nothing.
+// covers: B-109, B-110, S4.81
 #[tokio::test]
 async fn parts_of_batches_may_be_cancelled() {
     let shop = Shop::default();
@@ -76,7 +79,8 @@ async fn parts_of_batches_may_be_cancelled() {
     assert_eq!(metrics(&service).active, 0);
 }
 
-/// S4.30, S4.33: many calls ask at the same time, and each gets the answer to its own question, in any order.
+/// Many calls ask at the same time, and each gets the answer to its own question, in any order.
+// covers: S4.30, S4.33
 #[tokio::test]
 async fn answers_find_their_question() {
     let service = Shop::default().service();

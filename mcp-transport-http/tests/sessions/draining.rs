@@ -22,7 +22,8 @@ async fn begin(service: &HttpService, seconds: u64) -> JoinHandle<Drained> {
     draining
 }
 
-/// S4.42, S4.83, S4.84, G10, rmcp 17: streams of sessions end at once, calls may finish, then the sessions end.
+/// Streams of sessions end at once, calls may finish, then the sessions end.
+// covers: S4.42, S4.83, S4.84, RB-17, RB-60
 #[tokio::test(start_paused = true)]
 async fn sessions_end_after_their_calls() {
     for version in LEGACY {
@@ -54,7 +55,8 @@ async fn sessions_end_after_their_calls() {
     }
 }
 
-/// S4.83, S4.84, S4.96, G10: the end waits for calls whose clients have gone as well.
+/// The end waits for calls whose clients have gone as well.
+// covers: S4.83, S4.84, S4.96, RB-60
 #[tokio::test(start_paused = true)]
 async fn calls_of_those_who_left_may_finish() {
     for version in LEGACY {
@@ -72,7 +74,8 @@ async fn calls_of_those_who_left_may_finish() {
     }
 }
 
-/// S4.78, S4.83, S4.84, G10, rmcp 17: what takes too long is given up, whether its client waits for it or not.
+/// What takes too long is given up, whether its client waits for it or not.
+// covers: S4.78, S4.83, S4.84, RB-17, RB-60
 #[tokio::test(start_paused = true)]
 async fn late_calls_are_cut() {
     for version in LEGACY {
@@ -100,7 +103,8 @@ async fn late_calls_are_cut() {
     }
 }
 
-/// S4.83, G10: the end waits for what handlers left to be done, but not for ever.
+/// The end waits for what handlers left to be done, but not for ever.
+// covers: S4.83, RB-60
 #[tokio::test(start_paused = true)]
 async fn the_end_waits_for_what_is_left() {
     for (seconds, expected) in [(2, &["closed"][..]), (1_000, &[][..])] {
@@ -128,7 +132,8 @@ async fn the_end_waits_for_what_is_left() {
     }
 }
 
-/// S4.83: a handler of a session may end the service that it belongs to.
+/// A handler of a session may end the service that it belongs to.
+// covers: S4.83
 #[tokio::test(start_paused = true)]
 async fn a_handler_may_end_the_service() {
     let service = Arc::<OnceLock<HttpService>>::default();

@@ -16,7 +16,8 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// S4.78, S4.96, G11, DU-25: whoever stops waiting has not cancelled: the handler finishes, and nothing is left.
+/// Whoever stops waiting has not cancelled: the handler finishes, and nothing is left.
+// covers: S4.78, S4.96, RB-61, DU-25
 #[tokio::test(start_paused = true)]
 async fn who_goes_away_has_not_cancelled() {
     for version in LEGACY {
@@ -39,7 +40,8 @@ async fn who_goes_away_has_not_cancelled() {
     }
 }
 
-/// S4.100, DU-25: at the same endpoint, a modern client that goes away has cancelled.
+/// At the same endpoint, a modern client that goes away has cancelled.
+// covers: S4.100, DU-25
 #[tokio::test]
 async fn modern_clients_cancel_by_leaving() {
     let shop = Shop::default();
@@ -56,7 +58,8 @@ async fn modern_clients_cancel_by_leaving() {
     assert_eq!(shop.demo.notes.take(), [""; 0]);
 }
 
-/// S4.81: a client cancels by saying so; then there is no answer, and nothing is left of the request.
+/// A client cancels by saying so; then there is no answer, and nothing is left of the request.
+// covers: S4.81
 #[tokio::test]
 async fn a_notification_cancels() {
     for version in LEGACY {
@@ -83,7 +86,8 @@ async fn a_notification_cancels() {
     }
 }
 
-/// S4.81: nobody cancels what is of another session, or of no session.
+/// Nobody cancels what is of another session, or of no session.
+// covers: S4.81
 #[tokio::test]
 async fn others_are_not_cancelled() {
     let shop = Shop::default();
@@ -105,7 +109,8 @@ async fn others_are_not_cancelled() {
     }
 }
 
-/// G11, S4.96: nobody works for ever for a client that does not come back.
+/// Nobody works for ever for a client that does not come back.
+// covers: RB-61, S4.96
 #[tokio::test(start_paused = true)]
 async fn patience_has_an_end() {
     for grace in [1, 60, 3600] {
@@ -122,7 +127,8 @@ async fn patience_has_an_end() {
     }
 }
 
-/// G11: a client that is back in time is waited for again, and then for as long as it stays.
+/// A client that is back in time is waited for again, and then for as long as it stays.
+// covers: RB-61
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_is_waited_for() {
     let shop = Shop::default();
@@ -145,7 +151,8 @@ async fn who_comes_back_is_waited_for() {
     assert_eq!(tool_text(client.resume(&id).await.messages().await.last().expect("a result")), "ten steps");
 }
 
-/// G2, S4.97: a request whose client is gone still takes the room that it takes.
+/// A request whose client is gone still takes the room that it takes.
+// covers: RB-52, S4.97
 #[tokio::test(start_paused = true)]
 async fn who_goes_away_does_not_make_room() {
     let shop = Shop::default();
@@ -160,7 +167,8 @@ async fn who_goes_away_does_not_make_room() {
     assert_eq!(shop.demo.notes.take(), ["began", "began", "dropped", "dropped"]);
 }
 
-/// G2, S4.33: what others wait for comes through, however much there is to do.
+/// What others wait for comes through, however much there is to do.
+// covers: RB-52, S4.33
 #[tokio::test]
 async fn answers_take_no_room() {
     let shop = Shop::default();
@@ -180,7 +188,8 @@ async fn answers_take_no_room() {
     assert_eq!(client.call("hello").await, "hello");
 }
 
-/// S4.35, S4.36, S4.38, S4.42: a session that nobody uses ends after a while, and what it held with it.
+/// A session that nobody uses ends after a while, and what it held with it.
+// covers: S4.35, S4.36, S4.38, S4.42
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_end() {
     let shop = Shop::default();
@@ -197,7 +206,8 @@ async fn idle_sessions_end() {
     assert_eq!((metrics.live, metrics.ended(Reason::Idle)), (1, 1));
 }
 
-/// S4.37, peers 2, rmcp 13: whoever waits for an answer or listens is not idle, however silent it is.
+/// Whoever waits for an answer or listens is not idle, however silent it is.
+// covers: S4.37, RB-13, RB-32
 #[tokio::test(start_paused = true)]
 async fn silence_is_not_idleness() {
     let shop = Shop::default();
@@ -226,7 +236,8 @@ async fn silence_is_not_idleness() {
     assert_eq!(metrics(&service).live, 0, "now they are idle");
 }
 
-/// MIS-10, S4.39, G3: sessions may last for ever; those that were never used last as long, as some clients take their time.
+/// Sessions may last for ever; those that were never used last as long, as some clients take their time.
+// covers: MIS-10, S4.39, RB-53
 #[tokio::test(start_paused = true)]
 async fn mis_10_unused_sessions_last_as_long() {
     let service = with(Shop::default().server(), SessionOptions::default().idle_time(None));
@@ -246,7 +257,8 @@ async fn mis_10_unused_sessions_last_as_long() {
     assert_eq!(unused.tool("hello").to(&service).await.status, 404);
 }
 
-/// S4.40, S4.41, S4.42, G3, rmcp 15: beyond a limit the oldest of those that are idle end; active ones never do.
+/// Beyond a limit the oldest of those that are idle end; active ones never do.
+// covers: S4.40..S4.42, RB-15, RB-53
 #[tokio::test(start_paused = true)]
 async fn there_are_so_many_sessions() {
     let shop = Shop::default();
@@ -276,7 +288,8 @@ async fn statuses(clients: &[Client], service: &HttpService) -> Vec<u16> {
     statuses
 }
 
-/// G3, G14, rmcp 15: one principal cannot take all sessions; its own idle ones make room, its active ones do not.
+/// One principal cannot take all sessions; its own idle ones make room, its active ones do not.
+// covers: RB-15, RB-53, RB-64
 #[tokio::test]
 async fn one_principal_has_so_many_sessions() {
     let (ann, bob) = (mcp_server::Principal::new(None, "ann"), mcp_server::Principal::new(None, "bob"));
@@ -297,7 +310,8 @@ async fn one_principal_has_so_many_sessions() {
     Client::open_as(&service, NEWEST, &ann).await;
 }
 
-/// G2, rmcp 15: there is room for so many streams, of all and of one.
+/// There is room for so many streams, of all and of one.
+// covers: RB-15, RB-52
 #[tokio::test]
 async fn there_are_so_many_streams() {
     let options = stateful().listeners(2).listeners_per_principal(1);
@@ -314,7 +328,8 @@ async fn there_are_so_many_streams() {
     four.listen().await;
 }
 
-/// G13: a stream lasts as long as the permission to listen.
+/// A stream lasts as long as the permission to listen.
+// covers: RB-63
 #[tokio::test(start_paused = true)]
 async fn permission_to_listen_may_end() {
     let service = Shop::default().service();
@@ -327,7 +342,8 @@ async fn permission_to_listen_may_end() {
     assert_eq!(client.call("hello").await, "hello");
 }
 
-/// S4.38, S4.42, S4.78, S4.83: with DELETE, what is pending is cancelled, answered, and what was left to be done is done.
+/// With DELETE, what is pending is cancelled, answered, and what was left to be done is done.
+// covers: S4.38, S4.42, S4.78, S4.83
 #[tokio::test]
 async fn the_end_of_a_session_cancels() {
     for version in LEGACY {
@@ -354,7 +370,8 @@ async fn the_end_of_a_session_cancels() {
     }
 }
 
-/// S4.78, S4.83: what a handler has spawned hears of the end of the session.
+/// What a handler has spawned hears of the end of the session.
+// covers: S4.78, S4.83
 #[tokio::test]
 async fn what_was_spawned_hears_of_the_end() {
     let notes = Notes::default();

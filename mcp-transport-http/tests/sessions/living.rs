@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::kit::{Client, Demo, LEGACY, NEWEST, Post, Shop, code_of, initialize, metrics, settle, stateful, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 
-/// S4.25, S4.34, S4.47, S4.1, DU-11: each revision gets a session, with a name that nobody can guess.
+/// Each revision gets a session, with a name that nobody can guess.
+// covers: S4.1, S4.25, S4.34, S4.47, DU-11
 #[tokio::test]
 async fn a_session_begins_with_initialize() {
     let service = Shop::default().service();
@@ -23,7 +24,8 @@ async fn a_session_begins_with_initialize() {
     assert_eq!((names.len(), metrics(&service).live, metrics(&service).created), (4, 4, 4));
 }
 
-/// S4.25, S4.34: what is answered has no name of a session in it but once.
+/// What is answered has no name of a session in it but once.
+// covers: S4.25, S4.34
 #[tokio::test]
 async fn only_the_handshake_names_the_session() {
     let service = Shop::default().service();
@@ -33,7 +35,8 @@ async fn only_the_handshake_names_the_session() {
     }
 }
 
-/// S4.34, G3, peers 5: a handshake that is refused leaves nothing behind.
+/// A handshake that is refused leaves nothing behind.
+// covers: S4.34, RB-35, RB-53
 #[tokio::test]
 async fn what_is_refused_is_no_session() {
     let service = Shop::default().service();
@@ -53,7 +56,8 @@ async fn what_is_refused_is_no_session() {
     assert_eq!((metrics(&service).live, metrics(&service).created), (0, 0));
 }
 
-/// S4.34: a client that names a session has one; it begins another one without.
+/// A client that names a session has one; it begins another one without.
+// covers: S4.34
 #[tokio::test]
 async fn a_session_begins_once() {
     let service = Shop::default().service();
@@ -67,7 +71,8 @@ async fn a_session_begins_once() {
     assert_eq!(client.call("hello").await, "hello");
 }
 
-/// S4.25, S4.46, S4.105, DU-17: whoever names no session is told how to get one, or how to do without.
+/// Whoever names no session is told how to get one, or how to do without.
+// covers: S4.25, S4.46, S4.105, DU-17
 #[tokio::test]
 async fn without_a_name_there_is_a_hint() {
     let service = Shop::default().service();
@@ -81,7 +86,8 @@ async fn without_a_name_there_is_a_hint() {
     assert_eq!(client.tool("hello").without("mcp-session-id").id(json!(7)).json(&service, 400).await["id"], 7);
 }
 
-/// S4.38, S4.43, S4.45: what nobody knows, or nobody could have been given, is not found.
+/// What nobody knows, or nobody could have been given, is not found.
+// covers: S4.38, S4.43, S4.45
 #[tokio::test]
 async fn unknown_names_are_not_found() {
     let service = Shop::default().service();
@@ -101,7 +107,8 @@ async fn unknown_names_are_not_found() {
     assert_eq!(client.call("hello").await, "hello");
 }
 
-/// S4.42, S4.25, peers 5: DELETE ends a session, once.
+/// DELETE ends a session, once.
+// covers: S4.25, S4.42, RB-35
 #[tokio::test]
 async fn a_session_ends_with_delete() {
     let service = Shop::default().service();
@@ -119,7 +126,8 @@ async fn a_session_ends_with_delete() {
     assert_eq!((metrics.live, metrics.ended(Reason::Deleted), metrics.refused(Refused::Unknown)), (0, 8, 12));
 }
 
-/// B-102, DU-17: the version may be missing, and otherwise has to be the one that was agreed on.
+/// The version may be missing, and otherwise has to be the one that was agreed on.
+// covers: B-102, DU-17
 #[tokio::test]
 async fn the_version_was_agreed_on() {
     let service = Shop::default().service();
@@ -139,7 +147,8 @@ async fn the_version_was_agreed_on() {
     }
 }
 
-/// DU-10, DU-12, S3.35, S4.9: modern requests are served alone, whatever session they name.
+/// Modern requests are served alone, whatever session they name.
+// covers: DU-10, DU-12, S3.35, S4.9
 #[tokio::test]
 async fn modern_requests_have_no_session() {
     let service = Shop::default().service();
@@ -159,7 +168,8 @@ async fn modern_requests_have_no_session() {
     assert_eq!((metrics.created, metrics.live, metrics.refused(Refused::Unknown)), (1, 0, 0));
 }
 
-/// B-100, DU-19: what is not there is not allowed, and what is there is named.
+/// What is not there is not allowed, and what is there is named.
+// covers: B-100, DU-19
 #[tokio::test]
 async fn other_verbs_are_not_allowed() {
     let service = Shop::default().service();
@@ -178,7 +188,8 @@ async fn other_verbs_are_not_allowed() {
     }
 }
 
-/// B-101: a stream is for those who can read one; DELETE has nothing to read.
+/// A stream is for those who can read one; DELETE has nothing to read.
+// covers: B-101
 #[tokio::test]
 async fn who_listens_accepts_a_stream() {
     let service = Shop::default().service();
@@ -190,7 +201,8 @@ async fn who_listens_accepts_a_stream() {
     assert_eq!(client.delete().header("accept", "application/json").to(&service).await.status, 204);
 }
 
-/// S4.26, S4.27, S4.28: a session has a state that lasts as long as it, and that no other has.
+/// A session has a state that lasts as long as it, and that no other has.
+// covers: S4.26..S4.28
 #[tokio::test]
 async fn each_session_has_its_state() {
     let service = Shop::default().service();
@@ -202,7 +214,8 @@ async fn each_session_has_its_state() {
     assert_eq!(two.call("count").await, "2");
 }
 
-/// S4.29, S4.44: settings can be shown, and so can what there is.
+/// Settings can be shown, and so can what there is.
+// covers: S4.29, S4.44
 #[tokio::test]
 async fn sessions_are_counted() {
     let service = HttpService::with_options(Shop::default().server(), stateful());
@@ -217,7 +230,8 @@ async fn sessions_are_counted() {
     assert_eq!(code_of(&Post::legacy(None, "ping", json!({})).json(&service, 400).await), -32600);
 }
 
-/// S4.44, rmcp 16: a session that nobody uses has no task; one looks after all of them.
+/// A session that nobody uses has no task; one looks after all of them.
+// covers: S4.44, RB-16
 #[tokio::test]
 async fn idle_sessions_have_no_task() {
     let shop = Shop::default();

@@ -281,7 +281,9 @@ async fn live(mut who: Who, service: HttpService, server: Server, tags: Vec<Stri
     sent
 }
 
-/// DU-10, DU-11, DU-12, DU-25, S4.27, G8, peers 6: thousands of requests of all revisions at once, in sessions and without; each handler sees its own client, and nothing of any other.
+/// Thousands of requests of all revisions at once, in sessions and without; each handler sees its own client, and
+/// nothing of any other.
+// covers: DU-10..DU-12, DU-25, S4.27, RB-36, RB-58
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_leaks_between_clients() {
     let waiting = Waiting::default();
@@ -318,7 +320,9 @@ async fn nothing_leaks_between_clients() {
     assert_eq!((metrics.live, metrics.active), (0, 0));
 }
 
-/// S4.38, S4.42, S4.78, G8: a session may end at any moment of all that goes on in it: each request has an answer or finds no session, and nothing stays.
+/// A session may end at any moment of all that goes on in it: each request has an answer or finds no session, and
+/// nothing stays.
+// covers: S4.38, S4.42, S4.78, RB-58
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_may_end_at_any_time() {
     let tags = ["c0".to_owned()];

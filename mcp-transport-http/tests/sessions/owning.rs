@@ -39,7 +39,8 @@ fn all(client: &Client, principal: Option<Principal>) -> Vec<Post> {
     all.into_iter().map(own).collect()
 }
 
-/// S4.69, S4.70, S4.71, B-111, B-112, G14: a session is of whoever began it, and of nobody else who knows its name.
+/// A session is of whoever began it, and of nobody else who knows its name.
+// covers: S4.69..S4.71, B-111, B-112, RB-64
 #[tokio::test]
 async fn a_session_has_an_owner() {
     let service = Shop::default().service();
@@ -59,7 +60,8 @@ async fn a_session_has_an_owner() {
     assert_eq!(metrics(&service).refused(Refused::WrongOwner), 4 * 4 * 5);
 }
 
-/// S4.71, B-112: whoever asks for the session of somebody else need not be told that there is one.
+/// Whoever asks for the session of somebody else need not be told that there is one.
+// covers: S4.71, B-112
 #[tokio::test]
 async fn sessions_may_be_hidden() {
     let options = SessionOptions::default().wrong_owner(WrongOwner::Hidden);
@@ -76,7 +78,8 @@ async fn sessions_may_be_hidden() {
     assert_eq!(metrics(&service).refused(Refused::WrongOwner), 20, "it is counted as what it was");
 }
 
-/// S4.72: without a principal a session is of whoever knows its name.
+/// Without a principal a session is of whoever knows its name.
+// covers: S4.72
 #[tokio::test]
 async fn a_session_may_have_no_owner() {
     let service = Shop::default().service();
@@ -87,7 +90,8 @@ async fn a_session_may_have_no_owner() {
     }
 }
 
-/// S4.69, G14: handlers see who asks, in each request.
+/// Handlers see who asks, in each request.
+// covers: S4.69, RB-64
 #[tokio::test]
 async fn handlers_see_the_owner() {
     let service = HttpService::with_options(
@@ -102,7 +106,8 @@ async fn handlers_see_the_owner() {
     assert_eq!(tool_text(&modern.json(&service, 200).await), "None");
 }
 
-/// S4.117, G5, peers 1, rmcp 12: whoever does not own a session does not get its events either, with any id.
+/// Whoever does not own a session does not get its events either, with any id.
+// covers: S4.117, RB-12, RB-31, RB-55
 #[tokio::test]
 async fn events_have_the_same_owner() {
     let shop = Shop::default();
@@ -122,7 +127,8 @@ fn saying(text: &'static str) -> Server {
     server(|builder| builder.tool(tool("say", move |_: RequestContext, _: NoArguments| std::future::ready(text))))
 }
 
-/// S4.34, S4.63, S4.64, S4.65: the hook runs once for a session, which stays with the server that it was given.
+/// The hook runs once for a session, which stays with the server that it was given.
+// covers: S4.34, S4.63..S4.65
 #[tokio::test]
 async fn the_hook_runs_once() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -161,7 +167,8 @@ async fn the_hook_runs_once() {
     assert_eq!(metrics(&service).created, 2);
 }
 
-/// S4.64: a session goes on with its server also where the others speak other revisions.
+/// A session goes on with its server also where the others speak other revisions.
+// covers: S4.64
 #[tokio::test]
 async fn a_session_knows_its_server() {
     let old = server(|builder| {
@@ -176,7 +183,8 @@ async fn a_session_knows_its_server() {
     assert_eq!(client.tool("say").header("mcp-protocol-version", NEWEST).to(&service).await.status, 400);
 }
 
-/// S4.64: what may be sent in a session, its own server says, whatever the others allow.
+/// What may be sent in a session, its own server says, whatever the others allow.
+// covers: S4.64
 #[tokio::test]
 async fn a_session_has_the_limits_of_its_server() {
     let limited = |depth: usize| {

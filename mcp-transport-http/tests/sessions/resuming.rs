@@ -33,7 +33,8 @@ async fn ten_steps(shop: &Shop, client: &Client) -> Vec<Event> {
     events
 }
 
-/// B-104, B-103, S4.117: events have ids, each its own; in the newest revision the first says only that, and when to come back.
+/// Events have ids, each its own; in the newest revision the first says only that, and when to come back.
+// covers: B-103, B-104, S4.117
 #[tokio::test]
 async fn events_have_ids() {
     let shop = Shop::default();
@@ -62,7 +63,8 @@ async fn events_have_ids() {
     }
 }
 
-/// B-104: a response that becomes a stream because it was silent begins like every other.
+/// A response that becomes a stream because it was silent begins like every other.
+// covers: B-104
 #[tokio::test(start_paused = true)]
 async fn silent_streams_have_ids() {
     let shop = Shop::default();
@@ -79,7 +81,8 @@ async fn silent_streams_have_ids() {
     assert_eq!((left.len(), tool_text(&left[0])), (1, "waited"));
 }
 
-/// S4.117, rmcp 11, peers 1: whoever comes back gets exactly what was missed, in order and once, then what comes, to the end.
+/// Whoever comes back gets exactly what was missed, in order and once, then what comes, to the end.
+// covers: S4.117, RB-11, RB-31
 #[tokio::test]
 async fn nothing_is_lost_or_told_twice() {
     for version in RESUMABLE {
@@ -117,7 +120,8 @@ async fn nothing_is_lost_or_told_twice() {
     }
 }
 
-/// S4.117: a client may lose its stream again and again.
+/// A client may lose its stream again and again.
+// covers: S4.117
 #[tokio::test]
 async fn coming_back_may_happen_often() {
     let shop = Shop::default();
@@ -141,7 +145,8 @@ async fn coming_back_may_happen_often() {
     assert_eq!(tool_text(&stream.messages().await[0]), "ten steps");
 }
 
-/// S4.117, rmcp 11, B-105: what was said is there after the end, from any place, and only that of its own stream.
+/// What was said is there after the end, from any place, and only that of its own stream.
+// covers: S4.117, RB-11, B-105
 #[tokio::test]
 async fn the_end_can_be_read_again() {
     let shop = Shop::default();
@@ -158,7 +163,8 @@ async fn the_end_can_be_read_again() {
     }
 }
 
-/// S4.117: of a stream whose beginning is gone there is the rest, above all the answer.
+/// Of a stream whose beginning is gone there is the rest, above all the answer.
+// covers: S4.117
 #[tokio::test]
 async fn the_rest_is_better_than_nothing() {
     let (shop, store) = (Shop::default(), MemoryEvents::new(MemoryLimits::default().events_per_session(3)));
@@ -214,7 +220,8 @@ impl EventStore for Pretty {
     }
 }
 
-/// AMB-14: an event is one line also if its store returns more, so that nothing in it becomes a field of its own.
+/// An event is one line also if its store returns more, so that nothing in it becomes a field of its own.
+// covers: AMB-14
 #[tokio::test]
 async fn sec_1_replayed_events_are_one_line() {
     let shop = Shop::default();
@@ -226,7 +233,8 @@ async fn sec_1_replayed_events_are_one_line() {
     assert_eq!(again, messages(&events));
 }
 
-/// S4.117: when the store does not answer, a client can come back later, and has missed nothing.
+/// When the store does not answer, a client can come back later, and has missed nothing.
+// covers: S4.117
 #[tokio::test]
 async fn a_store_that_is_away_loses_nothing() {
     let (shop, store) = (Shop::default(), Moody::default());
@@ -248,7 +256,8 @@ async fn a_store_that_is_away_loses_nothing() {
     assert_eq!(tool_text(&messages[10]), "ten steps");
 }
 
-/// S4.117, S4.31: the stream of the session can be resumed, too.
+/// The stream of the session can be resumed, too.
+// covers: S4.31, S4.117
 #[tokio::test]
 async fn the_stream_of_the_session_goes_on() {
     let service = Shop::default().service();
@@ -276,7 +285,8 @@ async fn the_stream_of_the_session_goes_on() {
     }
 }
 
-/// S4.117: the stream of a call that is taken over while it is read ends for whoever read it.
+/// The stream of a call that is taken over while it is read ends for whoever read it.
+// covers: S4.117
 #[tokio::test]
 async fn a_stream_has_one_reader() {
     let shop = Shop::default();
@@ -293,7 +303,8 @@ async fn a_stream_has_one_reader() {
     assert!(first.messages().await.len() <= 2, "it had what was sent before");
 }
 
-/// S4.117, G5: what names no event gets nothing at all.
+/// What names no event gets nothing at all.
+// covers: S4.117, RB-55
 #[tokio::test]
 async fn garbage_is_refused() {
     let shop = Shop::default();
@@ -309,7 +320,8 @@ async fn garbage_is_refused() {
     assert_eq!(twice.to(&service).await.status, 400);
 }
 
-/// S4.117, G5, B-105, peers 1, rmcp 12: the id of an event in one session gets nothing of it in another.
+/// The id of an event in one session gets nothing of it in another.
+// covers: S4.117, RB-12, RB-31, RB-55, B-105
 #[tokio::test]
 async fn events_stay_in_their_session() {
     let shop = Shop::default();
@@ -326,7 +338,8 @@ async fn events_stay_in_their_session() {
     assert_eq!(three.call("hello").await, "hello");
 }
 
-/// S4.117, G5: what was guessed, or given to another session, is refused.
+/// What was guessed, or given to another session, is refused.
+// covers: S4.117, RB-55
 #[tokio::test]
 async fn guesses_are_refused() {
     let shop = Shop::default();
@@ -346,7 +359,8 @@ async fn guesses_are_refused() {
     }
 }
 
-/// S4.97, B-103: a handler may let its client go, which comes back for the result.
+/// A handler may let its client go, which comes back for the result.
+// covers: S4.97, B-103
 #[tokio::test]
 async fn a_handler_may_close_its_stream() {
     let shop = Shop::default();
@@ -367,7 +381,8 @@ async fn a_handler_may_close_its_stream() {
     assert_eq!(client.resume(&id).await.messages().await.len(), 11);
 }
 
-/// S4.97: it may do so later, when there was something to say already.
+/// It may do so later, when there was something to say already.
+// covers: S4.97
 #[tokio::test]
 async fn a_stream_may_be_closed_later() {
     let shop = Shop::default();
@@ -380,7 +395,8 @@ async fn a_stream_may_be_closed_later() {
     assert_eq!((left.len(), left[0].retry), (1, Some(70)));
 }
 
-/// S4.97: older clients do not know that a stream may end before the result: theirs stays.
+/// Older clients do not know that a stream may end before the result: theirs stays.
+// covers: S4.97
 #[tokio::test]
 async fn older_streams_stay_open() {
     let shop = Shop::default();
@@ -393,7 +409,8 @@ async fn older_streams_stay_open() {
     }
 }
 
-/// S4.118: without events nobody can come back: there are no ids, and no stream is closed early.
+/// Without events nobody can come back: there are no ids, and no stream is closed early.
+// covers: S4.118
 #[tokio::test]
 async fn without_events_there_are_no_ids() {
     let shop = Shop::default();
@@ -420,7 +437,8 @@ async fn without_events_there_are_no_ids() {
     }
 }
 
-/// S4.117, rmcp 11: streams may be lost at any moment, of many calls at the same time.
+/// Streams may be lost at any moment, of many calls at the same time.
+// covers: S4.117, RB-11
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_may_be_lost_at_any_time() {
     const COUNT: u64 = 150;

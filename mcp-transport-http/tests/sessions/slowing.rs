@@ -50,7 +50,8 @@ fn talking(notes: &Notes) -> HttpService {
     HttpService::with_options(server, stateful())
 }
 
-/// G9, peers 3, rmcp 14: one reader that does not read stalls nobody else, not even in its session, and stays small.
+/// One reader that does not read stalls nobody else, not even in its session, and stays small.
+// covers: RB-14, RB-33, RB-59
 #[tokio::test]
 async fn slow_readers_stall_nobody() {
     for version in [LEGACY[0], NEWEST] {
@@ -77,7 +78,8 @@ async fn slow_readers_stall_nobody() {
     }
 }
 
-/// G9, rmcp 14: the stream of a session that is not read stays small, and goes on when it is.
+/// The stream of a session that is not read stays small, and goes on when it is.
+// covers: RB-14, RB-59
 #[tokio::test]
 async fn streams_of_sessions_stay_small() {
     let service = talking(&Notes::default());
@@ -92,7 +94,8 @@ async fn streams_of_sessions_stay_small() {
     assert_eq!(stream.there().await.0.len(), 1);
 }
 
-/// G9: a reader that goes away without having read leaves nothing that stalls its request, or whoever comes back.
+/// A reader that goes away without having read leaves nothing that stalls its request, or whoever comes back.
+// covers: RB-59
 #[tokio::test]
 async fn slow_readers_may_go_away() {
     let notes = Notes::default();
@@ -115,7 +118,8 @@ async fn slow_readers_may_go_away() {
     client.call("hello").await;
 }
 
-/// S4.97: a stream that is closed is read to the end of what was said before, however much that is.
+/// A stream that is closed is read to the end of what was said before, however much that is.
+// covers: S4.97
 #[tokio::test]
 async fn a_close_comes_last() {
     let service = talking(&Notes::default());
@@ -125,7 +129,8 @@ async fn a_close_comes_last() {
     assert_eq!(events.last().and_then(|event| event.retry), Some(70));
 }
 
-/// G9, rmcp 14: one answer that is never read is alone in that, for all sessions of the service.
+/// One answer that is never read is alone in that, for all sessions of the service.
+// covers: RB-14, RB-59
 #[tokio::test]
 async fn floods_harm_nobody() {
     let service = Shop::default().service();
@@ -143,7 +148,8 @@ async fn floods_harm_nobody() {
     }
 }
 
-/// S4.32, G9: what happens while nobody listens is not kept; whoever listens then hears once of it, at most.
+/// What happens while nobody listens is not kept; whoever listens then hears once of it, at most.
+// covers: S4.32, RB-59
 #[tokio::test]
 async fn the_past_stays_small() {
     let shop = Shop::default();
@@ -162,7 +168,8 @@ async fn the_past_stays_small() {
     assert_eq!(stream.there().await.0.len(), 1);
 }
 
-/// S4.81, G9: what is not read can be cancelled all the same.
+/// What is not read can be cancelled all the same.
+// covers: S4.81, RB-59
 #[tokio::test]
 async fn slow_requests_can_be_cancelled() {
     let service = talking(&Notes::default());

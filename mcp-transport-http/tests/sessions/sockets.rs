@@ -69,7 +69,8 @@ impl Line {
     }
 }
 
-/// S4.37, S4.78, S4.96, S4.117, G11: a client that hangs up has not cancelled, and comes back on another connection.
+/// A client that hangs up has not cancelled, and comes back on another connection.
+// covers: S4.37, S4.78, S4.96, S4.117, RB-61
 #[tokio::test]
 async fn who_hangs_up_may_come_back() {
     let shop = Shop::default();

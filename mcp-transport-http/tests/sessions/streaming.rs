@@ -6,7 +6,8 @@ use tokio::task::yield_now;
 
 use crate::kit::{Client, Events, LEGACY, NEWEST, Post, Shop, code_of, kinds, settle, steps, tool_text};
 
-/// S4.30, G18: a result that is there at once is one JSON object, in every revision.
+/// A result that is there at once is one JSON object, in every revision.
+// covers: S4.30, RB-68
 #[tokio::test]
 async fn a_result_alone_is_no_stream() {
     let service = Shop::default().service();
@@ -18,7 +19,8 @@ async fn a_result_alone_is_no_stream() {
     }
 }
 
-/// S4.30, rmcp 10: progress and log messages come before the result, in their order, and the stream ends with it.
+/// Progress and log messages come before the result, in their order, and the stream ends with it.
+// covers: S4.30, RB-10
 #[tokio::test]
 async fn what_belongs_to_a_call_travels_with_it() {
     let shop = Shop::default();
@@ -37,7 +39,8 @@ async fn what_belongs_to_a_call_travels_with_it() {
     }
 }
 
-/// S4.26, S4.30, S4.33, DU-26: a question travels on the stream of its call, and the answer finds the handler that asked.
+/// A question travels on the stream of its call, and the answer finds the handler that asked.
+// covers: S4.26, S4.30, S4.33, DU-26
 #[tokio::test]
 async fn questions_travel_with_their_call() {
     let service = Shop::default().service();
@@ -70,7 +73,8 @@ async fn questions_travel_with_their_call() {
     }
 }
 
-/// S4.31: what the server asks outside of a call travels on the stream of the session.
+/// What the server asks outside of a call travels on the stream of the session.
+// covers: S4.31
 #[tokio::test]
 async fn other_questions_travel_on_the_stream_of_the_session() {
     let service = Shop::default().service();
@@ -84,7 +88,8 @@ async fn other_questions_travel_on_the_stream_of_the_session() {
     assert_eq!(tool_text(&answer), "pong");
 }
 
-/// S4.33, DU-21, rmcp 3: an answer to nothing harms nobody, nor does one that comes twice or is of somebody else.
+/// An answer to nothing harms nobody, nor does one that comes twice or is of somebody else.
+// covers: S4.33, DU-21, RB-3
 #[tokio::test]
 async fn stray_answers_harm_nobody() {
     let service = Shop::default().service();
@@ -106,7 +111,8 @@ async fn stray_answers_harm_nobody() {
     assert_eq!(stateless.header("mcp-protocol-version", "2026-07-28").to(&service).await.status, 400);
 }
 
-/// S4.31, S4.32, S4.26: what belongs to no call travels on the stream of the session, if there is one.
+/// What belongs to no call travels on the stream of the session, if there is one.
+// covers: S4.26, S4.31, S4.32
 #[tokio::test]
 async fn unasked_messages_need_a_stream() {
     let service = Shop::default().service();
@@ -126,7 +132,8 @@ async fn unasked_messages_need_a_stream() {
     }
 }
 
-/// S4.26, DU-25: clients hear of changed lists without asking, and of changed resources that they subscribed to.
+/// Clients hear of changed lists without asking, and of changed resources that they subscribed to.
+// covers: S4.26, DU-25
 #[tokio::test]
 async fn changes_are_heard() {
     let shop = Shop::default();
@@ -161,7 +168,8 @@ async fn changes_are_heard() {
     }
 }
 
-/// S4.27: each session has its own level for log messages.
+/// Each session has its own level for log messages.
+// covers: S4.27
 #[tokio::test]
 async fn each_session_has_its_level() {
     let service = Shop::default().service();
@@ -177,7 +185,8 @@ async fn each_session_has_its_level() {
     }
 }
 
-/// S4.47: a second stream takes the place of the first, which ends; nothing is lost or told twice.
+/// A second stream takes the place of the first, which ends; nothing is lost or told twice.
+// covers: S4.47
 #[tokio::test]
 async fn a_second_stream_takes_over() {
     let service = Shop::default().service();
@@ -199,7 +208,8 @@ async fn a_second_stream_takes_over() {
     }
 }
 
-/// B-109, B-110, DU-20: batches are for sessions of the only revision that has them.
+/// Batches are for sessions of the only revision that has them.
+// covers: B-109, B-110, DU-20
 #[tokio::test]
 async fn batches_belong_to_one_revision() {
     let shop = Shop::default();
@@ -239,7 +249,8 @@ async fn batches_belong_to_one_revision() {
     }
 }
 
-/// G8, peers 6, rmcp 2: the same id in two sessions is two requests; twice in one it is refused, and the first goes on.
+/// The same id in two sessions is two requests; twice in one it is refused, and the first goes on.
+// covers: RB-2, RB-36, RB-58
 #[tokio::test]
 async fn ids_belong_to_their_session() {
     let shop = Shop::default();

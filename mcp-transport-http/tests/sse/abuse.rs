@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::client::{Client, both, call, get, send, sse};
 use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, tool_text};
 
-/// S4.114: whoever opened the stream is the only one who may write to it, and whoever is nobody is not them.
+/// Whoever opened the stream is the only one who may write to it, and whoever is nobody is not them.
+// covers: S4.114
 #[tokio::test]
 async fn the_user_is_checked_each_time() {
     let sse = sse(&Demo::default());
@@ -27,7 +28,8 @@ async fn the_user_is_checked_each_time() {
     assert_eq!(tool_text(&hers.message().await), "hello");
 }
 
-/// S4.112, S4.113: a session that is unknown, over, malformed or named twice is not there; one that is not named is a mistake.
+/// A session that is unknown, over, malformed or named twice is not there; one that is not named is a mistake.
+// covers: S4.112, S4.113
 #[tokio::test]
 async fn unknown_sessions_are_not_found() {
     let sse = sse(&Demo::default());
@@ -52,7 +54,8 @@ async fn unknown_sessions_are_not_found() {
     assert_eq!(sse.streams(), 1);
 }
 
-/// B-106, H-2, H-4: both addresses have the checks that the other endpoint has.
+/// Both addresses have the checks that the other endpoint has.
+// covers: B-106, H-2, H-4
 #[tokio::test]
 async fn the_same_checks_are_made() {
     let sse = sse(&Demo::default());
@@ -82,7 +85,8 @@ async fn the_same_checks_are_made() {
     assert_eq!(sse.streams(), 1, "what was refused is not there");
 }
 
-/// G2: bodies have the limits that they have at the other endpoint.
+/// Bodies have the limits that they have at the other endpoint.
+// covers: RB-52
 #[tokio::test(start_paused = true)]
 async fn bodies_are_bounded() {
     let (_service, sse) = both(Demo::default().server(), HttpOptions::default().body_limit(1000).uploads(0));

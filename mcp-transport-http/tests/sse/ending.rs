@@ -10,7 +10,8 @@ use tokio::task::yield_now;
 use crate::client::{Client, both, call, get, request, send, sse};
 use crate::kit::{Demo, Gate, Notes, Part, Post, RequestBody, code_of, server, tool_text};
 
-/// S4.79, S4.113: a stream that is gone cancels what was at work, and nothing is left of it.
+/// A stream that is gone cancels what was at work, and nothing is left of it.
+// covers: S4.79, S4.113
 #[tokio::test]
 async fn the_stream_is_the_session() {
     let demo = Demo::default();
@@ -41,7 +42,8 @@ async fn the_stream_is_the_session() {
     assert_eq!(demo.notes.take(), [""; 0]);
 }
 
-/// S4.79, S1.16: what handlers left to be done is done at the end of the stream, not before, and counts as a stream until then.
+/// What handlers left to be done is done at the end of the stream, not before, and counts as a stream until then.
+// covers: S4.79, S1.16
 #[tokio::test]
 async fn callbacks_run_with_the_end() {
     let (notes, gate) = (Notes::default(), Gate::default());
@@ -68,7 +70,8 @@ async fn callbacks_run_with_the_end() {
     Client::ready(&sse).await;
 }
 
-/// S4.79, S4.84, G10: at the end of the service idle streams end, handlers may finish, and nothing new is taken on.
+/// At the end of the service idle streams end, handlers may finish, and nothing new is taken on.
+// covers: S4.79, S4.84, RB-60
 #[tokio::test]
 async fn the_end_lets_handlers_finish() {
     let demo = Demo::default();
@@ -94,7 +97,8 @@ async fn the_end_lets_handlers_finish() {
     assert_eq!((drained.finished, drained.cut, sse.streams()), (2, 0, 0));
 }
 
-/// S4.79, S4.84, G10: what takes too long is given up, and its client is told.
+/// What takes too long is given up, and its client is told.
+// covers: S4.79, S4.84, RB-60
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_ever() {
     let demo = Demo::default();
@@ -111,7 +115,8 @@ async fn the_end_does_not_wait_for_ever() {
     assert_eq!((drained.finished, drained.cut, sse.streams()), (0, 1, 0));
 }
 
-/// S4.79: a client that cancels ends one request, and its stream goes on.
+/// A client that cancels ends one request, and its stream goes on.
+// covers: S4.79
 #[tokio::test]
 async fn requests_can_be_cancelled() {
     let demo = Demo::default();

@@ -17,7 +17,8 @@ use crate::kit::{Demo, Notes, Post, server, tool_text};
 /// How long a test waits for what takes no time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// S4.16, S4.109, S4.110: without sessions, or without anybody to serve, there is no such service, and the error says what to do.
+/// Without sessions, or without anybody to serve, there is no such service, and the error says what to do.
+// covers: S4.16, S4.109, S4.110
 #[test]
 fn it_needs_sessions() {
     for mode in [SessionMode::Stateless, SessionMode::Off] {
@@ -34,7 +35,8 @@ fn it_needs_sessions() {
     assert!(format!("{sse:?}").contains("streams: 0"));
 }
 
-/// MIS-7: a server that the hook chooses for one stream has to have something for it.
+/// A server that the hook chooses for one stream has to have something for it.
+// covers: MIS-7
 #[tokio::test]
 async fn mis_7_the_server_of_a_stream_is_checked() {
     let options = HttpOptions::default().configure(|parts: std::sync::Arc<http::request::Parts>| async move {
@@ -118,7 +120,8 @@ async fn post(address: SocketAddr, path: &str, message: &Value) -> String {
     socket.status().await
 }
 
-/// S4.10, S4.95: nobody is there unless told.
+/// Nobody is there unless told.
+// covers: S4.10, S4.95
 #[tokio::test]
 async fn it_is_off_by_default() {
     let (service, _sse) = both(Demo::default().server(), HttpOptions::default());
@@ -132,7 +135,9 @@ async fn it_is_off_by_default() {
     running.abort();
 }
 
-/// S4.12, S4.111, B-106, B-107: over sockets both transports are next to each other, hanging up ends the session, and the end of the server ends the streams.
+/// Over sockets both transports are next to each other, hanging up ends the session, and the end of the server ends the
+/// streams.
+// covers: S4.12, S4.111, B-106, B-107
 #[tokio::test]
 async fn both_are_next_to_each_other() {
     let demo = Demo::default();
@@ -194,7 +199,8 @@ async fn both_are_next_to_each_other() {
     assert_eq!((drained.finished, drained.cut, sse.streams()), (1, 0, 0));
 }
 
-/// S4.113, S4.84: streams end with the server, also if they belong to another service than the one beside them.
+/// Streams end with the server, also if they belong to another service than the one beside them.
+// covers: S4.84, S4.113
 #[tokio::test]
 async fn streams_end_with_the_server() {
     let (service, _) = both(Demo::default().server(), HttpOptions::default());
@@ -222,7 +228,8 @@ async fn streams_end_with_the_server() {
     assert_eq!((drained.finished, drained.cut, sse.streams()), (1, 0, 0));
 }
 
-/// S4.94: a stream that stops reading over a socket holds its own requests back, and nobody else's.
+/// A stream that stops reading over a socket holds its own requests back, and nobody else's.
+// covers: S4.94
 #[tokio::test]
 async fn a_socket_that_is_not_read_is_bounded() {
     let (service, sse) = both(Demo::default().server(), HttpOptions::default());

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::client::{Client, both, call, get, message_of, send, sse};
 use crate::kit::{Demo, code_of, tool_text};
 
-/// S4.94, G2: requests take room until their answer is there, although their POSTs are over.
+/// Requests take room until their answer is there, although their POSTs are over.
+// covers: S4.94, RB-52
 #[tokio::test]
 async fn handlers_are_bounded() {
     let demo = Demo::default();
@@ -33,7 +34,8 @@ async fn handlers_are_bounded() {
     crate::kit::Post::tool("hello", json!({})).json(&service, 200).await;
 }
 
-/// S4.94, G2: one user cannot take everything, and what is cancelled gives its room back.
+/// One user cannot take everything, and what is cancelled gives its room back.
+// covers: S4.94, RB-52
 #[tokio::test]
 async fn one_user_is_bounded() {
     let demo = Demo::default();
@@ -56,7 +58,8 @@ async fn one_user_is_bounded() {
     assert_eq!(tool_text(&hers.message().await), "hello");
 }
 
-/// S4.94: a handler that asks something gets its answer, however much is at work.
+/// A handler that asks something gets its answer, however much is at work.
+// covers: S4.94
 #[tokio::test]
 async fn answers_need_no_room() {
     let (_service, sse) = both(Demo::default().server(), HttpOptions::default().in_flight(1));
@@ -70,7 +73,8 @@ async fn answers_need_no_room() {
     assert_eq!(tool_text(&client.message().await), "false");
 }
 
-/// S4.94: one stream has as many requests at work as the server lets a connection have; more are refused on the stream.
+/// One stream has as many requests at work as the server lets a connection have; more are refused on the stream.
+// covers: S4.94
 #[tokio::test]
 async fn a_stream_is_bounded() {
     let demo = Demo::default();
@@ -93,7 +97,8 @@ async fn a_stream_is_bounded() {
     client.works().await;
 }
 
-/// S4.94, G2: large requests are not collected without end, whatever their number.
+/// Large requests are not collected without end, whatever their number.
+// covers: S4.94, RB-52
 #[tokio::test]
 async fn bytes_are_bounded() {
     let demo = Demo::default();
@@ -121,7 +126,8 @@ async fn bytes_are_bounded() {
     client.works().await;
 }
 
-/// S4.113, G2: streams are counted, with all others that stay open, in total and for each user.
+/// Streams are counted, with all others that stay open, in total and for each user.
+// covers: S4.113, RB-52
 #[tokio::test]
 async fn streams_are_bounded() {
     let options = HttpOptions::default().listeners(2).listeners_per_principal(1);
@@ -140,7 +146,8 @@ async fn streams_are_bounded() {
     assert_eq!(sse.streams(), 0);
 }
 
-/// S4.94, L-18: whoever does not read cannot make the server keep more than it wants to, and can go on when it reads.
+/// Whoever does not read cannot make the server keep more than it wants to, and can go on when it reads.
+// covers: S4.94, L-18
 #[tokio::test]
 async fn who_does_not_read_is_held_back() {
     let sse = sse(&Demo::default());

@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use crate::client::{Client, both, call, get, message_of, request, send, sse};
 use crate::kit::{Demo, MODERN, Post, code_of, server, tool_text};
 
-/// B-106, S4.111, S4.112: the first event names the address with the session, POSTs are answered with nothing, and what there is to say comes on the stream.
+/// The first event names the address with the session, POSTs are answered with nothing, and what there is to say comes
+/// on the stream.
+// covers: B-106, S4.111, S4.112
 #[tokio::test]
 async fn answers_come_on_the_stream() {
     let sse = sse(&Demo::default());
@@ -40,7 +42,9 @@ async fn answers_come_on_the_stream() {
     client.works().await;
 }
 
-/// S4.109: it is a session whatever the legacy revision, in which nothing comes before the handshake and the client can be asked.
+/// It is a session whatever the legacy revision, in which nothing comes before the handshake and the client can be
+/// asked.
+// covers: S4.109
 #[tokio::test]
 async fn the_session_is_a_real_one() {
     let sse = sse(&Demo::default());
@@ -62,8 +66,9 @@ async fn the_session_is_a_real_one() {
     assert_eq!(tool_text(&client.message().await), "true");
 }
 
-/// S0.14: the same handshake again, as from a gateway with several clients, gets the same response and changes nothing; a
+/// The same handshake again, as from a gateway with several clients, gets the same response and changes nothing; a
 /// different one is refused.
+// covers: S0.14
 #[tokio::test]
 async fn int_1_the_same_handshake_again_changes_nothing() {
     let sse = sse(&Demo::default());
@@ -79,7 +84,8 @@ async fn int_1_the_same_handshake_again_changes_nothing() {
     assert_eq!(tool_text(&client.message().await), "2025-06-18");
 }
 
-/// S4.111: what nobody asked for comes on the stream, too.
+/// What nobody asked for comes on the stream, too.
+// covers: S4.111
 #[tokio::test]
 async fn changes_are_pushed() {
     let server = server(|builder| builder.tool(tool("hello", async |_, _: NoArguments| "hello")));
@@ -90,7 +96,8 @@ async fn changes_are_pushed() {
     assert_eq!(client.message().await["method"], "notifications/tools/list_changed");
 }
 
-/// S4.109: a modern request belongs to the other endpoint, and is told which versions a handshake can be for.
+/// A modern request belongs to the other endpoint, and is told which versions a handshake can be for.
+// covers: S4.109
 #[tokio::test]
 async fn modern_requests_are_turned_away() {
     let sse = sse(&Demo::default());
@@ -102,7 +109,8 @@ async fn modern_requests_are_turned_away() {
     client.works().await;
 }
 
-/// S4.111: where the stream is decides where messages go, and headers do not.
+/// Where the stream is decides where messages go, and headers do not.
+// covers: S4.111
 #[tokio::test]
 async fn nothing_is_reflected() {
     let sse = sse(&Demo::default());
@@ -114,7 +122,8 @@ async fn nothing_is_reflected() {
     assert!(first.starts_with("event: endpoint\ndata: /api/say?sessionId="), "{first}");
 }
 
-/// S4.114: the hook runs for the stream alone, and may refuse it; handlers see the POST, and who sent it.
+/// The hook runs for the stream alone, and may refuse it; handlers see the POST, and who sent it.
+// covers: S4.114
 #[tokio::test]
 async fn the_hook_runs_with_the_stream() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -142,7 +151,8 @@ async fn the_hook_runs_with_the_stream() {
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
-/// H-21, S4.113: a silent stream gets comments, and lasts as long as the client keeps it.
+/// A silent stream gets comments, and lasts as long as the client keeps it.
+// covers: H-21, S4.113
 #[tokio::test(start_paused = true)]
 async fn the_stream_lasts() {
     let sse = sse(&Demo::default());
@@ -154,7 +164,8 @@ async fn the_stream_lasts() {
     assert_eq!(tool_text(&client.message().await), "hello");
 }
 
-/// S4.109: a question that nobody answers is given up, although nothing comes from the client.
+/// A question that nobody answers is given up, although nothing comes from the client.
+// covers: S4.109
 #[tokio::test(start_paused = true)]
 async fn questions_of_streams_have_an_end() {
     let sse = sse(&Demo::default());
@@ -171,7 +182,8 @@ async fn questions_of_streams_have_an_end() {
     panic!("the handler still waits");
 }
 
-/// G13: a stream ends when its client's permission does.
+/// A stream ends when its client's permission does.
+// covers: RB-63
 #[tokio::test(start_paused = true)]
 async fn a_stream_may_expire() {
     let sse = sse(&Demo::default());
@@ -183,7 +195,8 @@ async fn a_stream_may_expire() {
     assert_eq!((begin.elapsed().as_secs(), sse.streams()), (5, 0));
 }
 
-/// S4.111: nothing is lost or mixed up when many talk at the same time, on many threads.
+/// Nothing is lost or mixed up when many talk at the same time, on many threads.
+// covers: S4.111
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_talk_at_the_same_time() {
     const CALLS: u64 = 100;

@@ -120,7 +120,7 @@ impl ChildProcess {
         Ok(Exited { program: self.program.clone(), status })
     }
 
-    /// Ends the server (IO-11): closes its standard input, asks it to end, and kills it, with some patience in between.
+    /// Ends the server: closes its standard input, asks it to end, and kills it, with some patience in between.
     ///
     /// Dropping the future kills the server.
     ///
@@ -128,6 +128,7 @@ impl ChildProcess {
     ///
     /// [`TimedOut`](io::ErrorKind::TimedOut) if it was killed and is not gone, because the system does not let go of it
     /// or it may not be killed by us; otherwise if the system does not tell.
+    // IO-11
     pub async fn shutdown(mut self, ladder: Ladder) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         if let Ok(ended) = timeout(ladder.close, self.exit()).await {

@@ -11,7 +11,7 @@ use crate::{Line, LineReader};
 
 /// What becomes of what a server writes to its standard error.
 ///
-/// Whatever it says, it is no sign of a failure (IO-5).
+/// Whatever it says, it is no sign of a failure.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Stderr {

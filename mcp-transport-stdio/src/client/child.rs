@@ -43,7 +43,7 @@ use crate::{DEFAULT_LINE_LIMIT, LineReader};
 ///   died; whether they had an effect nobody knows, so they are not made again. Calls made in the meantime wait, and
 ///   those who listen do so again.
 /// - A server that dies when it is asked whether it is modern is taken for a legacy one and started again once, whatever
-///   [`Restart`] says (DU-34). One that dies before it has ever been of use closes the client.
+///   [`Restart`] says. One that dies before it has ever been of use closes the client.
 /// - A line that is no message, such as a stray `print`, is passed over.
 /// - To close the client ends the process, with all that it started: [`Client::close`](mcp_client::Client::close) waits
 ///   for that. So does the end of the runtime, at once.
@@ -143,7 +143,8 @@ impl ChildTransport {
         }
     }
 
-    /// Ends a server that nobody needs any more (IO-11).
+    /// Ends a server that nobody needs any more.
+    // IO-11
     async fn end(&self, process: ChildProcess, wire: Wire<ChildStdout, ChildStdin>) {
         // Whoever is about to end may have something to say, and must not be held up by that.
         let mut listening = pin!(discard(wire.hang_up().await));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::BuildHasher as _;
 use std::time::{Duration, Instant};
 
-/// How often a server that died is started again (IO-14), so that one that always dies does so in peace.
+/// How often a server that died is started again, so that one that always dies does so in peace.
 ///
 /// By default at most five times within a minute, with 100 ms in between, then 200 ms and so on, up to 30 s; each time a
 /// random part of that, half of it at least, so that many clients do not start theirs at the same moment. When that was
@@ -91,7 +91,8 @@ fn jittered(longest: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// G17: a server that always dies is given up, and one that dies now and then is not.
+    /// A server that always dies is given up, and one that dies now and then is not.
+    // covers: RB-67
     #[test]
     fn the_bound_is_for_a_while() {
         #[expect(clippy::disallowed_methods, reason = "any time will do")]

@@ -15,7 +15,8 @@ fn exited(status: &str) -> Closed {
     Closed::Exited { status: status.to_owned() }
 }
 
-/// DU-30, DU-31, DU-33: a modern server and a legacy one.
+/// A modern server and a legacy one.
+// covers: DU-30, DU-31, DU-33, S3.63
 #[tokio::test]
 async fn either_era() {
     for (name, on_discover, era) in [("modern", "probed", Era::Modern), ("legacy", "refuse", Era::Legacy)] {
@@ -28,7 +29,8 @@ async fn either_era() {
     }
 }
 
-/// DU-33: a server that does not answer the probe goes on with the same process.
+/// A server that does not answer the probe goes on with the same process.
+// covers: DU-33
 #[tokio::test]
 async fn silent_on_the_probe() {
     let script = Script::new("silent", "on_discover() { :; }; serve");
@@ -38,7 +40,8 @@ async fn silent_on_the_probe() {
     script.closed(client).await;
 }
 
-/// DU-34, IO-19: a server that dies of the probe is started again once, whatever the policy, and not probed then.
+/// A server that dies of the probe is started again once, whatever the policy, and not probed then.
+// covers: DU-34, IO-19
 #[tokio::test]
 async fn dying_of_the_probe() {
     let script = Script::new("probe", "on_discover() { exit 2; }; serve");
@@ -49,7 +52,8 @@ async fn dying_of_the_probe() {
     script.closed(client).await;
 }
 
-/// DU-34, S4.52: one that never works is given up, with its status.
+/// One that never works is given up, with its status.
+// covers: DU-34, S4.52
 #[tokio::test]
 async fn it_never_works() {
     let script = Script::new("never", "exit 3");
@@ -91,7 +95,8 @@ async fn int_7_slow_servers_are_what_they_are() {
     }
 }
 
-/// DU-34, DU-41: nor is one that refuses the handshake and dies of the probe, again and again.
+/// Nor is one that refuses the handshake and dies of the probe, again and again.
+// covers: DU-34, DU-41
 #[tokio::test]
 async fn it_refuses_and_dies() {
     let script = Script::new("refuses", "on_discover() { exit 4; }; initialized() { refuse; }; serve");
@@ -102,7 +107,8 @@ async fn it_refuses_and_dies() {
     script.gone().await;
 }
 
-/// IO-14, IO-15: calls end with the status, the next one goes to a new process, and so do those who listen.
+/// Calls end with the status, the next one goes to a new process, and so do those who listen.
+// covers: IO-14, IO-15
 #[tokio::test]
 async fn it_dies_during_a_call() {
     for (name, on_discover) in [("mid-modern", "probed"), ("mid-legacy", "refuse")] {
@@ -121,7 +127,8 @@ async fn it_dies_during_a_call() {
     }
 }
 
-/// S4.52: a signal is named, and with no restarts the client is over.
+/// A signal is named, and with no restarts the client is over.
+// covers: S4.52
 #[tokio::test]
 async fn it_is_killed() {
     let script = Script::new("killed", "on_call() { kill -9 $$; }; serve");
@@ -135,7 +142,8 @@ async fn it_is_killed() {
     script.gone().await;
 }
 
-/// G17: a server that dies as soon as it starts is given up after a while, in either era.
+/// A server that dies as soon as it starts is given up after a while, in either era.
+// covers: RB-67
 #[tokio::test]
 async fn a_crash_loop_ends() {
     for (name, on_discover) in [("loop-modern", "probed"), ("loop-legacy", "refuse")] {
@@ -150,7 +158,8 @@ async fn a_crash_loop_ends() {
     }
 }
 
-/// IO-14: calls that are made while there is no server wait for the next one, for as long as a server may be silent.
+/// Calls that are made while there is no server wait for the next one, for as long as a server may be silent.
+// covers: IO-14
 #[tokio::test]
 async fn calls_wait_for_the_next_server() {
     let script = Script::new("waits", "on_call() { [ $life = 1 ] && exit 7; text \"life $life\"; }; serve");
@@ -174,7 +183,8 @@ async fn it_cannot_be_started() {
     assert!(error.to_string().contains("`/nonexistent/server` could not be started: "), "{error}");
 }
 
-/// G17: nor can one that is not there any more; that counts as dying at once.
+/// Nor can one that is not there any more; that counts as dying at once.
+// covers: RB-67
 #[tokio::test]
 async fn it_cannot_be_started_again() {
     let script = Script::new("vanishes", "on_call() { exit 7; }; serve");
@@ -190,7 +200,8 @@ async fn it_cannot_be_started_again() {
     script.gone().await;
 }
 
-/// IO-5: what it writes to its standard error goes to the same place, life after life, and is no failure.
+/// What it writes to its standard error goes to the same place, life after life, and is no failure.
+// covers: IO-5
 #[tokio::test]
 async fn its_errors_are_heard() {
     let script = Script::new("stderr", "echo \"panic in life $life\" >&2; on_call() { exit 7; }; serve");

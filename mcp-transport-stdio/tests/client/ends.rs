@@ -10,7 +10,8 @@ fn hasty() -> Ladder {
     Ladder::default().with_close(SHORT).with_terminate(SHORT).with_kill(LIMIT)
 }
 
-/// IO-11: a server that ignores the end of its input and SIGTERM is killed, with what it started.
+/// A server that ignores the end of its input and SIGTERM is killed, with what it started.
+// covers: IO-11
 #[tokio::test]
 async fn it_never_ends() {
     let stay = "trap '' TERM; (trap '' TERM; echo $$ >> \"$DIR/lives\"; exec sleep 600) & \
@@ -21,7 +22,8 @@ async fn it_never_ends() {
     script.closed(client).await;
 }
 
-/// IO-11: to drop the last handle is to close the client.
+/// To drop the last handle is to close the client.
+// covers: IO-11
 #[tokio::test]
 async fn dropping_the_client_ends_it() {
     let script = Script::new("dropped", "serve");
@@ -54,7 +56,8 @@ fn the_end_of_the_runtime_ends_it() {
     });
 }
 
-/// IO-13: a server that closes its output is gone, even if its process lives on; that is ended.
+/// A server that closes its output is gone, even if its process lives on; that is ended.
+// covers: IO-13
 #[tokio::test]
 async fn it_closes_its_output() {
     let script = Script::new("closes", "on_call() { exec >&-; sleep 600; }; serve");
@@ -66,7 +69,8 @@ async fn it_closes_its_output() {
     script.gone().await;
 }
 
-/// IO-13: what it says before it ends is heard.
+/// What it says before it ends is heard.
+// covers: IO-13
 #[tokio::test]
 async fn its_last_words_are_heard() {
     let script = Script::new("last-words", "on_call() { text goodbye; exit 0; }; serve");
@@ -106,7 +110,8 @@ async fn it_closes_its_input() {
     script.gone().await;
 }
 
-/// DU-33: one that never reads, and says nothing, is not waited for without end.
+/// One that never reads, and says nothing, is not waited for without end.
+// covers: DU-33
 #[tokio::test]
 async fn it_never_reads() {
     let script = Script::new("never-reads", "sleep 600");
@@ -116,7 +121,8 @@ async fn it_never_reads() {
     script.gone().await;
 }
 
-/// IO-11: what it says when its input has ended does not hold it up.
+/// What it says when its input has ended does not hold it up.
+// covers: IO-11
 #[tokio::test]
 async fn it_says_much_at_the_end() {
     let much = "hear() { IFS= read -r line || { head -c 1000000 /dev/zero; touch \"$DIR/done\"; exit 0; }; \

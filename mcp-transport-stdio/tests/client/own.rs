@@ -40,7 +40,8 @@ fn server() -> ServerBuilder {
     Server::builder("own", "1")
 }
 
-/// DU-30, DU-31, IO-1, IO-12, S4.51: a call in either era, without a session, and an orderly end.
+/// A call in either era, without a session, and an orderly end.
+// covers: DU-30, DU-31, IO-1, IO-12, S4.51
 #[tokio::test]
 async fn it_is_called() {
     for (mode, era) in ERAS {
@@ -60,7 +61,8 @@ struct Name {
     name: String,
 }
 
-/// EL-1: a question in either era is answered by the same function.
+/// A question in either era is answered by the same function.
+// covers: EL-1
 #[tokio::test]
 async fn it_asks() {
     for (mode, _) in ERAS {
@@ -80,7 +82,8 @@ async fn it_asks() {
     }
 }
 
-/// EL-1: what is not declared is not asked; the tool hears of it.
+/// What is not declared is not asked; the tool hears of it.
+// covers: EL-1
 #[tokio::test]
 async fn it_is_told_no() {
     for (mode, _) in ERAS {
@@ -95,7 +98,8 @@ async fn it_is_told_no() {
     }
 }
 
-/// IO-7: changes reach the one who listens, in either era.
+/// Changes reach the one who listens, in either era.
+// covers: IO-7
 #[tokio::test]
 async fn it_tells_of_changes() {
     for (mode, _) in ERAS {
@@ -170,7 +174,8 @@ async fn started(mode: Mode) -> Client {
     within(builder().mode(mode).connect(transport)).await.expect("a connection")
 }
 
-/// IO-2, IO-11: it is started, talks although the test harness says things of its own, and ends with its input.
+/// It is started, talks although the test harness says things of its own, and ends with its input.
+// covers: IO-2, IO-11
 #[tokio::test]
 async fn it_is_a_process() {
     for (mode, era) in ERAS {
@@ -181,7 +186,8 @@ async fn it_is_a_process() {
     }
 }
 
-/// IO-1: arguments with a whole request between their lines are arguments, and nothing else is called.
+/// Arguments with a whole request between their lines are arguments, and nothing else is called.
+// covers: IO-1
 #[tokio::test]
 async fn sec_1_arguments_smuggle_no_request() {
     for (mode, era) in ERAS {
@@ -207,7 +213,8 @@ async fn sec_1_arguments_smuggle_no_request() {
     }
 }
 
-/// IO-1: a result with a whole response between its lines is one result.
+/// A result with a whole response between its lines is one result.
+// covers: IO-1
 #[tokio::test]
 async fn sec_1_results_smuggle_no_response() {
     for (mode, _) in ERAS {

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use crate::kit::{SHORT, builder, call, modern, modern_with, peer, result, text, within};
 
-/// DU-33: a server that does not answer the probe gets `initialize` on the same pipe.
+/// A server that does not answer the probe gets `initialize` on the same pipe.
+// covers: DU-33, S4.62
 #[tokio::test(start_paused = true)]
 async fn silence_means_legacy() {
     let (transport, mut peer) = peer(1000);
@@ -24,7 +25,8 @@ async fn silence_means_legacy() {
     assert_eq!(client.revision().map(|revision| revision.era()), Some(Era::Legacy));
 }
 
-/// DU-33, IO-17: so does one that refuses it, whatever the code.
+/// So does one that refuses it, whatever the code.
+// covers: DU-33, IO-17
 #[tokio::test(start_paused = true)]
 async fn a_refusal_means_legacy() {
     for code in [-32601, -32000, 1] {
@@ -40,7 +42,8 @@ async fn a_refusal_means_legacy() {
     }
 }
 
-/// IO-18: a client that is modern alone asks too, and says what is wrong.
+/// A client that is modern alone asks too, and says what is wrong.
+// covers: IO-18
 #[tokio::test(start_paused = true)]
 async fn a_modern_client_does_not_take_a_legacy_server() {
     let (transport, mut peer) = peer(1000);
@@ -51,7 +54,8 @@ async fn a_modern_client_does_not_take_a_legacy_server() {
     assert!(error.contains("does not speak a modern revision"), "{error}");
 }
 
-/// IO-7: answers are told apart by their ids; wrong and second ones change nothing.
+/// Answers are told apart by their ids; wrong and second ones change nothing.
+// covers: IO-7
 #[tokio::test(start_paused = true)]
 async fn wrong_ids_and_second_answers() {
     let (client, mut peer) = modern(1000).await;
@@ -70,7 +74,8 @@ async fn wrong_ids_and_second_answers() {
     assert_eq!(texts, ["first", "second"]);
 }
 
-/// IO-2: what is no message is passed over.
+/// What is no message is passed over.
+// covers: IO-2
 #[tokio::test(start_paused = true)]
 async fn garbage() {
     let (client, mut peer) = modern(1000).await;
@@ -115,7 +120,8 @@ async fn a_broken_answer_ends_its_call() {
     assert_eq!(text(second), "hello");
 }
 
-/// IO-8, K-7: to drop a call is to cancel it, and an answer that comes all the same is no offence.
+/// To drop a call is to cancel it, and an answer that comes all the same is no offence.
+// covers: IO-8, K-7
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it() {
     let (client, mut peer) = modern(1000).await;
@@ -195,7 +201,8 @@ async fn it_asks_without_end() {
     assert_eq!(within(client.close()).await, Closed::ByClient);
 }
 
-/// S4.52, S4.54: calls end when the server hangs up, and the client says why.
+/// Calls end when the server hangs up, and the client says why.
+// covers: S4.52, S4.54
 #[tokio::test(start_paused = true)]
 async fn it_hangs_up() {
     let (client, mut peer) = modern(1000).await;

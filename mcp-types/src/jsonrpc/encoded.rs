@@ -248,7 +248,8 @@ mod tests {
         RawObject::parse(LINES).unwrap()
     }
 
-    /// IO-1: whatever is put into a message, and by whichever way, it stays on one line and means the same.
+    /// Whatever is put into a message, and by whichever way, it stays on one line and means the same.
+    // covers: IO-1
     #[test]
     fn sec_1_every_way_to_make_a_message_makes_one_line() {
         let (id, method) = (RequestId::from(1_i64), Method::from("m"));
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(format!("{message:?}"), "EncodedMessage(18 bytes)");
     }
 
-    /// B-8, B-109
+    // covers: B-8, B-109
     #[test]
     fn a_batch_holds_messages() {
         assert_eq!(EncodedMessage::batch([]), None);

@@ -65,9 +65,10 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Passes the object and notes its members; what is unknown is ignored (M-19).
+    /// Passes the object and notes its members; what is unknown is ignored.
     ///
     /// If the text breaks off, everything in front of that place is known.
+    // M-19
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>, limits: &Limits) -> Result<(), ScanError> {
         scanner.object(|scanner, name| {
             let (value, repeated) = match &*name.unescape() {
@@ -257,7 +258,8 @@ fn note<'a, T>(
     Ok(None)
 }
 
-/// Reads an id (M-2, M-3, CG-5).
+/// Reads an id.
+// M-2, M-3, CG-5
 fn request_id(text: &str) -> Result<RequestId, Fault> {
     match text.as_bytes().first() {
         Some(b'"') => Ok(RequestId::from(&*unquote(text))),
@@ -271,7 +273,8 @@ fn request_id(text: &str) -> Result<RequestId, Fault> {
     }
 }
 
-/// Reads an error (M-11, M-12).
+/// Reads an error.
+// M-11, M-12
 fn error_object(error: &Payload<'_>) -> Result<ErrorObject, Fault> {
     let member = |name| error.get(name).map(RawValue::get);
     let code = member("code").ok_or(Fault::MissingMember("error.code"))?;

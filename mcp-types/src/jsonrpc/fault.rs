@@ -11,7 +11,7 @@ use crate::id;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The bytes are not UTF-8 (M-1).
+    /// The bytes are not UTF-8.
     NotUtf8,
     /// The text begins with a byte order mark, which JSON does not have.
     ByteOrderMark,
@@ -41,7 +41,7 @@ pub enum Fault {
         /// How many it may hold.
         limit: usize,
     },
-    /// The text is a batch where only a single message may stand (M-18).
+    /// The text is a batch where only a single message may stand.
     BatchNotAllowed,
     /// The payload has too many members.
     TooManyMembers {
@@ -83,9 +83,9 @@ pub enum Fault {
     ResultAndError,
     /// The message has neither `method` nor `result` nor `error`.
     NoKind,
-    /// `id` is `null` where an id is needed (M-3).
+    /// `id` is `null` where an id is needed.
     NullId,
-    /// `id` is a number with a fraction or an exponent (CG-5).
+    /// `id` is a number with a fraction or an exponent.
     FractionalId,
     /// `id` is an integer of more than 64 bits.
     IdOutOfRange,

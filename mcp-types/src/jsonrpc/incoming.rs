@@ -13,7 +13,7 @@ use crate::scan::{ScanError, Scanner, kind};
 pub enum Incoming<'a> {
     /// One message.
     Single(Message<'a>),
-    /// At least one message, in an array, which only revision 2025-03-26 allows (B-8).
+    /// At least one message, in an array, which only revision 2025-03-26 allows.
     ///
     /// Messages stand for themselves: an invalid one does not spoil the others.
     Batch(Vec<Result<Message<'a>, InvalidMessage>>),
@@ -131,7 +131,8 @@ fn decode_utf8<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, InvalidM
     Ok(text)
 }
 
-/// Blames bytes that are not UTF-8 on the message in front of them, as far as it can be read (M-11).
+/// Blames bytes that are not UTF-8 on the message in front of them, as far as it can be read.
+// M-11
 fn not_utf8(bytes: &[u8], valid: usize, limits: &Limits) -> InvalidMessage {
     let invalid = InvalidMessage::new(Fault::NotUtf8, Some(valid));
     let Some(Ok(text)) = bytes.get(..valid).map(std::str::from_utf8) else { return invalid };

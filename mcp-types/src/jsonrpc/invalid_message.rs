@@ -74,8 +74,9 @@ impl InvalidMessage {
 
     /// Returns the id of the request, where it could be read.
     ///
-    /// An answer repeats it (M-11). It is there even if the text broke off behind the id, and it
-    /// is never the id of what has a `result` or an `error`: nobody answers a response.
+    /// An answer repeats it. It is there even if the text broke off behind the id, and it is never the id of what has a
+    /// `result` or an `error`: nobody answers a response.
+    // M-11
     #[must_use]
     pub fn id(&self) -> Option<&RequestId> {
         match &self.party {

@@ -78,7 +78,7 @@ pub(super) enum Unindexed {
 /// An object that was scanned, with its index if it can have one.
 pub(super) type Indexed<'a> = (&'a str, Result<Members, Unindexed>);
 
-/// The index of a payload's `_meta`, if that is an object: every modern request is read by it.
+/// The index of a payload's `_meta`, if that is an object: every modern request is read by it.
 pub(super) type MetaIndex = Option<Result<Members, Unindexed>>;
 
 impl Members {

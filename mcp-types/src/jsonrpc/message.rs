@@ -6,7 +6,7 @@ use super::limits::Limits;
 use super::payload::Payload;
 use crate::{ErrorObject, Method, RequestId};
 
-/// One message; its kind shows in the members it has (CG-12).
+/// One message; its kind shows in the members it has.
 ///
 /// | kind | `method` | `id` | `result` or `error` |
 /// |---|---|---|---|
@@ -18,18 +18,19 @@ use crate::{ErrorObject, Method, RequestId};
 pub enum Message<'a> {
     /// A message that wants an answer.
     Request(Request<'a>),
-    /// A message that wants no answer (M-14).
+    /// A message that wants no answer.
     Notification(Notification<'a>),
     /// The answer to a request.
     Response(Response<'a>),
 }
 
 impl<'a> Message<'a> {
-    /// Reads a text that must be one message; batches are refused (M-18).
+    /// Reads a text that must be one message; batches are refused.
     ///
     /// # Errors
     ///
     /// Fails if the text is not a message; the error says which rule it breaks.
+    // M-18
     pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, InvalidMessage> {
         incoming::parse_single(bytes, limits)
     }
@@ -79,8 +80,8 @@ impl<'a> Notification<'a> {
 pub struct Response<'a> {
     /// The id of the request.
     ///
-    /// It is `None` only if the outcome is an error and the peer could not read the id; the
-    /// member may have been `null` or absent then (M-13).
+    /// It is `None` only if the outcome is an error and the peer could not read the id; the member may have been `null`
+    /// or absent then.
     pub id: Option<RequestId>,
     /// The `result` or the `error`.
     pub outcome: Result<Payload<'a>, ErrorObject>,

@@ -1,8 +1,8 @@
 //! Messages on their way out.
 //!
-//! Each function appends one message to a buffer, serializing each part of it once and straight
-//! to its place. A message is always a single line (IO-1). If it cannot be written, the buffer
-//! is as it was before. What is sent is an [`EncodedMessage`](super::EncodedMessage).
+//! Each function appends one message to a buffer, serializing each part of it once and straight to its place. A message
+//! is always a single line. If it cannot be written, the buffer is as it was before. What is sent is an
+//! [`EncodedMessage`](super::EncodedMessage).
 
 use serde::Serialize;
 use serde_json::Error;
@@ -13,13 +13,13 @@ use crate::{ErrorObject, Method, RawObject, RequestId, Revision};
 /// The parameters of a message that has none.
 pub const NO_PARAMS: Option<&RawObject> = None;
 
-/// How an error response is written if the id of the request could not be read (AMB-15).
+/// How an error response is written if the id of the request could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a member can be left out or be null, there is no third way")]
 pub enum UnknownId {
-    /// Leaves `id` out, as from revision 2025-11-25 on (M-13).
+    /// Leaves `id` out, as from revision 2025-11-25 on.
     Omit,
-    /// Writes `null`, as before that revision, whose schemas demand an `id` (B-13).
+    /// Writes `null`, as before that revision, whose schemas demand an `id`.
     Null,
 }
 
@@ -69,7 +69,8 @@ pub fn write_notification<P: Serialize + ?Sized>(
 ///
 /// # Errors
 ///
-/// Fails if the result cannot be serialized, or is not an object then (M-5).
+/// Fails if the result cannot be serialized, or is not an object then.
+// M-5
 pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &R) -> Result<(), Error> {
     append(out, |out| {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -159,7 +160,7 @@ mod tests {
         text.strip_prefix("before\n").unwrap().to_owned()
     }
 
-    /// AMB-15, B-13
+    // covers: AMB-15, B-13
     #[test]
     fn revisions_differ_about_unknown_ids() {
         assert_eq!(UnknownId::of(Revision::V2025_06_18), UnknownId::Null);

@@ -88,7 +88,7 @@ const TARGETS: [Target; 11] = [
     Target(b'b', "resources/read", r#""uri":"a:b""#, &["form"]),
 ];
 
-/// What everybody is told whose state is refused (R-25).
+/// What everybody is told whose state is refused.
 const REFUSAL: &str = "`requestState`: not valid; send the request again without it";
 
 /// A state that was given out, and how it came about.

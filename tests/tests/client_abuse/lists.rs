@@ -14,7 +14,8 @@ fn tool(name: &str) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object" } })
 }
 
-/// SEC-7: what a list may hold is bounded as a whole, and so are the cursors that are kept of it.
+/// What a list may hold is bounded as a whole, and so are the cursors that are kept of it.
+// covers: SEC-7
 #[test]
 fn sec_7_endless_lists() {
     let _alone = alone();
@@ -44,7 +45,8 @@ fn sec_7_endless_lists() {
     });
 }
 
-/// SEC-7: a page whose items would take many times its own memory is not decoded.
+/// A page whose items would take many times its own memory is not decoded.
+// covers: SEC-7
 #[test]
 fn sec_7_pages_with_too_many_items() {
     let _alone = alone();

@@ -138,7 +138,7 @@ async fn slow(scene: &Scene) -> Outcome {
     same(steps, [1.0, 2.0, 3.0].map(|step| (step, Some(3.0))).to_vec())
 }
 
-/// K-1, K-2: a call whose future is dropped is cancelled at the server, too.
+/// A call whose future is dropped is cancelled at the server, too.
 async fn wait(scene: &Scene) -> Outcome {
     given_up(scene, async |patience| {
         let call = scene.client.call_tool("wait", &json!({}));
@@ -150,7 +150,7 @@ async fn wait(scene: &Scene) -> Outcome {
     .await
 }
 
-/// K-10: so is one that takes too long.
+/// So is one that takes too long.
 async fn timed_out(scene: &Scene) -> Outcome {
     given_up(scene, async |patience| match scene.client.call_tool("wait", &json!({})).idle_timeout(patience).await {
         Err(Error::TimedOut) => Ok(()),
@@ -239,7 +239,7 @@ async fn log(scene: &Scene) -> Outcome {
     same(scene.heard.logs(), vec!["\"hello log\"".to_owned()])
 }
 
-/// EL-7: what the user leaves out is filled in with its default.
+/// What the user leaves out is filled in with its default.
 async fn ask(scene: &Scene) -> Outcome {
     if scene.revision < Revision::V2025_06_18 {
         // There was no elicitation yet: it was not declared, and a server that asks anyway gets an error.
@@ -262,7 +262,7 @@ async fn roots(scene: &Scene) -> Outcome {
     same(call(scene, "roots").await?.as_str(), "file:///one file:///two")
 }
 
-/// B-103: the stream of a call is come back to, and the result comes after all.
+/// The stream of a call is come back to, and the result comes after all.
 async fn drop_stream(scene: &Scene) -> Outcome {
     let before = scene.requests.count();
     same(call(scene, "drop").await?.as_str(), "resumed")?;

@@ -64,7 +64,7 @@ async fn talk(name: &str, scene: Result<Scene, Error>, wanted: Revision, report:
     requests
 }
 
-/// DU-2: who wants nothing but the modern era is told what is wrong, and what would help.
+/// Who wants nothing but the modern era is told what is wrong, and what would help.
 async fn refused(peer: &'static Peer, server: &Server) -> Outcome {
     match Scene::open(peer, server, "modern", pinned(Revision::LATEST)).await {
         Err(error @ Error::Closed(Closed::Refused(ConnectError::LegacyServer))) => {
@@ -75,7 +75,7 @@ async fn refused(peer: &'static Peer, server: &Server) -> Outcome {
     }
 }
 
-/// DU-6: a client that may try both eras, but knows legacy revisions alone, ends up with one of them.
+/// A client that may try both eras, but knows legacy revisions alone, ends up with one of them.
 async fn old_revisions(peer: &'static Peer, server: &Server) -> Outcome {
     let scene = Scene::open(peer, server, "auto", |builder| builder.revisions([Revision::V2025_06_18])).await;
     let scene = scene.or_say("connect")?;
@@ -85,7 +85,7 @@ async fn old_revisions(peer: &'static Peer, server: &Server) -> Outcome {
     Ok(())
 }
 
-/// DU-41: with what was found out before, nothing is asked. `before` is how many requests it took without.
+/// With what was found out before, nothing is asked. `before` is how many requests it took without.
 async fn remembered(peer: &'static Peer, server: &Server, before: usize, found: Revision) -> Outcome {
     let scene = Scene::open(peer, server, "auto", |builder| builder).await.or_say("first")?;
     let verdict = scene.client.verdict().or_say("no verdict")?;
@@ -104,8 +104,8 @@ async fn remembered(peer: &'static Peer, server: &Server, before: usize, found: 
     Ok(())
 }
 
-/// DU-41: what is known about a server may be wrong by now. A legacy verdict on a server that is modern, too, still holds;
-/// a modern one on a server that is legacy is found out by the first call, which is then made again.
+/// What is known about a server may be wrong by now. A legacy verdict on a server that is modern, too, still holds; a
+/// modern one on a server that is legacy is found out by the first call, which is then made again.
 async fn mistaken(peer: &'static Peer, server: &Server, found: Revision) -> Outcome {
     let other = if found.era() == Era::Modern { Revision::V2025_11_25 } else { Revision::LATEST };
     let verdict = Verdict::new(other);
@@ -118,7 +118,7 @@ async fn mistaken(peer: &'static Peer, server: &Server, found: Revision) -> Outc
     Ok(())
 }
 
-/// EL-1, RO-1: a client that declared nothing does not have to answer; some servers ask anyway, and get an error.
+/// A client that declared nothing does not have to answer; some servers ask anyway, and get an error.
 async fn undeclared(server: &Server, mode: Mode) -> Outcome {
     let builder = Client::builder("bare", "1.0").mode(mode).probe_timeout(Duration::from_secs(60));
     let client = match server.via() {

@@ -43,7 +43,7 @@ async fn agreed(server: &Server, pinned: Option<Revision>, wanted: Revision) -> 
     Ok(())
 }
 
-/// A client of one revision cannot talk to a server of another one, and whoever wanted to connect hears of that (V-9).
+/// A client of one revision cannot talk to a server of another one, and whoever wanted to connect hears of that.
 async fn no_version_in_common(server: &Server, ours: Revision, theirs: Revision) -> Outcome {
     match open(server, Some(ours)).await {
         Err(error @ Error::Closed(Closed::Refused(ConnectError::NoCommonVersion { .. }))) => {

@@ -13,7 +13,7 @@ use crate::scene::Scene;
 
 const COUNTER: &str = "test://counter";
 
-/// L-2, B-43: changes of a resource and of a list are heard of, until the listener is dropped.
+/// Changes of a resource and of a list are heard of, until the listener is dropped.
 pub(crate) async fn touch(scene: &Scene) -> Outcome {
     let filter =
         SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(vec![COUNTER.to_owned()]);

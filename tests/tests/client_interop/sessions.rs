@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::report::{OrSay as _, Outcome, same};
 use crate::server::{Requests, Server};
 
-/// S4.57, S4.59: a session goes on in another client, and is over when that is closed. Then the server does not know it any
-/// more, and a third client begins a new one without losing its call (S4.53).
+/// A session goes on in another client, and is over when that is closed. Then the server does not know it any more, and
+/// a third client begins a new one without losing its call.
 pub(crate) async fn saved(server: &Server) -> Outcome {
     let requests = Requests::default();
     // Its stream would be opened at any time, which would count.

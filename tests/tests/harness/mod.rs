@@ -126,7 +126,7 @@ impl Peer {
         let _ = self.writer.send(Order::Close);
     }
 
-    /// The next message, whatever it is; everything on standard output has to be one (IO-2).
+    /// The next message, whatever it is; everything on standard output has to be one.
     pub fn recv(&mut self) -> Value {
         self.recv_within(LIMIT).expect("an answer in time")
     }

@@ -99,8 +99,9 @@ fn handshakes_without_end() {
     });
 }
 
-/// SEC-5: a session takes little more memory than the text of its handshake, and all that are idle take no more together
-/// than they may; who was there before is not ended by them.
+/// A session takes little more memory than the text of its handshake, and all that are idle take no more together than
+/// they may; who was there before is not ended by them.
+// covers: SEC-5
 #[test]
 fn sec_5_fat_handshakes() {
     const BUDGET: usize = 8 << 20;
@@ -136,7 +137,8 @@ fn sec_5_fat_handshakes() {
     });
 }
 
-/// MIS-10, with a clock that jumps: who only shakes hands has two hours like others, and who calls lives on.
+/// With a clock that jumps, a client that only shakes hands has two hours like others, and one that calls lives on.
+// covers: MIS-10
 #[test]
 fn those_that_are_never_used() {
     let _alone = alone();

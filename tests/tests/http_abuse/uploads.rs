@@ -90,8 +90,9 @@ fn more_than_may_be_on_their_way() {
     });
 }
 
-/// INT-2: a client that sends all of a request before it reads anything sees why it was refused, whatever the reason. It
-/// may go on with the connection.
+/// A client that sends all of a request before it reads anything sees why it was refused, whatever the reason. It may
+/// go on with the connection.
+// covers: INT-2
 #[test]
 fn int_2_refusals_reach_those_who_send_first() {
     const BYTES: usize = 24 << 20;

@@ -110,7 +110,8 @@ fn bytes_that_are_not_utf_8() {
     }
 }
 
-/// M-11: an id that could be read is repeated, also if the bytes behind it are not UTF-8.
+/// An id that could be read is repeated, also if the bytes behind it are not UTF-8.
+// covers: M-11
 #[test]
 fn the_id_in_front_of_broken_utf_8_is_known() {
     for (name, bytes) in NOT_UTF8 {

@@ -88,7 +88,8 @@ fn fingerprint(text: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// Mends the known faults; one that is no longer there means that the file was edited (CG-7).
+/// Mends the known faults; one that is no longer there means that the file was edited.
+// CG-7
 fn apply_errata(revision: &str, file: &mut Value, curation: &Curation) -> Result<(), String> {
     let root = if file.get("$defs").is_some() { "/$defs" } else { "/definitions" };
     for erratum in curation.errata.iter().filter(|erratum| erratum.revisions.iter().any(|known| known == revision)) {
@@ -113,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// CG-7: dated files do get edited; an erratum that no longer fits is noticed.
+    /// Dated files do get edited; an erratum that no longer fits is noticed.
+    // covers: CG-7
     #[test]
     fn errata_must_still_apply() {
         let curation = read_curation().expect("curation");

@@ -338,7 +338,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The type of a method's params; inline ones get the name that 2025-11-25 gave them (CG-4).
+    /// The type of a method's params; inline ones get the name that 2025-11-25 gave them.
+    // CG-4
     fn params(&mut self, name: &str, method: &str, kind: MethodKind, node: Option<&Value>) -> Result<String, String> {
         let (plain, metadata) = match kind {
             MethodKind::Request => ("RequestParams", "RequestMetaObject"),
@@ -389,7 +390,8 @@ impl Reader<'_> {
         Ok(target)
     }
 
-    /// A request that travels inside a result: an object of its own, without an envelope (M-21).
+    /// A request that travels inside a result: an object of its own, without an envelope.
+    // M-21
     fn input_request(&mut self, name: &str, method: &str, params: &str, node: &Value) -> Result<(), String> {
         let required =
             node.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|n| n == "params"));
@@ -400,7 +402,8 @@ impl Reader<'_> {
         self.add(name, Definition::Struct(fields))
     }
 
-    /// Who may send what, from the unions that say nothing else (CG-14).
+    /// Who may send what, from the unions that say nothing else.
+    // CG-14
     fn directions(&mut self) -> Result<(), String> {
         type Mark = fn(&mut MethodUse);
         let unions: [(&str, Mark); 5] = [
@@ -461,7 +464,8 @@ fn check_keywords(node: &Value, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The name that a reference node refers to; both prefixes are in use (CG-1).
+/// The name that a reference node refers to; both prefixes are in use.
+// CG-1
 fn reference(node: &Value) -> Option<&str> {
     let target = node.get("$ref")?.as_str()?;
     target.strip_prefix("#/$defs/").or_else(|| target.strip_prefix("#/definitions/"))
@@ -558,7 +562,8 @@ mod tests {
         assert!(read("2024-11-05", &json!({}), &read_curation().expect("curation")).is_err());
     }
 
-    /// CG-11: members may be named like keywords of JSON Schema.
+    /// Members may be named like keywords of JSON Schema.
+    // covers: CG-11
     #[test]
     fn members_may_be_called_like_keywords() {
         let revision = read_definitions(json!({
@@ -569,7 +574,8 @@ mod tests {
         assert_eq!(members["enum"].kind, Kind::List(Box::new(Kind::String)));
     }
 
-    /// CG-4, CG-2: inline params get a name and the `_meta` that their base had.
+    /// Inline params get a name and the `_meta` that their base had.
+    // covers: CG-2, CG-4
     #[test]
     fn inline_params_are_named_after_their_method() {
         let revision = read_definitions(json!({

@@ -17,7 +17,8 @@ use crate::server::exchange::now;
 use crate::server::lifeline::AtWork;
 
 /// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes
-/// back, but not for longer than it is given (G11). The end of the service waits for them.
+/// back, but not for longer than it is given. The end of the service waits for them.
+// RB-61
 pub(crate) fn call(session: &Lease<Session>, settings: &Settings, at_work: &AtWork) {
     let Ok(runtime) = Handle::try_current() else { return };
     let mut state = session.lock();

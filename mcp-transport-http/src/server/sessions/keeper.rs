@@ -231,7 +231,8 @@ mod tests {
         state
     }
 
-    /// G4: what two instances settle at the same time is settled by both.
+    /// What two instances settle at the same time is settled by both.
+    // covers: RB-54
     #[test]
     fn changes_of_both_are_kept() {
         let base = state(LoggingLevel::Info, &["a:1", "a:2"]);

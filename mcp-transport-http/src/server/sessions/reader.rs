@@ -23,7 +23,7 @@ use crate::server::exchange::{First, MOST_AT_ONCE, News, after, now};
 use crate::server::lifeline::{AtWork, Stage, Watch};
 use crate::server::refusal::Refusal;
 
-/// The reader of a stream. It runs the session while it is polled; dropping it lets the request go on (B-28).
+/// The reader of a stream. It runs the session while it is polled; dropping it lets the request go on.
 pub(crate) struct Reader {
     session: Lease<Session>,
     number: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Reader {
     missed: Option<BoxFuture<Result<Replay, StoreError>>>,
     waiting: Option<Waiting>,
     deadline: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// When whoever asked may not hear any more (G13).
+    /// When whoever asked may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
 }
 
@@ -484,7 +484,8 @@ impl Drop for Reader {
     }
 }
 
-/// Tells the client where in the stream it is, before anything is said (B-104): only revisions that know of it.
+/// Tells the client where in the stream it is, before anything is said: only revisions that know of it.
+// B-104
 fn prime(session: &Session, settings: &Settings, stream: u64, number: u64, retry: Duration, events: &mut Vec<u8>) {
     if session.may_be_resumed() && session.is_primed() {
         let id = settings.key.write(&session.id, stream, number);

@@ -203,7 +203,8 @@ impl Session {
         Ok(begun)
     }
 
-    /// Whether clients are told where in a stream they are before anything is said on it (B-104).
+    /// Whether clients are told where in a stream they are before anything is said on it.
+    // B-104
     pub(crate) fn is_primed(&self) -> bool {
         self.revision >= Revision::V2025_11_25
     }

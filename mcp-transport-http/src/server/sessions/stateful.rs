@@ -283,7 +283,8 @@ impl Sessions {
         Ok(Taken::Reader(reader, revision))
     }
 
-    /// Shakes hands; only if that succeeds there is a session (S4.34, G3).
+    /// Shakes hands; only if that succeeds there is a session.
+    // S4.34, RB-53
     fn initialize(
         self: &Arc<Self>,
         server: &Server,
@@ -422,7 +423,8 @@ fn caller(parts: Arc<Parts>, principal: Option<Principal>) -> Caller {
     caller
 }
 
-/// A version that is named has to be the one that was agreed on (B-102).
+/// A version that is named has to be the one that was agreed on.
+// B-102
 fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
     let named =
         value_of(&parts.headers, &VERSION).map_err(|fault| Refusal::new(StatusCode::BAD_REQUEST, fault.to_string()))?;

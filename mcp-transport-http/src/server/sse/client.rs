@@ -17,7 +17,7 @@ use crate::server::exchange::now;
 /// does not read makes its own handlers wait, and nobody else's, and a handler that blocks its thread blocks no POST.
 pub(crate) struct Client {
     pub(crate) id: SessionId,
-    /// Who opened the stream, and nobody else may write to it (S4.114).
+    /// Who opened the stream, and nobody else may write to it.
     pub(crate) principal: Option<Principal>,
     /// The messages of the connection, in and out; which server it is to was settled when the stream began.
     pub(crate) connection: ConnectionPort,
@@ -35,7 +35,7 @@ struct State {
     is_closing: bool,
 }
 
-/// A request, which keeps its room until there is an answer to it, as no POST waits for that (S4.94).
+/// A request, which keeps its room until there is an answer to it, as no POST waits for that.
 struct Open {
     key: RequestKey,
     bytes: usize,

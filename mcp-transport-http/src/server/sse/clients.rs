@@ -62,7 +62,8 @@ pub(crate) fn unknown() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "there is no such session: it ends with its stream, so GET a new one")
 }
 
-/// The id that a query names (S4.112); twice is as good as one that nobody has.
+/// The id that a query names; twice is as good as one that nobody has.
+// S4.112
 fn session_id(query: Option<&str>) -> Result<Option<&str>, Refusal> {
     let mut ids = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("sessionId="));
     match (ids.next(), ids.next()) {

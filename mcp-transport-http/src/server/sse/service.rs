@@ -88,7 +88,7 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SseRefused {
-    /// Legacy clients have no sessions here, and a stream is one (S4.110).
+    /// Legacy clients have no sessions here, and a stream is one.
     NoSessions(SessionMode),
     /// The server has no legacy revision.
     NoLegacyRevision,
@@ -332,7 +332,7 @@ enum Step {
 
 /// A stream that is not there yet.
 struct Opening {
-    /// Finds the server, if that is left to the application (S4.114).
+    /// Finds the server, if that is left to the application.
     choosing: Option<Choosing>,
     parts: Arc<Parts>,
     at_work: AtWork,
@@ -386,7 +386,8 @@ mod tests {
     use super::*;
     use crate::HttpOptions;
 
-    /// S4.111: messages go beside the stream, never to another host, or to where they are told to go.
+    /// Messages go beside the stream, never to another host, or to where they are told to go.
+    // covers: S4.111
     #[test]
     fn messages_go_beside_the_stream() {
         let server = Server::builder("demo", "1.0").build().unwrap();

@@ -17,7 +17,7 @@ use crate::server::body::write_event;
 use crate::server::exchange::{MOST_AT_ONCE, News, TEARDOWN, after, now};
 use crate::server::lifeline::{AtWork, Stage, Watch};
 
-/// The stream of a client, which is its session: dropping it ends everything (S4.113).
+/// The stream of a client, which is its session: dropping it ends everything.
 ///
 /// ```text
 /// open --drain, expiry--> closing --last answer--> over
@@ -33,7 +33,7 @@ pub(crate) struct Stream {
     permit: Option<Permit>,
     end: Watch,
     silence: Pin<Box<Sleep>>,
-    /// When whoever listens may not hear any more (G13).
+    /// When whoever listens may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
     /// What the connection is to be reminded of.
     deadline: Option<(Instant, Pin<Box<Sleep>>)>,
