@@ -12,7 +12,7 @@ use crate::{Outcome, workspace};
 
 /// The toolchain that has the instrumentation, and the tool that asks for it.
 const TOOLCHAIN: &str = "nightly";
-const CARGO_FUZZ: &str = "cargo-fuzz@0.13.2";
+pub(crate) const CARGO_FUZZ: &str = "cargo-fuzz@0.13.2";
 
 /// No sanitizer: the workspace forbids unsafe code, so there are few faults of memory to find, and AddressSanitizer
 /// would more than double the time that each build and each execution takes. What is looked for are panics, promises

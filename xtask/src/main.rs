@@ -1,6 +1,7 @@
 //! The workspace's own tools.
 
 mod bench;
+mod ci;
 mod codegen;
 mod conformance;
 mod fuzz;
@@ -20,6 +21,9 @@ type Outcome = Result<String, String>;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
+  ci                     everything that must hold before a change lands
+  ci STEP ..             some steps of it
+  ci --list              the names of the steps
   import DIR             merge the official schema files below DIR into mcp-types/schema/model.json
   import DIR --check     fail if model.json does not match them
   import DIR --diff A B  show what changed from revision A to revision B
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
+        ["ci", steps @ ..] => ci::run(steps),
         ["import", dir] => import::run(Path::new(dir), false),
         ["import", dir, "--check"] | ["import", "--check", dir] => import::run(Path::new(dir), true),
         ["import", dir, "--diff", old, new] => import::diff(Path::new(dir), old, new),

@@ -18,6 +18,16 @@ pub(crate) fn model_path() -> PathBuf {
     schema_dir().join("model.json")
 }
 
+/// The oldest version of Rust that the workspace has to compile with.
+pub(crate) fn minimum_rust_version() -> Result<String, String> {
+    let path = root().join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let manifest: toml::Table = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
+    let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
+    let version = package.and_then(|package| package.get("rust-version")).and_then(toml::Value::as_str);
+    version.map(str::to_owned).ok_or_else(|| format!("{} has no rust-version", path.display()))
+}
+
 /// The lines that two texts do not share, in order, at most forty of them.
 pub(crate) fn line_diff(old: &str, new: &str) -> String {
     const SHOWN: usize = 40;

@@ -1,0 +1,73 @@
+//! What the crates may depend on.
+
+use std::process::Command;
+
+use crate::{Outcome, workspace};
+
+/// Runtimes, I/O and randomness.
+const IMPURE: [&str; 13] = [
+    "async-std",
+    "futures",
+    "futures-core",
+    "futures-util",
+    "getrandom",
+    "hyper",
+    "mio",
+    "rand",
+    "redis",
+    "reqwest",
+    "smol",
+    "socket2",
+    "tokio",
+];
+
+/// The crates that do no I/O.
+pub(super) const WITHOUT_IO: [&str; 3] = ["mcp-types", "mcp-kernel", "mcp-mrtr"];
+
+/// The most crates that something may consist of, with its default features.
+const SIZES: [(&str, usize); 2] = [("mcp-types", 12), ("mcp-transport-stdio", 35)];
+
+/// Checks all of it, and returns the numbers.
+pub(super) fn check() -> Outcome {
+    for package in WITHOUT_IO {
+        forbid(package, &[], &IMPURE)?;
+    }
+    // Keys and ids are random; everything else is the transports'.
+    forbid("mcp-server", &["--all-features"], &["async-std", "hyper", "mio", "reqwest", "smol", "tokio"])?;
+    SIZES.iter().map(|(package, most)| limit(package, *most)).collect()
+}
+
+fn forbid(package: &str, options: &[&str], forbidden: &[&str]) -> Result<(), String> {
+    let crates = tree(package, options)?;
+    let found: Vec<&str> = crates.iter().map(|line| name(line)).filter(|name| forbidden.contains(name)).collect();
+    if found.is_empty() { Ok(()) } else { Err(format!("{package} must not depend on {}", found.join(", "))) }
+}
+
+fn limit(package: &str, most: usize) -> Outcome {
+    let crates = tree(package, &[])?.len();
+    if crates > most {
+        return Err(format!("{package} consists of {crates} crates, more than {most}"));
+    }
+    Ok(format!("{package} consists of {crates} crates (at most {most})\n"))
+}
+
+/// The crates that a package consists of, one line each.
+fn tree(package: &str, options: &[&str]) -> Result<Vec<String>, String> {
+    let mut command = Command::new("cargo");
+    command.args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--locked"]);
+    let output = command.args(options).current_dir(workspace::root()).output();
+    let output = output.map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo tree failed:\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut crates: Vec<String> = text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect();
+    crates.sort_unstable();
+    crates.dedup();
+    Ok(crates)
+}
+
+/// The name at the beginning of a line such as `serde v1.0.0`.
+fn name(line: &str) -> &str {
+    line.split(' ').next().unwrap_or(line)
+}

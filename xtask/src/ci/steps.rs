@@ -1,0 +1,175 @@
+//! The steps, in the order in which they run.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::Lane::{self, Background, First, Foreground};
+use super::tools::{self, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
+use super::{Checked, Step, dependencies};
+use crate::{codegen, conformance, fuzz, import, process, windows, workspace};
+
+/// The longest that a single command may take.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// Where the official schemas are if they are anywhere: they are not part of this repository.
+const SCHEMAS: &str = "../shared/schema";
+
+/// Everything is built for the whole workspace with all features, so that there is one set of features, and everything
+/// is compiled once.
+const ALL: [&str; 3] = ["--workspace", "--all-features", "--locked"];
+
+/// Tests that need more than Rust. They run only if they are named.
+const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
+const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
+const SCHEMA_TESTS: [&str; 1] = ["official"];
+
+pub(super) const STEPS: [Step; 17] = [
+    step("format", "rustfmt", First, format),
+    step("lints", "clippy on everything, with all features", First, lints),
+    step("features", "clippy with other sets of features", First, features),
+    step("build", "the tests compile", First, build),
+    step("tests", "what the README tells contributors to run", Background, tests),
+    step("redis", "sessions in Redis", Background, redis),
+    step("interop", "clients and servers of the official packages, and of rmcp", Background, interop),
+    step("conformance", "the official conformance suite", Background, conformance),
+    step("codegen", "the generated code is up to date", Foreground, codegen),
+    step("schemas", "the types match the official schemas", Foreground, schemas),
+    step("docs", "rustdoc without warnings", Foreground, docs),
+    step("dependencies", "what the crates depend on, and how many crates that are", Foreground, dependencies),
+    step("peers", "clippy on the benches", Foreground, peers),
+    step("msrv", "the minimum Rust version", Foreground, msrv),
+    step("fuzz", "every fuzz target for a short time", Foreground, fuzz),
+    step("wasm", "the crates without I/O compile for wasm32", Foreground, wasm),
+    step("windows", "clippy for Windows, and tests under Wine", Foreground, windows),
+];
+
+type Run = fn() -> Result<Checked, String>;
+
+const fn step(name: &'static str, summary: &'static str, lane: Lane, run: Run) -> Step {
+    Step { name, summary, lane, run }
+}
+
+fn format() -> Result<Checked, String> {
+    done(&mut cargo(&["fmt", "--all", "--check"]))
+}
+
+fn lints() -> Result<Checked, String> {
+    lint(&[&ALL[..], &["--all-targets"]].concat())?;
+    // Tests that run only if they are named are not among all targets.
+    let named = [&REDIS_TESTS[..], &INTEROP_TESTS, &SCHEMA_TESTS].concat();
+    let named: Vec<&str> = named.into_iter().flat_map(|test| ["--test", test]).collect();
+    lint(&[&ALL[..], &named].concat())
+}
+
+fn features() -> Result<Checked, String> {
+    lint(&["--workspace", "--all-targets", "--locked"])?;
+    lint(&["--package", "mcp-server", "--no-default-features", "--locked"])?;
+    lint(&["--package", "mcp-transport-http", "--no-default-features", "--features", "client", "--locked"])
+}
+
+fn build() -> Result<Checked, String> {
+    done(cargo(&["test", "--no-run"]).args(ALL))
+}
+
+fn tests() -> Result<Checked, String> {
+    done(cargo(&["test"]).args(ALL))
+}
+
+fn redis() -> Result<Checked, String> {
+    tools::with(&[REDIS], || done(&mut named_tests(&REDIS_TESTS)))
+}
+
+fn interop() -> Result<Checked, String> {
+    tools::with(&[PYTHON, NPM], || {
+        run(Command::new("bash").arg("tests/interop/install"))?;
+        done(&mut named_tests(&INTEROP_TESTS))
+    })
+}
+
+fn conformance() -> Result<Checked, String> {
+    tools::with(&[NPM], || {
+        let server = conformance::server(&[])?;
+        let client = conformance::client(&[])?;
+        Ok(Checked::Yes(format!("{server}\n{client}")))
+    })
+}
+
+fn codegen() -> Result<Checked, String> {
+    codegen::run(true).map(Checked::Yes)
+}
+
+fn schemas() -> Result<Checked, String> {
+    let folder = workspace::root().join(SCHEMAS);
+    if !folder.is_dir() {
+        return Ok(Checked::Not(format!("they are not part of this repository, and not at {SCHEMAS}")));
+    }
+    import::run(&folder, true)?;
+    done(named_tests(&SCHEMA_TESTS).env("MCP_SCHEMA_DIR", folder))
+}
+
+fn docs() -> Result<Checked, String> {
+    let mut command = cargo(&["doc", "--no-deps", "--document-private-items"]);
+    done(command.args(ALL).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn dependencies() -> Result<Checked, String> {
+    dependencies::check().map(Checked::Yes)
+}
+
+fn peers() -> Result<Checked, String> {
+    // In the same target directory, where most of what they depend on is already.
+    lint(
+        &[
+            &["--manifest-path", "peers/Cargo.toml", "--target-dir", "target", "--workspace", "--all-targets"][..],
+            &["--all-features", "--locked"],
+        ]
+        .concat(),
+    )
+}
+
+fn msrv() -> Result<Checked, String> {
+    let version = workspace::minimum_rust_version()?;
+    // With a target directory of its own, so that it does not wait for the tests that run meanwhile.
+    let toolchain = format!("+{version}");
+    done(cargo(&[&toolchain, "check", "--target-dir", "target/msrv"]).args(ALL))
+}
+
+fn wasm() -> Result<Checked, String> {
+    let mut command = cargo(&["check", "--locked", "--target", "wasm32-unknown-unknown"]);
+    done(command.args(dependencies::WITHOUT_IO.iter().flat_map(|package| ["--package", package])))
+}
+
+fn windows() -> Result<Checked, String> {
+    tools::with(&[WINE, MINGW], || windows::run().map(Checked::Yes))
+}
+
+fn fuzz() -> Result<Checked, String> {
+    tools::with(&[CXX], || fuzz::smoke(&[]).map(Checked::Yes))
+}
+
+/// Runs clippy, for which a warning is an error.
+fn lint(options: &[&str]) -> Result<Checked, String> {
+    done(cargo(&["clippy"]).args(options).args(["--", "-D", "warnings"]))
+}
+
+fn named_tests(names: &[&str]) -> Command {
+    let mut command = cargo(&["test"]);
+    command.args(ALL).args(names.iter().flat_map(|name| ["--test", name]));
+    command
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(arguments);
+    command
+}
+
+fn done(command: &mut Command) -> Result<Checked, String> {
+    run(command).map(|()| Checked::Yes(String::new()))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+    let what = format!("{} {}", command.get_program().to_string_lossy(), arguments.join(" "));
+    process::run(command.current_dir(workspace::root()), &what, LIMIT)
+}

@@ -1,0 +1,61 @@
+//! The tools that steps use, and how they are installed.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Checked, log_path};
+use crate::process::{self, Running};
+use crate::{fuzz, workspace};
+
+const INSTALL_LIMIT: Duration = Duration::from_secs(1200);
+
+/// A program that does not come with Rust, and the Debian packages that have it.
+pub(super) struct Tool {
+    program: &'static str,
+    packages: &'static str,
+}
+
+pub(super) const REDIS: Tool = Tool { program: "redis-server", packages: "redis-server" };
+pub(super) const PYTHON: Tool = Tool { program: "python3", packages: "python3 python3-venv" };
+pub(super) const NPM: Tool = Tool { program: "npm", packages: "npm" };
+pub(super) const WINE: Tool = Tool { program: "wine", packages: "wine wine64" };
+pub(super) const MINGW: Tool = Tool { program: "x86_64-w64-mingw32-gcc", packages: "gcc-mingw-w64-x86-64-win32" };
+pub(super) const CXX: Tool = Tool { program: "c++", packages: "g++" };
+
+/// All that Debian has; `rustup` installs the rest.
+const ALL: [&Tool; 6] = [&REDIS, &PYTHON, &NPM, &WINE, &MINGW, &CXX];
+
+/// Installs what is missing, while the first steps compile. Whatever fails here is reported by the step that needs it.
+pub(super) fn install_in_background() -> Result<(Running, PathBuf), String> {
+    let log = log_path("install")?;
+    let file = process::log(&log)?;
+    let errors = file.try_clone().map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+    let missing: Vec<&str> = ALL.iter().filter(|tool| !is_there(tool)).map(|tool| tool.packages).collect();
+    let mut command = Command::new("bash");
+    command.arg(workspace::root().join(".ci/install")).args(missing.join(" ").split_whitespace());
+    command.env("MSRV", workspace::minimum_rust_version()?).env("CARGO_FUZZ", fuzz::CARGO_FUZZ);
+    command.current_dir(workspace::root()).stdout(file).stderr(errors);
+    Ok((Running::start(&mut command, "installing the tools")?, log))
+}
+
+/// Waits for the tools.
+pub(super) fn finish((installing, log): (Running, PathBuf)) -> Result<(), String> {
+    super::report::headline(&format!("waiting for the tools, with messages in {}", log.display()));
+    installing.wait(INSTALL_LIMIT).map(drop)
+}
+
+/// Runs a step if its tools are there. A missing one is an error if `CI` is set, and otherwise named in the report.
+pub(super) fn with(tools: &[Tool], run: impl FnOnce() -> Result<Checked, String>) -> Result<Checked, String> {
+    let Some(missing) = tools.iter().find(|tool| !is_there(tool)) else {
+        return run();
+    };
+    let reason = format!("there is no {} (Debian: apt-get install {})", missing.program, missing.packages);
+    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) { Err(reason) } else { Ok(Checked::Not(reason)) }
+}
+
+fn is_there(tool: &Tool) -> bool {
+    // Some have no `--version`, hence the path is searched.
+    let Some(path) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&path).any(|folder| folder.join(tool.program).is_file())
+}
