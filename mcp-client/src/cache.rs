@@ -203,9 +203,9 @@ mod tests {
     use super::*;
 
     /// What is private is not given away before it is known who asks, and not asked about when its time is over.
-    // covers: C-12
+    // covers: SEC-8, C-12
     #[test]
-    fn sec_8_private_answers_are_for_those_who_are_known() {
+    fn private_answers_are_for_those_who_are_known() {
         #[expect(clippy::disallowed_methods, reason = "any moment will do")]
         let now = Instant::now();
         let mut cache = Cache::new(256);
@@ -221,8 +221,9 @@ mod tests {
     }
 
     /// A cursor is the server's, and part of what the next page is kept under.
+    // covers: SEC-7
     #[test]
-    fn sec_7_what_was_asked_counts() {
+    fn what_was_asked_counts() {
         #[expect(clippy::disallowed_methods, reason = "any moment will do")]
         let now = Instant::now();
         let mut cache = Cache::new(256);

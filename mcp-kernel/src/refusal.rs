@@ -69,8 +69,9 @@ pub(crate) fn because(reason: &Option<String>) -> String {
 mod tests {
     use super::*;
 
+    // covers: INT-6
     #[test]
-    fn int_6_bodies_say_why() {
+    fn bodies_say_why() {
         let long = "x".repeat(2000);
         for (body, expected) in [
             ("", None),

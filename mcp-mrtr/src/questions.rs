@@ -219,8 +219,9 @@ mod tests {
     }
 
     /// What is written as a type is read as one.
+    // covers: MIS-17
     #[test]
-    fn mis_17_states_are_typed() {
+    fn states_are_typed() {
         let result = questions().state(&[("a", 1)]).build().unwrap();
         assert_eq!(result.request_state.as_deref(), Some(r#"[["a",1]]"#));
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
@@ -228,9 +229,9 @@ mod tests {
     }
 
     /// What a legacy client cannot be asked, the handler hears before it returns the question.
-    // covers: DU-26
+    // covers: MIS-17, DU-26
     #[test]
-    fn mis_17_legacy_clients_cannot_be_asked_everything() {
+    fn legacy_clients_cannot_be_asked_everything() {
         let form = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         let all = ClientCapabilities::default()
             .roots(RootsCapability::default())

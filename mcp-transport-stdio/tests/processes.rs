@@ -240,8 +240,9 @@ fn this_program() -> Spawn {
 /// Set by cargo, and by no means on the list.
 const OURS: &str = "CARGO_MANIFEST_DIR";
 
+// covers: SEC-12
 #[tokio::test]
-async fn sec_12_a_server_does_not_get_our_environment() {
+async fn a_server_does_not_get_our_environment() {
     let ours = std::env::var(OURS).expect("cargo sets it");
     let by_default = variables(this_program().env("TOKEN", "secret")).await;
     assert_eq!(by_default.get(OURS), None, "{by_default:?}");

@@ -398,8 +398,9 @@ mod tests {
         json!({ "$ref": "#/$defs/d0", "$defs": all })
     }
 
+    // covers: SEC-12
     #[test]
-    fn sec_12_references_that_fan_out_are_refused() {
+    fn references_that_fan_out_are_refused() {
         for name in ["anyOf", "allOf", "oneOf"] {
             let fan = |depth| definitions(depth, |next| json!({ name: [next, next] }));
             assert!(admit(&fan(10), &json!(1)).unwrap() < 10_000);
@@ -413,8 +414,9 @@ mod tests {
     }
 
     /// The fan may be in the value: twice as much at each level.
+    // covers: SEC-12
     #[test]
-    fn sec_12_values_that_fan_out_are_refused() {
+    fn values_that_fan_out_are_refused() {
         let branch = json!({ "properties": { "a": { "$ref": "#" } } });
         let schema = json!({ "anyOf": [branch, branch] });
         let nested = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({ "a": value }));
@@ -426,14 +428,16 @@ mod tests {
     }
 
     /// Each level evaluates all below it once more for each member.
+    // covers: SEC-12
     #[test]
-    fn sec_12_unevaluated_members_count_again() {
+    fn unevaluated_members_count_again() {
         let deep = (0..30).fold(json!({}), |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }));
         assert!(admit(&deep, &json!({ "a": 1, "b": 2 })).is_err());
     }
 
+    // covers: SEC-12
     #[test]
-    fn sec_12_chains_are_not_followed_to_the_end_of_the_stack() {
+    fn chains_are_not_followed_to_the_end_of_the_stack() {
         let chain = |length| definitions(length, |next| next);
         assert!(admit(&chain(100), &json!("x")).is_ok());
         assert!(admit(&chain(3000), &json!("x")).unwrap_err().contains("nest deeper"));
@@ -446,8 +450,9 @@ mod tests {
         assert!(admit(&encoded, &json!(1)).is_err());
     }
 
+    // covers: SEC-12
     #[test]
-    fn sec_12_long_texts_and_lists_cost_more() {
+    fn long_texts_and_lists_cost_more() {
         let lengths: Vec<Value> = (0..5000).map(|_| json!({ "minLength": 1 })).collect();
         let schema = json!({ "allOf": lengths });
         assert!(admit(&schema, &json!("x")).is_ok());

@@ -108,8 +108,9 @@ fn names_trees(code: &str) -> bool {
     })
 }
 
+// covers: SEC-2
 #[test]
-fn sec_2_trees_are_recognized() {
+fn trees_are_recognized() {
     for code in [
         "use serde_json::Value;",
         "use serde_json::{Error, Map};",
@@ -137,8 +138,9 @@ fn sec_2_trees_are_recognized() {
     }
 }
 
+// covers: SEC-2
 #[test]
-fn sec_2_peers_make_no_trees() {
+fn peers_make_no_trees() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let mut files = Vec::new();
     for entry in fs::read_dir(root).expect("the workspace") {

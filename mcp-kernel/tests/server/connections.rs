@@ -124,9 +124,9 @@ fn nothing_is_kept_between_stateless_requests() {
 
 /// Without a session there is nowhere to keep a level. So logging is not declared, a level is not taken, and nothing is
 /// logged.
-// covers: Y-1, B-41
+// covers: MIS-11, Y-1, B-41
 #[test]
-fn mis_11_stateless_legacy_has_no_logging() {
+fn stateless_legacy_has_no_logging() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
         let old = || Script::from_version(revision);
         let mut script = old();

@@ -91,9 +91,9 @@ fn shared(second: SecondHandshake) -> Script {
 
 /// A gateway passes on the handshake of one client after the other. The same again gets the same response, whatever the
 /// client's name, and changes nothing.
-// covers: S0.14
+// covers: INT-1, S0.14
 #[test]
-fn int_1_the_same_handshake_is_repeated() {
+fn the_same_handshake_is_repeated() {
     for second in [SecondHandshake::Repeat, SecondHandshake::Restart] {
         let mut script = shared(second);
         script.send(initialize(1, "2025-06-18", json!({ "roots": {}, "experimental": { "x": { "y": [1] } } })));
@@ -121,9 +121,9 @@ fn int_1_the_same_handshake_is_repeated() {
 }
 
 /// A different one is refused, with an error that names the way out.
-// covers: S0.14
+// covers: INT-1, S0.14
 #[test]
-fn int_1_a_different_handshake_is_refused() {
+fn a_different_handshake_is_refused() {
     for (second, reason) in
         [(SecondHandshake::Repeat, "`ServeOptions::shared_pipe`"), (SecondHandshake::Restart, "requests are in flight")]
     {
@@ -142,8 +142,9 @@ fn int_1_a_different_handshake_is_refused() {
 }
 
 /// Where clients share a connection, the next handshake begins a new one, but not while the requests of others are open.
+// covers: INT-1
 #[test]
-fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
+fn a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     let begins = |script: &Script, message: &Value| {
         let text = message.to_string();
         let incoming = mcp_types::jsonrpc::parse(text.as_bytes(), &Default::default()).expect("a message");

@@ -322,9 +322,10 @@ fn looks(ctx: &RequestContext) -> Looks {
 }
 
 /// What is dropped may do anything, so no lock is held then: it would wait for itself.
+// covers: SEC-6
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a thread that waits for itself must not be the one of the test")]
-fn sec_6_values_are_dropped_without_a_lock() {
+fn values_are_dropped_without_a_lock() {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let server = server(|server| {

@@ -250,8 +250,9 @@ fn hostile() -> Value {
 
 /// A schema must not be satisfied by what only the validator sees, and no tree may be deeper than the message that it came
 /// in: the names are refused, wherever the arguments go.
+// covers: SEC-2
 #[test]
-fn sec_2_reserved_names_in_arguments_are_refused() {
+fn reserved_names_in_arguments_are_refused() {
     #[derive(Deserialize, JsonSchema)]
     struct Any {
         #[expect(dead_code, reason = "it is only read")]

@@ -84,8 +84,9 @@ async fn shown(client: &Client) -> Vec<String> {
     ]
 }
 
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_private_results_are_not_served_to_another_user() {
+async fn private_results_are_not_served_to_another_user() {
     let server = Scripted::start(personal()).await;
     let users = Users::starting_with("alice");
     let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
@@ -103,8 +104,9 @@ async fn sec_8_private_results_are_not_served_to_another_user() {
 }
 
 /// A call that finds out about another user, and is dropped before it is sent, makes nobody the owner of what others get.
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_a_dropped_call_does_not_give_results_away() {
+async fn a_dropped_call_does_not_give_results_away() {
     let server = Scripted::start(personal()).await;
     let users = Users::starting_with("alice");
     let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
@@ -122,8 +124,9 @@ async fn sec_8_a_dropped_call_does_not_give_results_away() {
     assert_eq!(listed().await, "bob");
 }
 
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_a_new_token_of_the_same_user_keeps_the_cache() {
+async fn a_new_token_of_the_same_user_keeps_the_cache() {
     let server = Scripted::start(personal()).await;
     let users = Users { is_one: true, ..Users::starting_with("first") };
     let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
@@ -134,8 +137,9 @@ async fn sec_8_a_new_token_of_the_same_user_keeps_the_cache() {
     assert_eq!(shown(&client).await, vec!["first"; 5]);
 }
 
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_a_subscription_is_opened_again_for_another_user() {
+async fn a_subscription_is_opened_again_for_another_user() {
     let server = Scripted::start(modern(|seen| {
         if seen.method() != "subscriptions/listen" {
             return Reply::json(&answer(seen, &said("x")));
@@ -182,8 +186,9 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(user, session)| ((*user).to_owned(), (*session).to_owned())).collect()
 }
 
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_a_legacy_session_is_not_used_by_another_user() {
+async fn a_legacy_session_is_not_used_by_another_user() {
     for has_stream in [false, true] {
         let server = Scripted::start(sessions(has_stream)).await;
         let users = Users::starting_with("alice");
@@ -203,8 +208,9 @@ async fn sec_8_a_legacy_session_is_not_used_by_another_user() {
 }
 
 /// A client that is not to renew its session does not do so for another user, either.
+// covers: MIS-12
 #[tokio::test]
-async fn mis_12_a_switch_of_users_may_be_the_end() {
+async fn a_switch_of_users_may_be_the_end() {
     let server = Scripted::start(sessions(false)).await;
     let users = Users::starting_with("alice");
     let builder = legacy_builder().on_session_lost(SessionLost::Fail);
@@ -217,8 +223,9 @@ async fn mis_12_a_switch_of_users_may_be_the_end() {
     assert_eq!(seen_in(&server), pairs(&[("alice", "s1")]));
 }
 
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_a_new_token_of_the_same_user_keeps_the_session() {
+async fn a_new_token_of_the_same_user_keeps_the_session() {
     let server = Scripted::start(sessions(false)).await;
     let users = Users { is_one: true, ..Users::starting_with("first") };
     let client = within(legacy_builder().connect(server.transport().authorizer(users.clone()))).await.unwrap();
@@ -226,8 +233,9 @@ async fn sec_8_a_new_token_of_the_same_user_keeps_the_session() {
     assert_eq!(call(&client).await.unwrap(), "s1");
 }
 
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_a_saved_session_is_not_resumed_by_another_user() {
+async fn a_saved_session_is_not_resumed_by_another_user() {
     let server = Scripted::start(sessions(false)).await;
     let bearer = |token: &str| server.transport().owns_session(false).bearer(token).unwrap();
     let client = within(legacy_builder().connect(bearer("alice"))).await.unwrap();
@@ -245,8 +253,9 @@ async fn sec_8_a_saved_session_is_not_resumed_by_another_user() {
 }
 
 /// The address for messages of a server of HTTP+SSE belongs to whoever opened its stream.
+// covers: SEC-8
 #[tokio::test]
-async fn sec_8_an_old_stream_is_not_used_by_another_user() {
+async fn an_old_stream_is_not_used_by_another_user() {
     let (url, posts) = old_server().await;
     let users = Users::starting_with("alice");
     let transport = HttpTransport::new(&url).unwrap().authorizer(users.clone());

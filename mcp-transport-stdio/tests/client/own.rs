@@ -187,9 +187,9 @@ async fn it_is_a_process() {
 }
 
 /// Arguments with a whole request between their lines are arguments, and nothing else is called.
-// covers: IO-1
+// covers: SEC-1, IO-1
 #[tokio::test]
-async fn sec_1_arguments_smuggle_no_request() {
+async fn arguments_smuggle_no_request() {
     for (mode, era) in ERAS {
         let meta = match era {
             Era::Modern => {
@@ -214,9 +214,9 @@ async fn sec_1_arguments_smuggle_no_request() {
 }
 
 /// A result with a whole response between its lines is one result.
-// covers: IO-1
+// covers: SEC-1, IO-1
 #[tokio::test]
-async fn sec_1_results_smuggle_no_response() {
+async fn results_smuggle_no_response() {
     for (mode, _) in ERAS {
         let client = started(mode).await;
         let result = within(client.call_tool_without_arguments("lines").into_future()).await.expect("a result");

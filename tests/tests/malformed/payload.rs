@@ -300,8 +300,9 @@ fn a_list_is_no_object() {
 
 /// `serde_json` marks raw values by a name of its own. A peer has no use for it: read as a mark, it would turn the text of a
 /// string into JSON, unseen by whoever checked the message and as deep as it likes.
+// covers: SEC-2
 #[test]
-fn sec_2_marks_of_raw_values_are_refused() {
+fn marks_of_raw_values_are_refused() {
     for hidden in ["[1,2]", "}{"] {
         let object = json!({ "$serde_json::private::RawValue": hidden }).to_string();
         for text in [
