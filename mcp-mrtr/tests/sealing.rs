@@ -63,7 +63,7 @@ fn no_byte_may_change() {
 }
 
 /// A state is good for its principal, its server and its request alone, and for a while.
-// covers: R-8, S3.F11
+// covers, S3.F11, EL-22
 #[test]
 fn a_state_is_good_for_nothing_else() {
     let alice = Some((Some("https://issuer"), "alice"));
@@ -84,6 +84,7 @@ fn a_state_is_good_for_nothing_else() {
 }
 
 /// Keys are changed without breaking what is under way; a retired or foreign one opens nothing.
+//
 #[test]
 fn keys_rotate() {
     let both = Sealer::new(KeyRing::new(key(2)).and(key(1)));
@@ -96,7 +97,7 @@ fn keys_rotate() {
 }
 
 /// With a ledger a state is good once; without one it is good until it expires.
-//
+// covers, RB-56
 #[test]
 fn a_ledger_makes_it_once() {
     let (state, ledger, sealer) = (sealed(), MemoryLedger::new(10), sealer(1));

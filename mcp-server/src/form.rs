@@ -292,6 +292,7 @@ mod tests {
         assert!(schema_of::<Nothing>().unwrap().properties.is_empty());
     }
 
+    // covers: EL-5
     #[test]
     fn what_is_not_flat_is_named() {
         #[derive(Deserialize, JsonSchema)]

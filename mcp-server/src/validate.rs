@@ -141,6 +141,7 @@ mod tests {
         assert!(validators.check_arguments(r#"{"a":{}}"#).unwrap().starts_with("`a`: "));
     }
 
+    // covers: TL-18
     #[test]
     fn arguments_are_checked_by_their_schema() {
         let validators = validators(json!({
@@ -185,7 +186,7 @@ mod tests {
     }
 
     /// What a tool promises about its results holds.
-    // covers: TL-6
+    // covers: TL-6, RB-25
     #[test]
     fn results_keep_their_schema() {
         let output = RawObject::new(&json!({ "type": "object", "required": ["sum"] })).unwrap();

@@ -89,7 +89,7 @@ fn a_question_that_the_revision_cannot_express_is_not_asked() {
 }
 
 /// What a client lacks is said in the protocol's own words.
-// covers: E-14
+// covers: E-14, R-30
 #[test]
 fn what_a_client_must_have_can_be_required() {
     let needs = |capability| {

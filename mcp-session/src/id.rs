@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     /// What is written can be read, and nothing else.
-    // covers: S0.24, S4.47
+    // covers: S0.24, S4.47, B-16
     #[test]
     fn ids_survive() {
         let id = SessionId::random().unwrap();

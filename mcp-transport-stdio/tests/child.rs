@@ -103,6 +103,7 @@ async fn a_server_may_clean_up_after_sigterm() {
     assert_eq!(status.code(), Some(7));
 }
 
+// covers: S3.F15
 #[tokio::test]
 async fn sigkill_ends_one_that_ignores_sigterm_too() {
     let mut server = script("trap '' TERM; echo ready; while :; do sleep 60; done").start().unwrap();

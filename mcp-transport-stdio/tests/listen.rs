@@ -114,6 +114,7 @@ impl<S: AsyncRead + AsyncWrite> Client<S> {
     }
 }
 
+// covers: RB-69
 #[tokio::test]
 async fn what_is_kept_for_one_client_is_not_seen_by_another() {
     let (listening, address) = Listening::tcp(ServeOptions::default()).await;
@@ -131,6 +132,7 @@ async fn what_is_kept_for_one_client_is_not_seen_by_another() {
 }
 
 /// One that leaves, or says what is no message, is nobody else's affair.
+// covers: RB-69
 #[tokio::test]
 async fn clients_come_and_go() {
     let (listening, address) = Listening::tcp(ServeOptions::default()).await;
@@ -225,6 +227,7 @@ mod unix {
 
     use super::*;
 
+    // covers: T-5
     #[tokio::test]
     async fn clients_of_a_unix_socket() {
         let path = std::env::temp_dir().join(format!("mcp-listen-{}", std::process::id()));

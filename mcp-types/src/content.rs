@@ -188,6 +188,7 @@ impl ResourceContents {
 mod tests {
     use super::*;
 
+    // covers: PR-3
     #[test]
     fn bytes_travel_as_base64() {
         let block = ContentBlock::image([0xff, 0x00], "image/png");

@@ -454,7 +454,7 @@ mod tests {
         );
     }
 
-    // covers: EL-6
+    // covers: EL-6, CG-12
     #[test]
     fn every_kind_of_field_is_recognised() {
         use PrimitiveSchema as P;

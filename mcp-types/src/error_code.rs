@@ -162,7 +162,7 @@ impl fmt::Debug for ErrorCode {
 mod tests {
     use super::*;
 
-    // covers: E-3, E-5, E-9, E-11, E-15
+    // covers: E-3, E-5, E-9, E-11, E-15, CG-20
     #[test]
     fn codes_belong_to_revisions() {
         for (code, legacy, modern) in [
@@ -190,6 +190,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&unknown).unwrap(), "-32004");
     }
 
+    // covers: E-2, AMB-3
     #[test]
     fn ranges_have_owners() {
         assert!(ErrorCode::PARSE_ERROR.is_reserved());
@@ -202,6 +203,7 @@ mod tests {
         }
     }
 
+    // covers: E-4
     #[test]
     fn codes_of_withdrawn_drafts_have_no_name() {
         // E-15

@@ -100,6 +100,7 @@ impl std::error::Error for ErrorObject {}
 mod tests {
     use super::*;
 
+    // covers: CG-17
     #[test]
     fn absent_data_and_null_differ() {
         let without = ErrorObject::invalid_params("no");

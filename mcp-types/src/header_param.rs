@@ -234,7 +234,7 @@ mod tests {
     }
 
     /// Plain properties, also of objects inside.
-    // covers: H-60, H-66
+    // covers: H-60, H-66, AMB-4
     #[test]
     fn plain_properties_may_be_annotated() {
         let params = found(json!({
@@ -267,7 +267,7 @@ mod tests {
     }
 
     /// Everything else is refused.
-    // covers: H-62..H-66, H-83
+    // covers: H-62..H-66, H-83, AMB-4
     #[test]
     fn other_annotations_are_refused() {
         for properties in [

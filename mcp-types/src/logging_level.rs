@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     /// The schema files list the levels by alphabet; the order is RFC 5424's.
-    // covers: Y-6
+    // covers: Y-6, CG-16
     #[test]
     fn levels_are_ordered_by_severity() {
         assert!(LoggingLevel::ALL.is_sorted());

@@ -296,7 +296,7 @@ message_entries!(RequestMeta, ResultMeta, NotificationMeta);
 mod tests {
     use super::*;
 
-    // covers: X-2, X-3, X-6
+    // covers: X-2, X-3, X-6, N-1
     #[test]
     fn keys_follow_the_naming_rules() {
         for key in [
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(meta.get("com.example/good").map(RawJson::as_str), Some("1"));
     }
 
-    // covers: X-5
+    // covers: X-5, AMB-5
     #[test]
     fn the_second_label_reserves_a_prefix() {
         for key in ["io.modelcontextprotocol/x", "dev.mcp/x", "com.mcp.tools/x", "org.modelcontextprotocol.api/"] {
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    // covers: W-1, W-2
+    // covers: W-1, W-2, B-68
     #[test]
     fn trace_context_travels_under_its_own_names() {
         let text = r#"{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01","baggage":"a=1"}"#;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     /// Unknown keys stay untouched; malformed reserved keys are refused by name.
-    // covers: X-18, X-20
+    // covers: X-18..X-20
     #[test]
     fn request_metadata_is_checked_where_it_is_reserved_and_kept_where_it_is_not() {
         let text = r#"{"progressToken":1,"com.example/z":{"b":[1.00]},"com.example/a":1e400}"#;

@@ -51,6 +51,7 @@ impl From<BlobResourceContents> for ResourceContents {
 mod tests {
     use super::*;
 
+    // covers: CG-12
     #[test]
     fn the_member_decides() {
         for text in [r#"{"uri":"a:b","text":""}"#, r#"{"uri":"a:b","blob":"AA==","mimeType":"x/y"}"#] {

@@ -251,6 +251,7 @@ mod tests {
         assert_eq!(read(r#"{"text":"hi","\u0074ype":"text","later":1}"#), block);
     }
 
+    // covers: RB-19
     #[test]
     fn an_unknown_variant_is_kept_whole() {
         let text = r#"{"zoom":[1,2.50],"text":7,"type":"chart","after":1e400}"#;

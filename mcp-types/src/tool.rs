@@ -76,6 +76,7 @@ mod tests {
     use super::*;
     use crate::ToolAnnotations;
 
+    // covers: TL-23
     #[test]
     fn the_best_name_is_shown() {
         let tool = Tool::new("a");
@@ -86,7 +87,7 @@ mod tests {
     }
 
     /// `null` is a value, and differs from none.
-    // covers: TL-8
+    // covers: TL-8, CG-17
     #[test]
     fn structured_null_is_not_absent() {
         let text = r#"{"content":[],"structuredContent":null}"#;

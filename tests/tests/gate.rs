@@ -3,7 +3,7 @@
 use mcp_types::gate::{self, Direction, MethodKind};
 use mcp_types::{Method, Revision};
 
-/// B2: who sends a method in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28. `C` client, `S` server, `B` both,
+/// Who sends a method in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28. `C` client, `S` server, `B` both,
 /// `m` inside an input request, `x` the client with the tasks extension, `y` the server with it, `l` the server, to those who
 /// listen.
 const METHODS: &[(&str, &str)] = &[
@@ -45,6 +45,7 @@ const METHODS: &[(&str, &str)] = &[
     ("notifications/tasks", "----y"),
 ];
 
+// covers: B-62, CG-14
 #[test]
 fn methods_travel_as_the_register_says() {
     assert_eq!(gate::methods().len(), METHODS.len());
@@ -104,7 +105,7 @@ fn methods_have_the_properties_that_transports_ask_for() {
     );
 }
 
-/// B3: `-` absent, `o` optional, `r` required, in the same five revisions.
+/// Members: `-` absent, `o` optional, `r` required, in the same five revisions.
 const MEMBERS: &[(&str, &str, &str)] = &[
     ("CallToolResult", "resultType", "----r"),
     ("ListToolsResult", "ttlMs", "----r"),
@@ -153,6 +154,7 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ("InitializeResult", "serverInfo", "rrrr-"),
 ];
 
+// covers: B-47, B-51, B-52, B-63
 #[test]
 fn members_exist_as_the_register_says() {
     for (name, member, row) in MEMBERS {
@@ -170,6 +172,7 @@ fn members_exist_as_the_register_says() {
 }
 
 /// Kinds of content.
+// covers: B-48
 #[test]
 fn variants_exist_as_the_register_says() {
     let tags = |name: &str, revision: Revision| -> Vec<&str> {

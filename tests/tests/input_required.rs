@@ -136,6 +136,7 @@ fn roots() -> Value {
     json!({ "roots": [{ "uri": "file:///test/root", "name": "Test Root" }] })
 }
 
+// covers: R-1, EL-3
 #[test]
 fn basic_elicitation() {
     let client = Client::new();
@@ -149,6 +150,7 @@ fn basic_elicitation() {
     assert!(text(&done).contains("Alice"), "{done}");
 }
 
+//
 #[test]
 fn basic_sampling() {
     let client = Client::new();
@@ -158,6 +160,7 @@ fn basic_sampling() {
     assert!(text(&done).contains("Paris"), "{done}");
 }
 
+//
 #[test]
 fn basic_list_roots() {
     let client = Client::new();

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 const ROUNDS: u64 = 40;
 
 /// Every value that a type can hold in a revision validates against that revision's definition of it.
+// covers: CG-1, CG-8
 #[test]
 fn what_the_types_encode_is_valid() {
     let model = Model::read();
@@ -77,6 +78,7 @@ fn what_is_restricted_is_valid() {
 }
 
 /// Every message of every method, in every revision and direction, validates as a whole.
+// covers: M-21, CG-3
 #[test]
 fn whole_messages_are_valid() {
     let model = Model::read();
@@ -140,6 +142,7 @@ fn official_examples_survive() {
 }
 
 /// The tasks extension is stated by hand; its own schema judges it.
+// covers: CG-25
 #[test]
 fn task_extension_is_valid() {
     let schema = Schema::read_file("ext-tasks", &[]);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 const ROUNDS: u64 = 60;
 
+// covers: RS-13, IC-5, SA-5, SA-14, CG-18, CG-19
 #[test]
 fn every_type_survives_in_every_revision() {
     let model = Model::read();
@@ -85,7 +86,7 @@ fn no_type_is_left_out() {
 }
 
 /// What a later revision adds does not disturb, and is kept to the letter where the protocol is open.
-// covers: CG-10, M-19
+// covers: CG-10, M-19, EX-12, RB-19
 #[test]
 fn unknown_members_are_tolerated_everywhere_and_kept_where_the_protocol_is_open() {
     const FUTURE: &str = r#""zFuture":{"z":[1.00,1e400,123456789012345678901234567890],"a":null},"aFuture":2.50"#;
@@ -113,6 +114,7 @@ fn unknown_members_are_tolerated_everywhere_and_kept_where_the_protocol_is_open(
 
 /// Values that a later revision adds to an open set, and blocks of a kind that nobody knows yet, survive: one of
 /// them never spoils the result around it.
+// covers: RB-19, CG-16
 #[test]
 fn unknown_values_and_variants_survive() {
     let text = r#"{"content":[{"annotations":{"audience":["user","robot"]},"text":"a","type":"text"},{"level":9,"type":"hologram"}],"isError":false,"tools":[]}"#;

@@ -217,7 +217,7 @@ fn the_end_of_the_input_while_nobody_reads() {
 }
 
 /// A server without work ends at once.
-// covers: IO-12
+// covers: IO-12, S3.F15
 #[tokio::test]
 async fn the_end_of_the_input() {
     let mut started = start(&["--drain", "600000"]);

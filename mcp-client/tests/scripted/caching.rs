@@ -114,7 +114,7 @@ fn what_is_asked_again_by_hand_is_not_kept() {
 }
 
 /// New credentials see nothing that was private, or did not say; also if it was on its way.
-// covers: C-12, C-13, C-19
+// covers: C-12, C-13, C-19, AMB-6
 #[test]
 fn private_answers_are_for_their_credentials() {
     for kind in KINDS {

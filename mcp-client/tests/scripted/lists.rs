@@ -18,7 +18,7 @@ fn scenes() -> Vec<(Client, Scene)> {
 }
 
 /// A cursor is repeated as it is, also an empty one; no cursor, or `null`, is the end.
-// covers: G-1..G-4, G-7
+// covers: G-1..G-4, G-7, B-67
 #[test]
 fn cursors_are_repeated_as_they_are() {
     for (client, mut scene) in scenes() {
@@ -85,7 +85,7 @@ fn the_rest_of_a_list_is_what_was_not_taken() {
 }
 
 /// A list that goes round in circles is noticed.
-// covers: G-2
+// covers: G-2, RB-20
 #[test]
 fn a_circle_is_no_list() {
     for (client, mut scene) in scenes() {

@@ -17,7 +17,7 @@ fn result(content: Value) -> CallToolResult {
 }
 
 /// Results are checked by 2020-12 unless the schema says something else.
-// covers: TL-7, J-1, J-2
+// covers: TL-7, J-1, J-2, B-54
 #[test]
 fn results_are_checked() {
     let sum = schema(json!({ "type": "object", "properties": { "sum": { "type": "number" } }, "required": ["sum"] }));

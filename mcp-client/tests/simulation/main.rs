@@ -18,7 +18,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Over a pipe whose server dies now and then.
-// covers: IO-14, K-7, K-8, K-10
+// covers: IO-14, K-7, K-8, K-10, RB-72
 #[test]
 fn every_call_ends_once_over_a_pipe() {
     let mut succeeded = 0;

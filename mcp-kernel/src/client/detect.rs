@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Any error that no modern server sends, and silence, mean legacy.
-    // covers: DU-33, IO-17
+    // covers: DU-33, IO-17, AMB-9, AMB-10
     #[test]
     fn what_is_not_modern_is_legacy() {
         let auto = config(Mode::Auto);

@@ -205,7 +205,7 @@ fn an_error_without_an_id_belongs_to_its_stream() {
 }
 
 /// Parameters get the same envelope, whether they have metadata of their own or not.
-// covers: X-7..X-10, P-2
+// covers: X-7..X-10, P-2, S3.73
 #[test]
 fn every_request_says_what_it_needs() {
     let mut script = Script::ready(Revision::V2026_07_28);

@@ -148,7 +148,7 @@ fn a_legacy_server_asks_the_client() {
 }
 
 /// In the modern era there is no way back, on either side.
-// covers: M-15, DU-45, S1.8, S1.9, S1.21, S3.56, S3.F6, RB-18
+// covers: M-15, DU-45, S1.8, S1.9, S1.21, S3.56, S3.F6, RB-18, T-1, IO-6
 #[test]
 fn a_modern_server_cannot_ask() {
     let mut pair = modern();

@@ -255,7 +255,7 @@ fn a_verdict_saves_the_probe() {
 }
 
 /// What HTTP says about the era, and what it does not.
-// covers: DU-27, DU-35..DU-37, DU-39
+// covers: DU-27, DU-35..DU-37, DU-39, AMB-10, AU-50
 #[test]
 fn statuses_are_evidence_only_where_they_are() {
     let probe = |status: u16, body: &str| {

@@ -35,7 +35,7 @@ fn answers_travel_together() {
 }
 
 /// All other revisions refuse them as a whole, with the id that they write for none.
-// covers: B-8
+// covers: B-8, M-18
 #[test]
 fn other_revisions_refuse_batches() {
     for (version, id) in [("2024-11-05", Some(json!(null))), ("2025-06-18", Some(json!(null))), ("2025-11-25", None)] {

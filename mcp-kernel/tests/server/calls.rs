@@ -112,7 +112,7 @@ fn a_ping_is_a_question_like_others() {
 }
 
 /// Each question needs its capability; what was not declared is not asked.
-// covers: X-13, S2.28..S2.34, S0.11, S1.37
+// covers: X-13, S2.28..S2.34, S0.11, S1.37, B-5
 #[test]
 fn questions_need_capabilities() {
     let sampling = Method::SAMPLING_CREATE_MESSAGE;
@@ -239,7 +239,7 @@ fn cancelled(script: &mut Script, id: i64) -> Route {
 }
 
 /// Silence ends a call, progress starts the wait anew, and the late answer is stray.
-// covers: K-10, K-12, S1.28
+// covers: K-10, K-12, S1.28, B-39
 #[test]
 fn silence_times_out() {
     let mut script = session(json!({}));

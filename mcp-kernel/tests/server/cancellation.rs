@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::kit::{Script, cancelled, initialize, legacy, modern, notification};
 
 /// After the cancellation nothing goes out, neither the answer nor what was queued.
-// covers: K-5
+// covers: K-5, IO-10
 #[test]
 fn a_cancelled_request_is_silent() {
     let mut script = Script::new();

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::kit::{CAPABILITIES, Script, VERSION, cancelled, initialize, legacy, modern, notification};
 
 /// A modern request needs no handshake.
-// covers: DU-10, DU-23
+// covers: DU-10, DU-23, Z-7
 #[test]
 fn a_modern_request_stands_for_itself() {
     let mut script = Script::new();
@@ -56,7 +56,7 @@ fn both_eras_interleave() {
 }
 
 /// What one modern request declared says nothing about the next.
-// covers: Z-1, X-13, S0.9
+// covers: Z-1, Z-2, X-12, X-13, S0.9
 #[test]
 fn nothing_carries_over_between_modern_requests() {
     let mut script = Script::new();

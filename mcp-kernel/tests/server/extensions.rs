@@ -20,7 +20,7 @@ fn with_tasks() -> ServerConfig {
 }
 
 /// Nothing without registration, nothing without the client's declaration.
-// covers: EX-11, EX-13, TK-29, TK-36
+// covers: EX-11, EX-13, TK-29, TK-36, N-5
 #[test]
 fn an_extension_needs_both_sides() {
     let get = |capabilities| modern(1, "tasks/get", json!({ "taskId": "t", "_meta": { CAPABILITIES: capabilities } }));

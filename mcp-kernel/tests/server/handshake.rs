@@ -22,7 +22,7 @@ fn strict() -> ServerConfig {
 }
 
 /// A version that is served is echoed; the result has no modern members.
-// covers: B-2, S1.11, S1.23
+// covers: B-2, B-42, S1.11, S1.23
 #[test]
 fn known_versions_are_echoed() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -298,6 +298,7 @@ fn ping_never_waits() {
 }
 
 /// Members of the server's name that a revision lacks are left out, and that shows.
+// covers: B-51
 #[test]
 fn the_name_fits_the_revision() {
     let named = ServerConfig::new(Implementation::new("demo", "1").title("Demo"), config().capabilities);

@@ -230,7 +230,7 @@ fn telling_does_not_bypass_the_rules() {
 }
 
 /// What an extension tells on a subscription belongs to it.
-// covers: L-7, EX-10
+// covers: L-7, EX-10, X-17
 #[test]
 fn what_is_told_on_a_subscription_carries_its_id() {
     let mut script = Script::new();

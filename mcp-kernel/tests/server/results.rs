@@ -116,7 +116,7 @@ fn questions_answer_three_methods() {
 }
 
 /// A question asks something, or brings state.
-//
+// covers: R-3, CG-15
 #[test]
 fn an_empty_question_is_not_sent() {
     let mut script = Script::new();

@@ -64,6 +64,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
+// covers: RB-72
 #[test]
 fn nothing_breaks_whatever_the_order() {
     let seeds = match number("SEED") {

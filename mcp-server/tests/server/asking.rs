@@ -241,7 +241,7 @@ fn all_questions() -> Server {
 }
 
 /// A client that declared nothing is not asked, in any revision.
-// covers: S0.11, S1.36, S2.21, S2.28, S2.34, EL-2
+// covers: S0.11, S1.36, S2.21, S2.28, S2.34, EL-2, RO-5
 #[test]
 fn questions_need_capabilities() {
     for revision in LEGACY {

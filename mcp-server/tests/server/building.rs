@@ -22,7 +22,7 @@ async fn nothing(_: RequestContext, _: Typed) -> Vec<String> {
 }
 
 /// Names are there once, and can be said.
-// covers: S0.28
+// covers: S0.28, TL-11, B-56
 #[test]
 fn names_are_unique_and_sayable() {
     let twice = refused(|server| server.tool(named("a")).tool(named("a")));
@@ -87,7 +87,7 @@ fn schemas_are_valid() {
 }
 
 /// Addresses have a scheme, templates follow their grammar.
-// covers: RS-8, RS-9
+// covers: RS-8..RS-10
 #[test]
 fn addresses_are_absolute() {
     assert_eq!(

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::kit::{Client, LEGACY, LOG_LEVEL, MODERN, Notes, OnDrop, server};
 
 /// One stream is all that a transport needs; it takes lines, as many as it has room for.
-// covers: S1.4, S4.48, S4.75
+// covers: S1.4, S4.48, S4.75, T-3
 #[test]
 fn one_stream_is_enough() {
     let server = server(|server| server.tool(tool("a", async |_, _: NoArguments| "a\nb")));

@@ -68,7 +68,7 @@ fn retry(mut params: Value, asked: &Value, mut answer: impl FnMut(&str) -> Value
 
 /// The same handler, the same outcome, each step once, and each round served by another instance that shares nothing
 /// but the keys.
-// covers: R-11, S2.23, RB-24, RB-57, S3.25
+// covers, S2.23, RB-24, RB-57, S3.25
 #[test]
 fn the_same_handler_asks_in_every_era() {
     let steps = Arc::new(AtomicU32::new(0));
@@ -228,7 +228,7 @@ fn states_are_good_for_their_own_request_alone() {
 }
 
 /// With a ledger each round is good once.
-// covers: R-9, S3.F11
+// covers: R-9, S3.F11, RB-56
 #[test]
 fn a_ledger_refuses_replays() {
     let steps = Arc::new(AtomicU32::new(0));

@@ -61,7 +61,7 @@ fn tools_keep_their_order() {
 }
 
 /// A typed result is structured content, and the same as text for those who know no other.
-// covers: TL-6, TL-8, TL-9
+// covers: TL-6, TL-8, TL-9, B-47
 #[test]
 fn typed_results_are_structured_where_the_revision_has_it() {
     let server = server(|server| server.tool(add()));
@@ -94,7 +94,7 @@ fn results_need_not_be_objects() {
 }
 
 /// Wrong arguments are for the model to read, and the member that is wrong has its name in the text.
-// covers: AMB-2, TL-16
+// covers: AMB-2, TL-16, B-55
 #[test]
 fn wrong_arguments_are_a_result_that_names_the_member() {
     let server = server(|server| server.tool(add()));
@@ -109,7 +109,7 @@ fn wrong_arguments_are_a_result_that_names_the_member() {
 }
 
 /// The other reading of the specification can be chosen.
-// covers: AMB-2
+// covers: AMB-2, B-55
 #[test]
 fn wrong_arguments_can_be_an_error() {
     let server = server(|server| server.tool(add()).argument_errors(ArgumentErrors::AsError));

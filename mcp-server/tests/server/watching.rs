@@ -270,7 +270,7 @@ fn operators_hear_of_what_goes_wrong() {
 }
 
 /// A request that ends well is nothing to tell of but its end, also where each has a connection of its own.
-// covers: S4.86
+// covers: S4.86, RB-26
 #[test]
 fn ordinary_requests_are_quiet() {
     let server = watched();

@@ -83,7 +83,8 @@ impl<'a> Offer<'a> {
 /// # Errors
 ///
 /// Fails with what the client is told, with status 400, if headers and body do not fit together. Checks that are not
-/// about headers are left to the kernel, and so is what it would refuse before these: the order is the register's.
+/// about headers are left to the kernel, and so is what it would refuse before these: the order is that of
+/// `docs/requirements.md`.
 // DU-13
 pub fn choose(
     offer: &Offer<'_>,
@@ -162,7 +163,7 @@ fn newest_legacy(offer: &Offer<'_>) -> Served {
     legacy.max().map_or(Served::Modern, Served::Legacy)
 }
 
-/// Compares the headers of a modern request with its body, in the register's order of checks.
+/// Compares the headers of a modern request with its body, in the order of checks of `docs/requirements.md`.
 fn check_modern(offer: &Offer<'_>, headers: &HeaderMap, request: &Request<'_>) -> Result<(), ErrorObject> {
     let Err(fault) = check_version(headers, request) else {
         return match check_names(headers, request) {

@@ -279,7 +279,7 @@ mod tests {
     }
 
     /// Method and name repeat the body, in plain text or in Base64.
-    // covers: H-46, H-47, H-50..H-53, H-55, S3.F2
+    // covers: H-46, H-47, H-50..H-53, H-55, S3.F2, T-2
     #[test]
     fn names_agree() {
         use HeaderFaultKind as Kind;

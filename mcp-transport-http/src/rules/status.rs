@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     /// The table of statuses, line by line.
-    // covers: H-29, H-32, S3.10, S3.16, S3.26, S3.38, DU-25
+    // covers: H-29, H-32, S3.10, S3.16, S3.26, S3.38, DU-25, AMB-7
     #[test]
     fn the_table() {
         use ErrorCode as Code;

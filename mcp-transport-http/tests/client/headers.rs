@@ -141,7 +141,7 @@ async fn parameters_are_repeated() {
 
 /// Legacy requests name the session, and the revision if it has a header for that; the handshake names neither, and
 /// nothing names what only modern servers know.
-// covers: B-102, DU-44, S4.5, S4.50
+// covers: B-29, B-35, B-102, DU-44, S4.5, S4.50
 #[tokio::test]
 async fn legacy_requests_name_the_session() {
     for (revision, has_header) in

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::kit::{Reply, Scripted, builder, call, said, within};
 
 /// Where nothing modern and no handshake helps, the stream says where messages go, and answers come by it.
-// covers: DU-4, DU-38, B-106, S4.11
+// covers: DU-4, DU-38, B-34, B-106, S4.11
 #[tokio::test]
 async fn an_old_server_is_found() {
     let (url, log) = old_server(|endpoint| format!("event: endpoint\ndata: {endpoint}\n\n")).await;
@@ -35,7 +35,7 @@ async fn an_old_server_is_found() {
 
 /// What the stream says is not believed if it leads elsewhere, and a server that is none of all says what it said at
 /// first.
-// covers: B-108, DU-38
+// covers: B-34, B-108, DU-38
 #[tokio::test]
 async fn what_is_not_one_says_what_it_said() {
     for kind in ["elsewhere", "none", "ends", "json", "off", "error"] {

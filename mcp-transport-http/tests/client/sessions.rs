@@ -22,7 +22,7 @@ fn forgetful(known: &'static [&'static str]) -> impl FnMut(&Seen) -> Reply + Sen
 }
 
 /// A session that is gone is replaced once, and the call is made again in the new one.
-// covers: S4.6, S4.53, RB-67
+// covers: S4.6, S4.53, RB-67, B-19
 #[tokio::test]
 async fn a_lost_session_is_renewed() {
     let server = Scripted::start(forgetful(&["s2"])).await;
@@ -169,7 +169,7 @@ async fn a_session_opens_before_it_is_used() {
 }
 
 /// A session ends with its client, unless it belongs to somebody else; a server that hangs is not waited for.
-// covers: S4.59
+// covers: S4.59, B-20
 #[tokio::test]
 async fn owned_sessions_end() {
     for (owns, deletes) in [(true, 1), (false, 0)] {

@@ -18,7 +18,7 @@ fn with(options: HttpOptions) -> HttpService {
 }
 
 /// By default this machine is answered, and pages of others are not; the text says what to do.
-// covers: H-2..H-4, S3.F9, RB-41, RB-70
+// covers: H-2..H-4, S3.F9, RB-41, RB-70, B-32
 #[tokio::test]
 async fn strangers_are_refused_by_default() {
     let service = Demo::default().service();

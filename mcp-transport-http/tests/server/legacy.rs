@@ -19,7 +19,7 @@ fn batch(header: Option<&str>, text: &str) -> Post {
 }
 
 /// Every revision is served by what its header says, and without one it is 2025-03-26.
-// covers: H-43, DU-12, DU-17, S3.60, S3.61, S4.2, S4.4
+// covers: H-43, DU-12, DU-17, S3.60, S3.61, S4.2, S4.4, B-29..B-31
 #[tokio::test]
 async fn the_header_names_the_revision() {
     let service = Demo::default().service();
@@ -60,7 +60,7 @@ async fn the_handshake_is_answered() {
 }
 
 /// There is nothing to GET and nothing to DELETE, with or without a session id.
-// covers: H-30, DU-19, S3.40, S4.16, B-100, RB-31
+// covers: H-30, DU-19, S3.40, S4.16, B-21, B-100, RB-31
 #[tokio::test]
 async fn only_posts_are_served() {
     let service = Demo::default().service();
@@ -147,7 +147,7 @@ async fn nobody_is_asked() {
 }
 
 /// Two requests share nothing but the server, whatever one says before the other.
-// covers: S3.1, S3.20, S4.14, S4.19, S4.20, DU-12, RB-42
+// covers: S3.1, S3.20, S4.14, S4.19, S4.20, DU-12, RB-42, Z-3
 #[tokio::test]
 async fn requests_share_nothing() {
     let count = tool("count", |ctx: RequestContext, _: NoArguments| {

@@ -39,7 +39,7 @@ async fn discovery_is_a_request() {
 }
 
 /// The table of statuses, line by line.
-// covers: H-3, H-11..H-13, H-30, H-32, H-42, H-44, H-45, H-52, S3.6..S3.8, S3.10, S3.11, S3.16, S3.19, S3.22, S3.26, S3.38, S3.F2, S3.F5, S3.F6, S3.F8, DU-15, DU-20, DU-21
+// covers: H-3, H-11..H-13, H-30, H-32, H-42, H-44, H-45, H-52, S3.6..S3.8, S3.10, S3.11, S3.16, S3.19, S3.22, S3.26, S3.38, S3.F2, S3.F5, S3.F6, S3.F8, DU-15, DU-20, DU-21, E-6
 #[tokio::test]
 async fn every_situation_has_its_status() {
     let service = Demo::default().service();
@@ -94,7 +94,7 @@ async fn every_situation_has_its_status() {
 }
 
 /// What asks for nothing gets 202, and nothing else.
-// covers: H-11, S3.F8, DU-22
+// covers: H-11, S3.F8, DU-22, B-33
 #[tokio::test]
 async fn notifications_are_accepted() {
     let service = Demo::default().service();

@@ -8,7 +8,7 @@ use crate::kit::{Client, Demo, LEGACY, NEWEST, Post, Shop, code_of, initialize, 
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 
 /// Each revision gets a session, with a name that nobody can guess.
-// covers: S4.1, S4.25, S4.34, S4.47, DU-11
+// covers: S4.1, S4.25, S4.34, S4.47, DU-11, B-15
 #[tokio::test]
 async fn a_session_begins_with_initialize() {
     let service = Shop::default().service();
@@ -72,7 +72,7 @@ async fn a_session_begins_once() {
 }
 
 /// Whoever names no session is told how to get one, or how to do without.
-// covers: S4.25, S4.46, S4.105, DU-17
+// covers: S4.25, S4.46, S4.105, DU-17, B-17
 #[tokio::test]
 async fn without_a_name_there_is_a_hint() {
     let service = Shop::default().service();
@@ -87,7 +87,7 @@ async fn without_a_name_there_is_a_hint() {
 }
 
 /// What nobody knows, or nobody could have been given, is not found.
-// covers: S4.38, S4.43, S4.45
+// covers: S4.38, S4.43, S4.45, B-18
 #[tokio::test]
 async fn unknown_names_are_not_found() {
     let service = Shop::default().service();
@@ -108,7 +108,7 @@ async fn unknown_names_are_not_found() {
 }
 
 /// DELETE ends a session, once.
-// covers: S4.25, S4.42, RB-35
+// covers: S4.25, S4.42, RB-35, B-20
 #[tokio::test]
 async fn a_session_ends_with_delete() {
     let service = Shop::default().service();
@@ -148,7 +148,7 @@ async fn the_version_was_agreed_on() {
 }
 
 /// Modern requests are served alone, whatever session they name.
-// covers: DU-10, DU-12, S3.35, S4.9
+// covers: DU-10, DU-12, S3.5, S3.35, S4.9
 #[tokio::test]
 async fn modern_requests_have_no_session() {
     let service = Shop::default().service();
@@ -189,7 +189,7 @@ async fn other_verbs_are_not_allowed() {
 }
 
 /// A stream is for those who can read one; DELETE has nothing to read.
-// covers: B-101
+// covers: B-21, B-101
 #[tokio::test]
 async fn who_listens_accepts_a_stream() {
     let service = Shop::default().service();
@@ -215,7 +215,7 @@ async fn each_session_has_its_state() {
 }
 
 /// Settings can be shown, and so can what there is.
-// covers: S4.29, S4.44
+// covers: S4.29, S4.44, RB-66
 #[tokio::test]
 async fn sessions_are_counted() {
     let service = HttpService::with_options(Shop::default().server(), stateful());

@@ -34,7 +34,7 @@ async fn ten_steps(shop: &Shop, client: &Client) -> Vec<Event> {
 }
 
 /// Events have ids, each its own; in the newest revision the first says only that, and when to come back.
-// covers: B-103, B-104, S4.117
+// covers: B-24, B-26, B-103, B-104, S4.117
 #[tokio::test]
 async fn events_have_ids() {
     let shop = Shop::default();
@@ -82,7 +82,7 @@ async fn silent_streams_have_ids() {
 }
 
 /// Whoever comes back gets exactly what was missed, in order and once, then what comes, to the end.
-// covers: S4.117, RB-11, RB-31
+// covers: S4.117, RB-11, RB-31, B-25
 #[tokio::test]
 async fn nothing_is_lost_or_told_twice() {
     for version in RESUMABLE {
@@ -360,7 +360,7 @@ async fn guesses_are_refused() {
 }
 
 /// A handler may let its client go, which comes back for the result.
-// covers: S4.97, B-103
+// covers: S4.97, B-26, B-27, B-103
 #[tokio::test]
 async fn a_handler_may_close_its_stream() {
     let shop = Shop::default();
@@ -396,7 +396,7 @@ async fn a_stream_may_be_closed_later() {
 }
 
 /// Older clients do not know that a stream may end before the result: theirs stays.
-// covers: S4.97
+// covers: S4.97, B-27
 #[tokio::test]
 async fn older_streams_stay_open() {
     let shop = Shop::default();

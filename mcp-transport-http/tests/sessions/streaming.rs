@@ -20,7 +20,7 @@ async fn a_result_alone_is_no_stream() {
 }
 
 /// Progress and log messages come before the result, in their order, and the stream ends with it.
-// covers: S4.30, RB-10
+// covers: S4.30, RB-10, B-23
 #[tokio::test]
 async fn what_belongs_to_a_call_travels_with_it() {
     let shop = Shop::default();
@@ -89,7 +89,7 @@ async fn other_questions_travel_on_the_stream_of_the_session() {
 }
 
 /// An answer to nothing harms nobody, nor does one that comes twice or is of somebody else.
-// covers: S4.33, DU-21, RB-3
+// covers: S4.33, DU-21, RB-3, B-33
 #[tokio::test]
 async fn stray_answers_harm_nobody() {
     let service = Shop::default().service();

@@ -17,7 +17,7 @@ use crate::kit::{Demo, MODERN, Post, code_of, server, tool_text};
 
 /// The first event names the address with the session, POSTs are answered with nothing, and what there is to say comes
 /// on the stream.
-// covers: B-106, S4.111, S4.112
+// covers: B-14, B-106, S4.111, S4.112
 #[tokio::test]
 async fn answers_come_on_the_stream() {
     let sse = sse(&Demo::default());

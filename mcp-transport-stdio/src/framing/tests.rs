@@ -119,6 +119,7 @@ impl Random {
     }
 }
 
+// covers: B-36
 #[test]
 fn lines_end_in_either_way_and_blank_ones_are_skipped() {
     let text = b"one\ntwo\r\n\n\r\n \t\n\n three \nfo\rur\r\r\nlast";

@@ -110,7 +110,7 @@ async fn it_refuses_and_dies() {
 }
 
 /// Calls end with the status, the next one goes to a new process, and so do those who listen.
-// covers: IO-14, IO-15
+// covers: IO-14, IO-15, S3.F15
 #[tokio::test]
 async fn it_dies_during_a_call() {
     for (name, on_discover) in [("mid-modern", "probed"), ("mid-legacy", "refuse")] {

@@ -99,7 +99,7 @@ async fn it_is_told_no() {
 }
 
 /// Changes reach the one who listens, in either era.
-// covers: IO-7
+// covers: IO-7, S3.52
 #[tokio::test]
 async fn it_tells_of_changes() {
     for (mode, _) in ERAS {

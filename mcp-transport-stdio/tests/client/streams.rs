@@ -122,7 +122,7 @@ async fn a_broken_answer_ends_its_call() {
 }
 
 /// To drop a call is to cancel it, and an answer that comes all the same is no offence.
-// covers: IO-8, K-7
+// covers: IO-8, K-7, S3.33
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it() {
     let (client, mut peer) = modern(1000).await;

@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// Whatever is put into a message, and by whichever way, it stays on one line and means the same.
-    // covers: SEC-1, IO-1
+    // covers: SEC-1, IO-1, IO-21
     #[test]
     fn every_way_to_make_a_message_makes_one_line() {
         let (id, method) = (RequestId::from(1_i64), Method::from("m"));
@@ -316,6 +316,7 @@ mod tests {
         assert_eq!(told.with_meta_member("c", &unwritable), told, "what cannot be written is left out");
     }
 
+    // covers: RB-26
     #[test]
     fn what_a_message_says_is_not_shown() {
         let message = EncodedMessage::from_bytes(br#"{"token":"secret"}"#.to_vec());

@@ -114,6 +114,7 @@ mod tests {
         Payload::parse(text, &Limits::default()).unwrap()
     }
 
+    // covers: CG-12
     #[test]
     fn members_tell_the_kind() {
         assert_eq!(
@@ -134,6 +135,7 @@ mod tests {
         );
     }
 
+    // covers: M-18
     #[test]
     fn batches_are_refused() {
         // M-18

@@ -95,6 +95,7 @@ const NOT_UTF8: [(&str, &[u8]); 14] = [
     ("five bytes", b"\xf8\x88\x80\x80\x80"),
 ];
 
+// covers: M-1
 #[test]
 fn bytes_that_are_not_utf_8() {
     const SAYS: &str = "the text is not UTF-8";

@@ -21,6 +21,7 @@ fn accepted(members: &str) {
     }
 }
 
+// covers: M-1
 #[test]
 fn the_version_is_two() {
     for (text, expected) in [
@@ -35,6 +36,7 @@ fn the_version_is_two() {
     assert!(parse(r#"{"jsonrpc":"\u0032.0","\u006dethod":"m"}"#).is_ok());
 }
 
+// covers: M-2, M-3
 #[test]
 fn ids_are_strings_or_integers() {
     for (id, fault) in [
@@ -118,6 +120,7 @@ fn errors_have_a_code_and_a_message() {
     }
 }
 
+// covers: CG-17
 #[test]
 fn null_data_is_data() {
     // CG-17
