@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod codegen;
 mod conformance;
+mod coverage;
 mod fuzz;
 mod import;
 mod model;
@@ -29,6 +30,8 @@ usage: cargo xtask <command>
   import DIR --diff A B  show what changed from revision A to revision B
   codegen                write mcp-types/src/generated from model.json and docs.toml
   codegen --check        fail if the generated files are not up to date
+  coverage               write docs/coverage.md: the tests of each requirement
+  coverage --check       fail if it is not up to date
   bench types            compare mcp-types with its peers, in time and allocations
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
         ["import", dir, "--diff", old, new] => import::diff(Path::new(dir), old, new),
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),
+        ["coverage"] => coverage::run(false),
+        ["coverage", "--check"] => coverage::run(true),
         ["bench", "types"] => bench::types(),
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "mrtr"] => bench::mrtr(),

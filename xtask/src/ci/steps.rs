@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Lane::{self, Background, First, Foreground};
 use super::tools::{self, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
 use super::{Checked, Step, dependencies};
-use crate::{codegen, conformance, fuzz, import, process, windows, workspace};
+use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
 /// The longest that a single command may take.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -23,7 +23,7 @@ const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 17] = [
+pub(super) const STEPS: [Step; 18] = [
     step("format", "rustfmt", First, format),
     step("lints", "clippy on everything, with all features", First, lints),
     step("features", "clippy with other sets of features", First, features),
@@ -33,6 +33,7 @@ pub(super) const STEPS: [Step; 17] = [
     step("interop", "clients and servers of the official packages, and of rmcp", Background, interop),
     step("conformance", "the official conformance suite", Background, conformance),
     step("codegen", "the generated code is up to date", Foreground, codegen),
+    step("coverage", "every requirement has a test or a reason", Foreground, coverage),
     step("schemas", "the types match the official schemas", Foreground, schemas),
     step("docs", "rustdoc without warnings", Foreground, docs),
     step("dependencies", "what the crates depend on, and how many crates that are", Foreground, dependencies),
@@ -96,6 +97,10 @@ fn conformance() -> Result<Checked, String> {
 
 fn codegen() -> Result<Checked, String> {
     codegen::run(true).map(Checked::Yes)
+}
+
+fn coverage() -> Result<Checked, String> {
+    coverage::run(true).map(Checked::Yes)
 }
 
 fn schemas() -> Result<Checked, String> {
