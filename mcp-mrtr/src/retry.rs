@@ -253,7 +253,7 @@ mod tests {
     }
 
     /// All answers, the state to the letter, and the request as it was.
-    //
+    // covers, M-21
     #[test]
     fn a_retry_repeats_the_request() {
         let mut retry = retry();

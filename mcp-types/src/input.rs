@@ -15,6 +15,7 @@ mod tests {
         ElicitRequestFormParams, InputRequiredResult, ListRootsRequest, OrderedMap, RequestedSchema, SamplingMessage,
     };
 
+    // covers: M-21
     #[test]
     fn every_kind_of_question_takes_one_line() {
         let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
@@ -27,7 +28,12 @@ mod tests {
         for (key, method) in
             [("form", "elicitation/create"), ("model", "sampling/createMessage"), ("roots", "roots/list")]
         {
-            assert_eq!(written["inputRequests"][key]["method"], method);
+            let request = written["inputRequests"][key].as_object().unwrap();
+            assert_eq!(request["method"], method);
+            assert!(
+                request.keys().all(|member| ["method", "params"].contains(&member.as_str())),
+                "no envelope: {request:?}"
+            );
         }
     }
 }

@@ -78,7 +78,7 @@ fn what_is_restricted_is_valid() {
 }
 
 /// Every message of every method, in every revision and direction, validates as a whole.
-// covers: M-21, CG-3
+// covers: CG-3
 #[test]
 fn whole_messages_are_valid() {
     let model = Model::read();

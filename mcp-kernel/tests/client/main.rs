@@ -212,6 +212,23 @@ fn stray_answers_change_nothing() {
     script.assert_nothing_left();
 }
 
+/// An id is not used again, not even after its response.
+// covers: B-12
+#[test]
+fn ids_are_used_once() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut script = Script::ready(revision);
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let (_, id) = script.call();
+            script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
+            assert!(matches!(script.event(), Event::CallFinished { outcome: Ok(_), .. }));
+            assert!(!ids.contains(&id), "{id} in {revision}");
+            ids.push(id);
+        }
+    }
+}
+
 /// Batches are read in the one revision that has them.
 // covers: B-8
 #[test]

@@ -55,6 +55,24 @@ fn lists_come_in_pages() {
     }
 }
 
+/// Lists are the same on every connection, whatever was called on one of them.
+// covers: Z-6, B-65
+#[test]
+fn connections_see_the_same_lists() {
+    let server = five_of_all();
+    for revision in Revision::ALL {
+        let (mut one, mut other) = (Client::new(&server, revision), Client::new(&server, revision));
+        one.tool("tool0", json!({}));
+        one.result("prompts/get", json!({ "name": "prompt0" }));
+        one.result("resources/read", json!({ "uri": "a:0" }));
+        for (method, member) in LISTS {
+            let (one, other) = (one.result(method, json!({})), other.result(method, json!({})));
+            assert_eq!(one[member].as_array().unwrap().len(), 2, "{method} in {revision}");
+            assert_eq!(one[member], other[member], "{method} in {revision}");
+        }
+    }
+}
+
 /// A cursor that is not ours is refused, and so is the empty one.
 // covers: G-3, G-5
 #[test]

@@ -164,7 +164,7 @@ async fn foreign_sessions_mean_nothing() {
 }
 
 /// A question is a result that is not complete, and any machine can take the answer.
-// covers: H-17, S3.27, S3.30, S3.31, S3.69, S4.24, DU-26
+// covers: H-17, S3.27, S3.30, S3.31, S3.69, S4.24, DU-26, Z-3
 #[tokio::test]
 async fn questions_are_results() {
     let (here, there) = (server_with_keys(), server_with_keys());
@@ -186,6 +186,17 @@ async fn questions_are_results() {
     let retry = retry.meta("io.modelcontextprotocol/clientCapabilities", json!({ "elicitation": {} }));
     let answer = retry.id(json!(2)).json(&there, 200).await;
     assert_eq!(tool_text(&answer), "true");
+}
+
+/// A result that asks for input ends its stream like any other.
+//
+#[tokio::test]
+async fn questions_end_their_stream() {
+    let post = Post::tool("report_and_ask", json!({})).token();
+    let post = post.meta("io.modelcontextprotocol/clientCapabilities", json!({ "elicitation": {} }));
+    let events = post.to(&server_with_keys()).await.events().await;
+    assert_eq!(events[0]["method"], "notifications/progress");
+    assert_eq!((events.len(), &events[1]["result"]["resultType"]), (2, &json!("input_required")));
 }
 
 /// Two machines that know the same secret.
