@@ -15,7 +15,7 @@ use super::commands::Delivery;
 use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
-use super::inputs::{Refusal, check_extension, is_modern};
+use super::inputs::{Refusal, check_extension, is_modern, read_meta};
 use super::lifecycle::{Lifecycle, SecondHandshake};
 use super::scope::RequestScope;
 use crate::RequestKey;
@@ -123,7 +123,8 @@ impl Connection {
             && !is_modern(request)
             && is_second
             && is_idle
-            && self.check_request(request).is_ok()
+            && self.check_id(request).is_ok()
+            && read_meta(request, &self.config.limits).is_ok()
             && self.read_initialize(request).is_ok()
     }
 

@@ -1,5 +1,6 @@
 //! The requests of the peer that are worked on, or wait to be.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
@@ -45,10 +46,11 @@ impl Responder {
 
 /// The requests that are open.
 ///
-/// There are few at a time, and handles grow, so a list in the order of the handles is all the index that is needed.
+/// There are few at a time, and handles grow, so a list in the order of the handles is all the index that is needed. Most
+/// requests are answered in the order in which they came, hence a list whose front is as cheap as its end.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    open: Vec<(RequestKey, Entry)>,
+    open: VecDeque<(RequestKey, Entry)>,
     started: u64,
     listening: usize,
 }
@@ -77,10 +79,10 @@ impl InFlight {
     }
 
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Entry> {
-        let (_, entry) = self.open.remove(self.index(key)?);
+        let (_, entry) = self.open.remove(self.index(key)?)?;
         self.listening -= usize::from(entry.kind == Kind::Listening);
         if self.open.is_empty() && self.open.capacity() > KEPT {
-            self.open = Vec::new();
+            self.open = VecDeque::new();
         }
         Some(entry)
     }

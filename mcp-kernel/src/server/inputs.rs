@@ -214,7 +214,8 @@ impl Connection {
         principal: Option<&Principal>,
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
-        let mut meta = self.check_request(&request)?;
+        self.check_id(&request)?;
+        let mut meta = read_meta(&request, &self.config.limits)?;
         let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
             let (revision, client) = self.agree(meta)?;
             (revision, Known::Own(client), meta.log_level)
@@ -250,8 +251,8 @@ impl Connection {
         self.dispatch(scope, params, batch)
     }
 
-    /// Checks what holds for every request: its id, and `_meta`, which is returned.
-    pub(super) fn check_request(&self, request: &Request<'_>) -> Result<Option<RequestMeta>, Refusal> {
+    /// Checks the id of a request.
+    pub(super) fn check_id(&self, request: &Request<'_>) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         if request.id.as_str().is_some_and(|id| id.len() > limits.id_bytes) {
             return Err(PeerMisbehaved::IdTooLong { limit: limits.id_bytes }.into());
@@ -259,7 +260,7 @@ impl Connection {
         if self.in_flight.has_id(&request.id) {
             return Err(PeerMisbehaved::DuplicateId(request.id.clone()).into());
         }
-        read_meta(request, limits)
+        Ok(())
     }
 
     /// What a modern request says about itself.
@@ -519,7 +520,9 @@ fn waiting_bytes(event: &Event) -> usize {
 }
 
 /// Reads the metadata of a request, within its limit.
-fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
+// Inlined, because it returns a large value, which would be copied once more.
+#[inline(always)]
+pub(super) fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
     let Some(params) = &request.params else { return Ok(None) };
     if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.meta_bytes) {
         return Err(invalid_meta(&format_args!("more than {} bytes", limits.meta_bytes)));
