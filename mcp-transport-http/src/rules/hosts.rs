@@ -120,7 +120,8 @@ fn is_origin(origin: &str, allowed: &str) -> bool {
 
 fn without_port(name: &str) -> Option<&str> {
     let (name, port) = name.rsplit_once(':')?;
-    let is_port = port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    // Numbers may have a sign, ports have none.
+    let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok();
     // What is left of an address without brackets would be another address.
     (is_port && (!name.contains(':') || name.ends_with(']'))).then_some(name)
 }

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use mcp_server::Server;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service;
 
@@ -29,7 +29,7 @@ use super::patience::Patience;
 use super::refusal::Refusal;
 use super::service::{HttpService, ResponseFuture};
 use super::sse::{SseFuture, SseService, method_not_allowed};
-use super::stall::{Stall, Streams};
+use super::stall::{Stall, Streams, Stuck};
 
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
 /// finish within 30 s, unless the process is told once more.
@@ -339,7 +339,7 @@ async fn serve_connection(
 ) {
     // Small messages are not kept back to be sent with others.
     let _ = stream.set_nodelay(true);
-    let stuck = Arc::new(Notify::new());
+    let stuck = Arc::new(Stuck::default());
     let mut builder = Builder::new(Streams { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADER_BYTES);
     builder
@@ -353,7 +353,7 @@ async fn serve_connection(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut stall = Stall::new(Arc::default(), stall_timeout);
     let mut ending = pin!(async move { ending.wait_for(|is_ending| *is_ending).await.is_ok() });
-    let mut stuck = pin!(stuck.notified());
+    let mut told_stuck = pin!(stuck.told());
     let mut is_ending = false;
     let served = poll_fn(|cx| {
         if !is_ending && ending.as_mut().poll(cx).is_ready() {
@@ -364,7 +364,10 @@ async fn serve_connection(
             return Poll::Ready(served);
         }
         if stall.poll(cx).is_pending() {
-            ready!(stuck.as_mut().poll(cx));
+            if !stuck.has_streams() {
+                return Poll::Pending;
+            }
+            ready!(told_stuck.as_mut().poll(cx));
         }
         Poll::Ready(Err("the client does not read".into()))
     });

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -55,8 +56,25 @@ impl Stall {
 #[derive(Clone)]
 pub(crate) struct Streams {
     pub(crate) timeout: Duration,
-    /// Told if a response is stuck behind the end of its stream, which cannot be reset any more.
-    pub(crate) stuck: Arc<Notify>,
+    pub(crate) stuck: Arc<Stuck>,
+}
+
+/// Told if a response is stuck behind the end of its stream, which cannot be reset any more.
+#[derive(Debug, Default)]
+pub(crate) struct Stuck {
+    /// Connections of HTTP/1 have no streams, and need not wait for this.
+    has_streams: AtomicBool,
+    told: Notify,
+}
+
+impl Stuck {
+    pub(crate) fn has_streams(&self) -> bool {
+        self.has_streams.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn told(&self) {
+        self.told.notified().await;
+    }
 }
 
 impl<F> Executor<F> for Streams
@@ -66,6 +84,7 @@ where
 {
     fn execute(&self, stream: F) {
         let Self { timeout, stuck } = self.clone();
+        stuck.has_streams.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
             let unsent = Arc::new(Unsent::of_stream());
             let mut stall = Stall::new(Arc::clone(&unsent), timeout);
@@ -89,7 +108,7 @@ where
                 Poll::Pending => stall.poll(cx).map(|()| false),
             });
             if !is_sent.await {
-                stuck.notify_one();
+                stuck.told.notify_one();
             }
         });
     }

@@ -177,7 +177,10 @@ impl Reader {
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
         if !self.is_stream {
             self.session.readers.register(self.reader, cx.waker());
-            self.session.pump(Some(self.reader));
+            // Most handlers are done by the time that their message is taken.
+            if !self.is_answer_next() {
+                self.session.pump(Some(self.reader));
+            }
             while self.is_answer_next() {
                 let saved = ready!(self.poll_saved(cx));
                 let mut state = self.session.lock();

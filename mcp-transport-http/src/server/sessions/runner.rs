@@ -21,8 +21,8 @@ use super::readers::Readers;
 pub(crate) struct Runner {
     /// Which of these it is, for those who wake the session as well.
     readers: Arc<Readers>,
-    /// The connection, unless a task runs it: nobody else locks this.
-    connection: Mutex<Option<Connection>>,
+    /// The connection, unless a task runs it: nobody else locks this. Boxed, because it moves for every message.
+    connection: Mutex<Option<Box<Connection>>>,
     /// Tasks that need the connection for themselves.
     waiting: Mutex<Vec<Waker>>,
 }
@@ -31,7 +31,11 @@ impl Runner {
     pub(crate) fn new(connection: Connection, readers: &Arc<Readers>) -> Self {
         let waking = Arc::clone(readers);
         let connection = connection.route_waker(Arc::new(move |route| waking.wake_route(route)));
-        Self { readers: Arc::clone(readers), connection: Mutex::new(Some(connection)), waiting: Mutex::default() }
+        Self {
+            readers: Arc::clone(readers),
+            connection: Mutex::new(Some(Box::new(connection))),
+            waiting: Mutex::default(),
+        }
     }
 
     /// Takes the connection; whoever has it runs it once more if another task does.
@@ -68,13 +72,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// after that.
 pub(crate) struct Held<'a> {
     runner: &'a Runner,
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
 }
 
 impl Held<'_> {
     /// Does something with the connection.
     pub(crate) fn with<R>(&mut self, work: impl FnOnce(&mut Connection) -> R) -> Option<R> {
-        self.connection.as_mut().map(work)
+        self.connection.as_deref_mut().map(work)
     }
 
     /// Gives the connection back, unless another task has wanted it since this was asked last; returns whether it did.

@@ -183,8 +183,9 @@ impl Sessions {
         parts: &Arc<Parts>,
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
+        let Some(keeper) = self.keeper.clone() else { return Ok(None) };
         let id = value_of(&parts.headers, &SESSION).ok().flatten().and_then(|id| SessionId::parse(id).ok());
-        let (Some(keeper), Some(id)) = (self.keeper.clone(), id) else { return Ok(None) };
+        let Some(id) = id else { return Ok(None) };
         let permit = admit()?;
         let (sessions, server, parts) = (Arc::clone(self), server.clone(), Arc::clone(parts));
         Ok(Some(Box::pin(async move {
