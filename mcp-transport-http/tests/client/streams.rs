@@ -271,7 +271,7 @@ async fn questions_are_answered_in_order() {
                 (0..20).map(|id| event(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }))).collect();
             Reply::open_events(&pings)
         }
-        // Some servers say more than they should (conformance 9.21).
+        // Some servers say more than they should.
         "POST" if seen.body["id"] == 3 => Reply::json(&json!({ "jsonrpc": "2.0", "result": {} })),
         "POST" if seen.body["id"] == 4 => Reply::status(204),
         "POST" if seen.body["id"] == 5 => Reply::status(500),
