@@ -205,7 +205,7 @@ mod tests {
     /// What is private is not given away before it is known who asks, and not asked about when its time is over.
     // covers: SEC-8, C-12
     #[test]
-    fn private_answers_are_for_those_who_are_known() {
+    fn sec_8_private_answers_are_for_those_who_are_known() {
         #[expect(clippy::disallowed_methods, reason = "any moment will do")]
         let now = Instant::now();
         let mut cache = Cache::new(256);
@@ -223,7 +223,7 @@ mod tests {
     /// A cursor is the server's, and part of what the next page is kept under.
     // covers: SEC-7
     #[test]
-    fn what_was_asked_counts() {
+    fn sec_7_what_was_asked_counts() {
         #[expect(clippy::disallowed_methods, reason = "any moment will do")]
         let now = Instant::now();
         let mut cache = Cache::new(256);

@@ -81,7 +81,7 @@ mod tests {
     /// and on, for which no stack is deep enough.
     // covers: SEC-12
     #[test]
-    fn a_hostile_schema_costs_little() {
+    fn sec_12_a_hostile_schema_costs_little() {
         for (length, width) in [(60, 2), (3000, 1)] {
             let mut all: Map<String, Value> = (0..length)
                 .map(|n| {
@@ -103,7 +103,7 @@ mod tests {
     /// The deepest evaluation that is admitted fits on a small stack.
     // covers: SEC-12
     #[test]
-    fn what_is_admitted_does_not_overflow_the_stack() {
+    fn sec_12_what_is_admitted_does_not_overflow_the_stack() {
         type Link = fn(Value) -> Value;
         let links: [Link; 5] = [
             |next| next,

@@ -71,7 +71,7 @@ mod tests {
 
     // covers: INT-6
     #[test]
-    fn bodies_say_why() {
+    fn int_6_bodies_say_why() {
         let long = "x".repeat(2000);
         for (body, expected) in [
             ("", None),

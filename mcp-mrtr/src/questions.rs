@@ -221,7 +221,7 @@ mod tests {
     /// What is written as a type is read as one.
     // covers: MIS-17
     #[test]
-    fn states_are_typed() {
+    fn mis_17_states_are_typed() {
         let result = questions().state(&[("a", 1)]).build().unwrap();
         assert_eq!(result.request_state.as_deref(), Some(r#"[["a",1]]"#));
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
@@ -231,7 +231,7 @@ mod tests {
     /// What a legacy client cannot be asked, the handler hears before it returns the question.
     // covers: MIS-17, DU-26
     #[test]
-    fn legacy_clients_cannot_be_asked_everything() {
+    fn mis_17_legacy_clients_cannot_be_asked_everything() {
         let form = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         let all = ClientCapabilities::default()
             .roots(RootsCapability::default())

@@ -307,7 +307,7 @@ mod tests {
     /// A round holds as many questions as the limits allow, and they are counted before they are read.
     // covers: SEC-11
     #[test]
-    fn input_requests_are_bounded() {
+    fn sec_11_input_requests_are_bounded() {
         let keys: Vec<String> = (0..65).map(|number| number.to_string()).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let refused = Err(RetryError::TooManyInputRequests { limit: 64 });

@@ -177,7 +177,7 @@ mod tests {
     /// The cost of checking arguments is bounded, whatever the schema and whatever the client sends.
     // covers: SEC-12
     #[test]
-    fn costly_checks_are_refused() {
+    fn sec_12_costly_checks_are_refused() {
         let branch = json!({ "properties": { "a": { "$ref": "#" } } });
         let validators = validators(json!({ "type": "object", "anyOf": [branch, branch] })).unwrap();
         let nested = |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
@@ -203,7 +203,7 @@ mod tests {
     /// What the handler gets is what was checked, whatever the members are called.
     // covers: SEC-2
     #[test]
-    fn no_name_is_special() {
+    fn sec_2_no_name_is_special() {
         let name = "$serde_json::private::RawValue";
         let required = json!({ "type": "object", "required": ["count"] });
         let bypass = json!({ name: "{\"count\":1}" }).to_string();

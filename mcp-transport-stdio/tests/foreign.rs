@@ -102,7 +102,7 @@ fn fetch(method: &str, body: &str) -> String {
 
 // covers: SEC-3
 #[tokio::test]
-async fn a_web_page_cannot_call_a_tool() {
+async fn sec_3_a_web_page_cannot_call_a_tool() {
     let listening = Listening::start().await;
     for body in [call(), format!("\n\n{}", call()), format!("{}{}", call(), call())] {
         for method in ["POST", "PUT", "GET"] {
@@ -116,7 +116,7 @@ async fn a_web_page_cannot_call_a_tool() {
 /// Other things that programs say first, each followed by what would be a call.
 // covers: SEC-3
 #[tokio::test]
-async fn other_protocols_end_the_connection() {
+async fn sec_3_other_protocols_end_the_connection() {
     let web_socket = "GET /chat HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     let client_hello = [&[0x16, 0x03, 0x01, 0x00, 0xf8, 0x01, 0x00, 0x00, 0xf4, 0x03, 0x03][..], &[b'\n'; 4]].concat();
@@ -146,7 +146,7 @@ async fn other_protocols_end_the_connection() {
 /// What cannot become a message is not waited for: not to the end of its line, and not up to the limit of one.
 // covers: SEC-3
 #[tokio::test]
-async fn a_line_is_judged_by_how_it_begins() {
+async fn sec_3_a_line_is_judged_by_how_it_begins() {
     let listening = Listening::start().await;
     listening.say(b"GET / HT").await;
     listening.say(b"\x16\x03\x01").await;
@@ -157,7 +157,7 @@ async fn a_line_is_judged_by_how_it_begins() {
 /// It goes for later lines, too: a stream that is out of step is not to be trusted with the next line.
 // covers: SEC-3
 #[tokio::test]
-async fn later_lines_are_no_exception() {
+async fn sec_3_later_lines_are_no_exception() {
     let (server, ran) = server();
     let (mut client, ours) = duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
@@ -176,7 +176,7 @@ async fn later_lines_are_no_exception() {
 /// A JSON object that is not a message, and a batch where there may be one, end nothing.
 // covers: SEC-3
 #[tokio::test]
-async fn objects_and_batches_go_on() {
+async fn sec_3_objects_and_batches_go_on() {
     let (server, ran) = server();
     let client = r#"{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
     let lines = [
@@ -198,7 +198,7 @@ async fn objects_and_batches_go_on() {
 // covers: SEC-3
 #[cfg(unix)]
 #[tokio::test]
-async fn unix_sockets_are_no_exception() {
+async fn sec_3_unix_sockets_are_no_exception() {
     let (server, ran) = server();
     let path = std::env::temp_dir().join(format!("mcp-foreign-{}", std::process::id()));
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");

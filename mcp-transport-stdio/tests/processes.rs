@@ -242,7 +242,7 @@ const OURS: &str = "CARGO_MANIFEST_DIR";
 
 // covers: SEC-12
 #[tokio::test]
-async fn a_server_does_not_get_our_environment() {
+async fn sec_12_a_server_does_not_get_our_environment() {
     let ours = std::env::var(OURS).expect("cargo sets it");
     let by_default = variables(this_program().env("TOKEN", "secret")).await;
     assert_eq!(by_default.get(OURS), None, "{by_default:?}");

@@ -124,7 +124,7 @@ async fn the_last_room_is_taken_while_a_line_is_read() {
 /// Some programs write a byte order mark first.
 // covers: INT-8
 #[tokio::test]
-async fn a_byte_order_mark_is_no_part_of_the_first_message() {
+async fn int_8_a_byte_order_mark_is_no_part_of_the_first_message() {
     let server = builder().build().expect("a server");
     let input = "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     let mut output = Vec::new();
@@ -147,7 +147,7 @@ async fn say(server: &Server, lines: &[String]) -> Vec<serde_json::Value> {
 /// A request that is too long is refused by its id, wherever that stands; a notification is not answered.
 // covers: INT-3
 #[tokio::test]
-async fn a_request_that_is_too_long_is_refused_by_its_id() {
+async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
     let server = builder().build().expect("a server");
     let params = format!(r#""params":{{"id":9,"text":"{}"}}"#, "x".repeat(5000));
     let lines = [
@@ -171,7 +171,7 @@ async fn a_request_that_is_too_long_is_refused_by_its_id() {
 /// The response of a client that is too long ends the request that it answers, at once.
 // covers: INT-3
 #[tokio::test(start_paused = true)]
-async fn a_response_that_is_too_long_ends_what_waits_for_it() {
+async fn int_3_a_response_that_is_too_long_ends_what_waits_for_it() {
     let ask = tool("ask", async |ctx: RequestContext, _: NoArguments| {
         let options = AskOptions::default().idle(None).limit(None);
         let asked = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;

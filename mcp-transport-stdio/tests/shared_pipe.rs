@@ -112,7 +112,7 @@ fn call(id: u64, tool: &str) -> Value {
 /// What gateways need by default: clients of one kind are all served, as one.
 // covers: INT-1
 #[tokio::test]
-async fn the_same_handshake_again_changes_nothing() {
+async fn int_1_the_same_handshake_again_changes_nothing() {
     let mut gateway = Gateway::start(ServeOptions::default());
     let first = gateway.initialize("first", "2025-06-18", json!({})).await;
     assert_eq!(first["result"]["protocolVersion"], "2025-06-18");
@@ -131,7 +131,7 @@ async fn the_same_handshake_again_changes_nothing() {
 /// With the switch, each handshake begins a connection of its own, after the end of the one before.
 // covers: INT-1
 #[tokio::test]
-async fn a_shared_pipe_begins_anew() {
+async fn int_1_a_shared_pipe_begins_anew() {
     let mut gateway = Gateway::start(ServeOptions::default().with_shared_pipe(true));
     for (ends, (name, version)) in
         [("first", "2025-06-18"), ("second", "2025-11-25"), ("second", "2025-11-25")].into_iter().enumerate()
@@ -155,7 +155,7 @@ async fn a_shared_pipe_begins_anew() {
 /// The requests of one client are not given up for another, nor does a malformed handshake end anything.
 // covers: INT-1
 #[tokio::test]
-async fn a_shared_pipe_waits_for_requests_in_flight() {
+async fn int_1_a_shared_pipe_waits_for_requests_in_flight() {
     let mut gateway = Gateway::start(ServeOptions::default().with_shared_pipe(true).with_drain(Duration::ZERO));
     let first = gateway.initialize("first", "2025-06-18", json!({})).await;
     assert_eq!(gateway.count().await, "1");

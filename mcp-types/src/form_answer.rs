@@ -348,7 +348,7 @@ mod tests {
     /// A server chooses the size of its form: fields are looked up by an index.
     // covers: SEC-11
     #[test]
-    fn large_forms_are_filled_in() {
+    fn sec_11_large_forms_are_filled_in() {
         const MANY: usize = 1_000;
         let mut form = RequestedSchema::new(OrderedMap::new());
         form.properties = (0..MANY)

@@ -303,7 +303,7 @@ mod tests {
     /// A server chooses the schema, so what is kept of it is bounded.
     // covers: SEC-7
     #[test]
-    fn many_and_long_annotations_are_refused() {
+    fn sec_7_many_and_long_annotations_are_refused() {
         let many = |count: usize| {
             let property =
                 |number| (format!("p{number}"), json!({ "type": "string", "x-mcp-header": format!("H{number}") }));
@@ -320,7 +320,7 @@ mod tests {
     /// `serde_json` would read the text of such a member anew, as deep as it likes.
     // covers: SEC-2
     #[test]
-    fn reserved_names_have_no_meaning() {
+    fn sec_2_reserved_names_have_no_meaning() {
         let name = crate::validated::raw_value_name().unwrap();
         let nested = (0..12).fold("1".to_owned(), |inner, _| {
             format!("{}{}{}", "[".repeat(100), json!({ name: inner }), "]".repeat(100))

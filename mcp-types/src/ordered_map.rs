@@ -284,7 +284,7 @@ mod tests {
     /// The index of a large map follows every change.
     // covers: SEC-11
     #[test]
-    fn large_maps_are_indexed() {
+    fn sec_11_large_maps_are_indexed() {
         let mut map: OrderedMap<usize> = (0..1_000).map(|number| (number.to_string(), number)).collect();
         let mut expected: Vec<usize> = (0..1_000).collect();
         let check = |map: &OrderedMap<usize>, expected: &[usize]| {
@@ -310,7 +310,7 @@ mod tests {
     /// Look-ups of a map that grows go by one index: it is neither missing nor made anew after each change.
     // covers: SEC-11
     #[test]
-    fn look_ups_are_not_quadratic() {
+    fn sec_11_look_ups_are_not_quadratic() {
         let mut map = OrderedMap::new();
         for number in 0..1_000 {
             map.insert(number.to_string(), number);

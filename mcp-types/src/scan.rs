@@ -470,7 +470,7 @@ mod tests {
     /// The names by which `serde_json` reads text inside of strings as JSON: at every depth, and however they are spelled.
     // covers: SEC-2
     #[test]
-    fn reserved_names_are_refused() {
+    fn sec_2_reserved_names_are_refused() {
         let raw = crate::validated::raw_value_name().unwrap();
         assert!(raw.starts_with(RESERVED), "`serde_json` reserves another name now: {raw}");
         let number = "$serde_json::private::Number";

@@ -400,7 +400,7 @@ mod tests {
 
     // covers: SEC-12
     #[test]
-    fn references_that_fan_out_are_refused() {
+    fn sec_12_references_that_fan_out_are_refused() {
         for name in ["anyOf", "allOf", "oneOf"] {
             let fan = |depth| definitions(depth, |next| json!({ name: [next, next] }));
             assert!(admit(&fan(10), &json!(1)).unwrap() < 10_000);
@@ -416,7 +416,7 @@ mod tests {
     /// The fan may be in the value: twice as much at each level.
     // covers: SEC-12
     #[test]
-    fn values_that_fan_out_are_refused() {
+    fn sec_12_values_that_fan_out_are_refused() {
         let branch = json!({ "properties": { "a": { "$ref": "#" } } });
         let schema = json!({ "anyOf": [branch, branch] });
         let nested = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({ "a": value }));
@@ -430,14 +430,14 @@ mod tests {
     /// Each level evaluates all below it once more for each member.
     // covers: SEC-12
     #[test]
-    fn unevaluated_members_count_again() {
+    fn sec_12_unevaluated_members_count_again() {
         let deep = (0..30).fold(json!({}), |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }));
         assert!(admit(&deep, &json!({ "a": 1, "b": 2 })).is_err());
     }
 
     // covers: SEC-12
     #[test]
-    fn chains_are_not_followed_to_the_end_of_the_stack() {
+    fn sec_12_chains_are_not_followed_to_the_end_of_the_stack() {
         let chain = |length| definitions(length, |next| next);
         assert!(admit(&chain(100), &json!("x")).is_ok());
         assert!(admit(&chain(3000), &json!("x")).unwrap_err().contains("nest deeper"));
@@ -452,7 +452,7 @@ mod tests {
 
     // covers: SEC-12
     #[test]
-    fn long_texts_and_lists_cost_more() {
+    fn sec_12_long_texts_and_lists_cost_more() {
         let lengths: Vec<Value> = (0..5000).map(|_| json!({ "minLength": 1 })).collect();
         let schema = json!({ "allOf": lengths });
         assert!(admit(&schema, &json!("x")).is_ok());

@@ -100,7 +100,7 @@ async fn over_socket() -> Client {
 
 // covers: SEC-7
 #[tokio::test]
-async fn a_deep_schema_costs_what_it_weighs() {
+async fn sec_7_a_deep_schema_costs_what_it_weighs() {
     for (name, client) in [("a pipe", over_pipe().await), ("a socket", over_socket().await)] {
         let (allocated, most) = (ALLOCATOR.allocated(), ALLOCATOR.max_allocated());
         assert!(most < allocated + MOST, "nothing was large before");

@@ -22,7 +22,7 @@ fn deep(levels: usize) -> RawObject {
 /// with the schema.
 // covers: SEC-7
 #[test]
-fn a_deep_schema_costs_no_copies() {
+fn sec_7_a_deep_schema_costs_no_copies() {
     for levels in [1, 10, 55] {
         let schema = deep(levels);
         assert!(schema.as_str().len() > 450_000);

@@ -218,7 +218,7 @@ async fn goes_on_after(the_end: impl AsyncFn(Instance)) {
 /// sent to them.
 // covers: SEC-10
 #[tokio::test]
-async fn streams_end_at_other_instances() {
+async fn sec_10_streams_end_at_other_instances() {
     let redis = Redis::start(None).await;
     let (one, two) = (Instance::start(&redis).await, Instance::start(&redis).await);
     let client = Client::initialize(&one.address).await;

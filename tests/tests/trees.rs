@@ -110,7 +110,7 @@ fn names_trees(code: &str) -> bool {
 
 // covers: SEC-2
 #[test]
-fn trees_are_recognized() {
+fn sec_2_trees_are_recognized() {
     for code in [
         "use serde_json::Value;",
         "use serde_json::{Error, Map};",
@@ -140,7 +140,7 @@ fn trees_are_recognized() {
 
 // covers: SEC-2
 #[test]
-fn peers_make_no_trees() {
+fn sec_2_peers_make_no_trees() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let mut files = Vec::new();
     for entry in fs::read_dir(root).expect("the workspace") {

@@ -67,7 +67,7 @@ done
 // covers: INT-5
 #[cfg(unix)]
 #[tokio::test]
-async fn connect_lists_what_there_is() {
+async fn int_5_connect_lists_what_there_is() {
     let (is_well, said, complained) = run(CONNECT, &["sh", "-c", WITHOUT_TEMPLATES], "").await;
     assert!(said.contains("resource  test://a") && said.contains("prompt    greet"), "{said}\n{complained}");
     assert!(!is_well && complained.contains("no list of templates: the server refused"), "{complained}");

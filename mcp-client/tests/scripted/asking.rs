@@ -171,7 +171,7 @@ const LONG: Duration = Duration::from_secs(50);
 /// While a person fills in a form it is not the server that is silent; after that it has all of its time again.
 // covers: SEC-14
 #[test]
-fn a_form_may_take_longer_than_the_server() {
+fn sec_14_a_form_may_take_longer_than_the_server() {
     for kind in KINDS {
         for answers_in_time in [true, false] {
             let (builder, form_is_filled_in) = slow_form();
@@ -205,7 +205,7 @@ fn a_form_may_take_longer_than_the_server() {
 /// A limit to the whole call is the caller's, whatever the server asks.
 // covers: SEC-14
 #[test]
-fn a_form_does_not_extend_the_limit_of_a_call() {
+fn sec_14_a_form_does_not_extend_the_limit_of_a_call() {
     for kind in KINDS {
         let (builder, _form) = slow_form();
         let (client, mut scene) = Scene::legacy(kind, builder);
@@ -225,7 +225,7 @@ fn a_form_does_not_extend_the_limit_of_a_call() {
 /// Where each call has a stream, the form belongs to one of them; on a pipe it may belong to any.
 // covers: SEC-14
 #[test]
-fn other_calls_are_timed_where_they_can_be_told_apart() {
+fn sec_14_other_calls_are_timed_where_they_can_be_told_apart() {
     for kind in KINDS {
         let (builder, form_is_filled_in) = slow_form();
         let (client, mut scene) = Scene::legacy(kind, builder);
@@ -254,7 +254,7 @@ fn other_calls_are_timed_where_they_can_be_told_apart() {
 /// Questions that are open are bounded by their size, too; one is always heard.
 // covers: SEC-7
 #[test]
-fn questions_are_bounded_in_bytes() {
+fn sec_7_questions_are_bounded_in_bytes() {
     let (builder, _form) = slow_form();
     let (_client, mut scene) = Scene::legacy(
         TransportKind::Pipe,

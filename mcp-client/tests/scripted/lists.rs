@@ -146,7 +146,7 @@ fn all_lists_have_pages() {
 /// Lists that fit page by page do not fit as a whole, whether they are collected or looked at.
 // covers: SEC-7
 #[test]
-fn lists_are_bounded_in_items_and_bytes() {
+fn sec_7_lists_are_bounded_in_items_and_bytes() {
     let long = "x".repeat(1000);
     for (limits, expected) in [
         (ListLimits::default().with_items(5), ListLimit::Items(5)),
@@ -201,7 +201,7 @@ fn a_list_may_have_as_many_pages_as_its_limit() {
 /// Items take many times the memory of the shortest text of one, so a page is not decoded before they are counted.
 // covers: SEC-7
 #[test]
-fn a_page_has_no_more_items_than_a_list() {
+fn sec_7_a_page_has_no_more_items_than_a_list() {
     let limits = ListLimits::default().with_items(1000);
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().list_limits(limits));
     for (count, fits) in [(1000, true), (1001, false)] {
@@ -222,7 +222,7 @@ fn a_page_has_no_more_items_than_a_list() {
 /// A server that refuses headers makes the client list its tools: once for all calls, and not without end.
 // covers: SEC-7
 #[test]
-fn one_list_serves_all_calls_whose_headers_are_refused() {
+fn sec_7_one_list_serves_all_calls_whose_headers_are_refused() {
     let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
     let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
     let requests: Vec<_> = (0..5).map(|_| scene.request("tools/call")).collect();
@@ -266,7 +266,7 @@ fn one_list_serves_all_calls_whose_headers_are_refused() {
 /// A list that fails does so for all calls that wait for it: they do not try one after the other.
 // covers: SEC-7
 #[test]
-fn a_list_that_fails_is_not_tried_by_each_call() {
+fn sec_7_a_list_that_fails_is_not_tried_by_each_call() {
     for stalls in [true, false] {
         let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
         let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();

@@ -494,7 +494,7 @@ fn silence_is_legacy_behind_a_pipe() {
 /// What one client finds out, the next goes by; after a while it is checked without anybody waiting for it.
 // covers: INT-7
 #[test]
-fn verdicts_are_shared() {
+fn int_7_verdicts_are_shared() {
     let verdicts = VerdictCache::default();
     let connect = || Scene::open(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
     let (mut connecting, mut scene) = connect();

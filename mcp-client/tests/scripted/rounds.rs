@@ -281,7 +281,7 @@ fn requests_declare_what_can_be_answered() {
 /// A round with more input requests than the limit is refused before one of them is answered.
 // covers: SEC-11
 #[test]
-fn input_requests_of_a_round_are_bounded() {
+fn sec_11_input_requests_of_a_round_are_bounded() {
     for (count, fits) in [(64, true), (65, false), (50_000, false)] {
         let asked = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&asked);

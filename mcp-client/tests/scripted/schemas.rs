@@ -67,7 +67,7 @@ fn hostile() -> String {
 /// A hostile schema in a list is an invalid answer, and nothing worse.
 // covers: SEC-2
 #[test]
-fn a_hostile_schema_does_not_abort_a_client() {
+fn sec_2_a_hostile_schema_does_not_abort_a_client() {
     assert!(hostile().len() > 100_000);
     for kind in KINDS {
         for (client, mut scene) in [Scene::modern(kind, builder()), Scene::legacy(kind, builder())] {
@@ -87,7 +87,7 @@ fn a_hostile_schema_does_not_abort_a_client() {
 /// Neither is one that came another way, and neither is a result.
 // covers: SEC-2
 #[test]
-fn hostile_texts_are_not_read_as_trees() {
+fn sec_2_hostile_texts_are_not_read_as_trees() {
     let text = format!(r#"{{"type":"object","{RESERVED}":{}}}"#, hostile());
     let mut tool = Tool::new("t");
     tool.output_schema = Some(serde_json::from_str(&text).unwrap());

@@ -265,7 +265,7 @@ fn what_nobody_looks_at_is_bounded() {
 /// What nobody looks at is bounded by its size, too: a few large messages are as bad as many small ones.
 // covers: SEC-7
 #[test]
-fn what_nobody_looks_at_is_bounded_in_bytes() {
+fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
     const LARGE: usize = 100_000;
     let large = "x".repeat(LARGE);
     let told = Arc::new(Mutex::new((0, 0, 0)));
@@ -304,7 +304,7 @@ fn what_nobody_looks_at_is_bounded_in_bytes() {
 /// The name of a notification counts as well.
 // covers: SEC-7
 #[test]
-fn names_of_notifications_are_bounded_in_bytes() {
+fn sec_7_names_of_notifications_are_bounded_in_bytes() {
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);
     let builder = builder().on_notification(move |method, _| *count.lock().unwrap() += method.as_str().len());

@@ -351,7 +351,7 @@ fn long_ids_are_not_kept() {
 /// An id that comes back as text ends the call that has the number, which is told once.
 // covers: INT-4
 #[test]
-fn ids_may_come_back_as_text() {
+fn int_4_ids_may_come_back_as_text() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut script = Script::ready(revision);
         let answer = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } });
@@ -378,7 +378,7 @@ fn ids_may_come_back_as_text() {
 /// So does one of a response that is too long.
 // covers: INT-3, INT-4
 #[test]
-fn ids_of_long_responses_may_come_back_as_text() {
+fn int_4_ids_of_long_responses_may_come_back_as_text() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut script = Script::ready(revision);
         let (call, id) = script.call();
@@ -394,7 +394,7 @@ fn ids_of_long_responses_may_come_back_as_text() {
 /// output of something else.
 // covers: INT-3
 #[test]
-fn a_batch_that_is_too_long_ends_every_call() {
+fn int_3_a_batch_that_is_too_long_ends_every_call() {
     for (revision, text, ends) in [
         (Revision::V2025_03_26, r#" [ {"jsonrpc":"2.0","id":1"#, true),
         (Revision::V2025_03_26, "[INFO] {", false),
@@ -416,7 +416,7 @@ fn a_batch_that_is_too_long_ends_every_call() {
 /// The handshake, too.
 // covers: INT-4
 #[test]
-fn the_handshake_may_return_its_id_as_text() {
+fn int_4_the_handshake_may_return_its_id_as_text() {
     let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
     #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
     let now = Instant::now();
@@ -433,7 +433,7 @@ fn the_handshake_may_return_its_id_as_text() {
 /// For everything else `1` and `"1"` are two ids.
 // covers: INT-4, AMB-12
 #[test]
-fn other_ids_keep_their_kind() {
+fn int_4_other_ids_keep_their_kind() {
     let mut script = Script::ready(Revision::V2025_11_25);
     script.say(&roots(1));
     let number = script.asked();

@@ -28,7 +28,7 @@ impl Script {
 /// The short way of parameters without metadata, the long way of those with, and notifications.
 // covers: SEC-1
 #[test]
-fn parameters_are_sent_on_one_line() {
+fn sec_1_parameters_are_sent_on_one_line() {
     let meant: Value = smuggled().decode().expect("JSON");
     for revision in ERAS {
         let mut script = Script::ready(revision);
@@ -50,7 +50,7 @@ fn parameters_are_sent_on_one_line() {
 /// Answers to a server: results, and the data of errors.
 // covers: SEC-1
 #[test]
-fn answers_are_sent_on_one_line() {
+fn sec_1_answers_are_sent_on_one_line() {
     let mut script = Script::ready(Revision::V2025_11_25);
     let meant: Value = smuggled().decode().expect("JSON");
     let error = ErrorObject::internal_error("no").with_raw_data(smuggled().into());
@@ -65,7 +65,7 @@ fn answers_are_sent_on_one_line() {
 /// What the client says about itself, with every request or in the handshake.
 // covers: SEC-1
 #[test]
-fn capabilities_are_sent_on_one_line() {
+fn sec_1_capabilities_are_sent_on_one_line() {
     let mut capabilities = ClientCapabilities::default();
     capabilities.experimental.get_or_insert_default().insert("own", smuggled());
     capabilities.extra.insert("other", RawJson::parse("[1,\n2]").expect("JSON"));

@@ -113,7 +113,7 @@ fn a_late_answer_to_the_probe_is_no_offence() {
 /// A server of both eras that only started slowly answers the probe before the handshake, and ends up modern.
 // covers: INT-7
 #[test]
-fn a_slow_server_of_both_eras_ends_up_modern() {
+fn int_7_a_slow_server_of_both_eras_ends_up_modern() {
     let mut pair = Pair::new(client_config(), server_config());
     pair.client.start(pair.now, None);
     pair.collect();
@@ -132,7 +132,7 @@ fn a_slow_server_of_both_eras_ends_up_modern() {
 /// Where there are doubts about a legacy verdict, the probe and the handshake are sent at once, and nobody waits.
 // covers: INT-7
 #[test]
-fn a_doubtful_verdict_costs_no_time() {
+fn int_7_a_doubtful_verdict_costs_no_time() {
     for (revision, expected) in
         [(Revision::V2026_07_28, Revision::V2026_07_28), (Revision::V2025_11_25, Revision::V2025_11_25)]
     {
@@ -153,7 +153,7 @@ fn a_doubtful_verdict_costs_no_time() {
 /// A server that is gone without having read the probe did not die of it.
 // covers: INT-7
 #[test]
-fn who_has_read_nothing_is_not_started_again() {
+fn int_7_who_has_read_nothing_is_not_started_again() {
     let mut pair = Pair::new(client_config(), server_config());
     pair.client.start(pair.now, None);
     pair.client.handle_disconnect_unread();

@@ -444,7 +444,7 @@ fn calls_have_a_limit_and_an_end() {
 /// An id that comes back as text answers the question that has the number, which is told once.
 // covers: INT-4
 #[test]
-fn ids_may_come_back_as_text() {
+fn int_4_ids_may_come_back_as_text() {
     let mut script = session(json!({ "roots": {} }));
     for is_first in [true, false] {
         let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
@@ -471,7 +471,7 @@ fn send_too_much(script: &mut Script, text: &str) {
 /// So does one of a response that is too long.
 // covers: INT-3, INT-4
 #[test]
-fn ids_of_long_responses_may_come_back_as_text() {
+fn int_4_ids_of_long_responses_may_come_back_as_text() {
     let mut script = session(json!({ "roots": {} }));
     let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
     let id = script.next().1["id"].to_string();
@@ -485,7 +485,7 @@ fn ids_of_long_responses_may_come_back_as_text() {
 /// A batch may hold the answer to any call, and requests, too, so that it is refused besides.
 // covers: INT-3
 #[test]
-fn a_batch_that_is_too_long_ends_every_call() {
+fn int_3_a_batch_that_is_too_long_ends_every_call() {
     for (version, ends) in [("2025-03-26", true), ("2025-11-25", false)] {
         let mut script = Script::initialized_with(config(), version, json!({ "roots": {} }));
         let calls = [(); 2].map(|()| {

@@ -126,7 +126,7 @@ fn nothing_is_kept_between_stateless_requests() {
 /// logged.
 // covers: MIS-11, Y-1, B-41
 #[test]
-fn stateless_legacy_has_no_logging() {
+fn mis_11_stateless_legacy_has_no_logging() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
         let old = || Script::from_version(revision);
         let mut script = old();

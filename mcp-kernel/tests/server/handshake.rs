@@ -93,7 +93,7 @@ fn shared(second: SecondHandshake) -> Script {
 /// client's name, and changes nothing.
 // covers: INT-1, S0.14
 #[test]
-fn the_same_handshake_is_repeated() {
+fn int_1_the_same_handshake_is_repeated() {
     for second in [SecondHandshake::Repeat, SecondHandshake::Restart] {
         let mut script = shared(second);
         script.send(initialize(1, "2025-06-18", json!({ "roots": {}, "experimental": { "x": { "y": [1] } } })));
@@ -123,7 +123,7 @@ fn the_same_handshake_is_repeated() {
 /// A different one is refused, with an error that names the way out.
 // covers: INT-1, S0.14
 #[test]
-fn a_different_handshake_is_refused() {
+fn int_1_a_different_handshake_is_refused() {
     for (second, reason) in
         [(SecondHandshake::Repeat, "`ServeOptions::shared_pipe`"), (SecondHandshake::Restart, "requests are in flight")]
     {
@@ -144,7 +144,7 @@ fn a_different_handshake_is_refused() {
 /// Where clients share a connection, the next handshake begins a new one, but not while the requests of others are open.
 // covers: INT-1
 #[test]
-fn a_shared_connection_begins_anew_when_nothing_is_in_flight() {
+fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     let begins = |script: &Script, message: &Value| {
         let text = message.to_string();
         let incoming = mcp_types::jsonrpc::parse(text.as_bytes(), &Default::default()).expect("a message");

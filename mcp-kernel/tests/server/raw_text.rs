@@ -33,7 +33,7 @@ type Answer = fn(&mut Connection, Responder);
 /// Results of all kinds, in both eras: structured content, schemas, `requestState`, raw results, the data of errors.
 // covers: SEC-1
 #[test]
-fn answers_are_sent_on_one_line() {
+fn sec_1_answers_are_sent_on_one_line() {
     let answers: [(&str, Answer, &str); 4] = [
         (
             "tools/call",
@@ -84,7 +84,7 @@ fn answers_are_sent_on_one_line() {
 /// What a handler tells or asks on the way.
 // covers: SEC-1
 #[test]
-fn what_is_told_and_asked_is_sent_on_one_line() {
+fn sec_1_what_is_told_and_asked_is_sent_on_one_line() {
     let mut script = Script::initialized_with(config(), "2025-11-25", json!({ "roots": {} }));
     script.send(legacy(1, "tools/call", json!({ "name": "a" })));
     let key = script.asked().key();
@@ -102,7 +102,7 @@ fn what_is_told_and_asked_is_sent_on_one_line() {
 /// What the server says about itself: in the handshake, in `server/discover`, and with every modern result.
 // covers: SEC-1
 #[test]
-fn descriptions_are_sent_on_one_line() {
+fn sec_1_descriptions_are_sent_on_one_line() {
     let mut config = config();
     config.capabilities.experimental.get_or_insert_default().insert("own", lines());
     config.capabilities.extra.insert("other", RawJson::parse("[1,\n2]").expect("JSON"));

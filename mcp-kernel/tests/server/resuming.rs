@@ -47,7 +47,7 @@ fn a_session_goes_on_elsewhere() {
 /// However many requests of a client are at work, what it declared is there once.
 // covers: SEC-5
 #[test]
-fn requests_at_the_same_time_share_what_was_declared() {
+fn sec_5_requests_at_the_same_time_share_what_was_declared() {
     let declared = json!({ "sampling": {}, "experimental": { "a": {}, "b": {} } });
     let mut script = Script::initialized_with(config(), "2025-06-18", declared);
     let asked: Vec<_> = (0..3).map(|id| script.served(legacy(id, "tools/call", json!({ "name": "a" })))).collect();
@@ -64,7 +64,7 @@ fn requests_at_the_same_time_share_what_was_declared() {
 /// What is kept of a client is what it said, and not what can be made of it.
 // covers: SEC-5
 #[test]
-fn a_client_is_kept_as_text() {
+fn sec_5_a_client_is_kept_as_text() {
     let mut script = Script::with(config());
     let before = script.connection.kept_bytes();
     let hello = initialize(1, "2025-06-18", json!({ "sampling": {}, "experimental": { "a": {}, "b": {} } }));

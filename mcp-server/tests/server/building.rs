@@ -134,7 +134,7 @@ fn a_server_is_somebody() {
 /// A server says whether it needs sessions, and subscriptions are none of these needs.
 // covers: MIS-8, MIS-9, S0.4, S0.28
 #[test]
-fn a_server_says_what_it_needs() {
+fn mis_8_a_server_says_what_it_needs() {
     assert!(!server(|server| server).requires_sessions());
     assert!(!server(|server| server.resource_subscriptions()).requires_sessions());
     assert!(server(|server| server.requires_sessions().resource_subscriptions()).requires_sessions());

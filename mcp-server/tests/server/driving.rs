@@ -243,7 +243,7 @@ fn a_strict_server_waits_for_the_handshake() {
 /// A port takes messages for a connection that others poll, as many as the limits allow; handlers know who sent them.
 // covers: SEC-6
 #[test]
-fn ports_hand_messages_over() {
+fn sec_6_ports_hand_messages_over() {
     let mut limits = Limits::default();
     limits.outbox_messages = 3;
     let server = server(|server| {

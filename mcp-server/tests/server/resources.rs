@@ -48,7 +48,7 @@ fn texts_and_bytes_are_read() {
 /// An address is matched with each template, so its length is bounded.
 // covers: SEC-12
 #[test]
-fn addresses_have_a_limit() {
+fn sec_12_addresses_have_a_limit() {
     let server = library();
     for revision in Revision::ALL {
         let mut client = Client::new(&server, revision);

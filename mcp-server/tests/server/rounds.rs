@@ -497,7 +497,7 @@ fn steps_need_no_second_round() {
 /// A handler that asks by hand hears that a client cannot be asked, and can do without. Its state is a type.
 // covers: MIS-17, DU-26, S2.37
 #[test]
-fn a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
+fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
     let server = server(|server| {
         let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {

@@ -325,7 +325,7 @@ fn looks(ctx: &RequestContext) -> Looks {
 // covers: SEC-6
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a thread that waits for itself must not be the one of the test")]
-fn values_are_dropped_without_a_lock() {
+fn sec_6_values_are_dropped_without_a_lock() {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let server = server(|server| {

@@ -252,7 +252,7 @@ fn hostile() -> Value {
 /// in: the names are refused, wherever the arguments go.
 // covers: SEC-2
 #[test]
-fn reserved_names_in_arguments_are_refused() {
+fn sec_2_reserved_names_in_arguments_are_refused() {
     #[derive(Deserialize, JsonSchema)]
     struct Any {
         #[expect(dead_code, reason = "it is only read")]

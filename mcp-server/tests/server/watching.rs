@@ -166,7 +166,7 @@ fn spans_name_their_subject() {
 /// What a client sends does not become the name of a span unless it is registered, and all of it is cut off.
 // covers: SEC-12
 #[test]
-fn spans_do_not_grow_with_the_text_of_clients() {
+fn sec_12_spans_do_not_grow_with_the_text_of_clients() {
     for size in [200, 100_000] {
         let text = "\u{e9}".repeat(size);
         for (method, member, field) in [
@@ -304,7 +304,7 @@ fn ends(seen: &Seen) -> Vec<(&str, &str)> {
 /// However a handler ends, operators learn of it once, and how long it took.
 // covers: MIS-14
 #[test]
-fn the_end_of_every_handler_is_told() {
+fn mis_14_the_end_of_every_handler_is_told() {
     let gate = Gate::default();
     let waiting = gate.clone();
     let server = server(|server| {

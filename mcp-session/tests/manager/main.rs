@@ -119,7 +119,7 @@ async fn idle_sessions_may_stay() {
 /// A session that was never used lives as long as others while there is room.
 // covers: MIS-10, RB-53
 #[tokio::test(start_paused = true)]
-async fn unused_sessions_live_as_long_as_others() {
+async fn mis_10_unused_sessions_live_as_long_as_others() {
     let manager = manager(SessionOptions::default());
     let (unused, used) = (create(&manager).id(), leave(&manager));
     advance(2 * HOUR - SECOND).await;
@@ -131,7 +131,7 @@ async fn unused_sessions_live_as_long_as_others() {
 /// Where there is no room, those that were never used go first, up to the last tenth of it.
 // covers: MIS-10, RB-53
 #[tokio::test(start_paused = true)]
-async fn unused_sessions_go_first() {
+async fn mis_10_unused_sessions_go_first() {
     let manager = manager(SessionOptions::default().idle_limit(20));
     let mut used = Vec::new();
     for _ in 0..18 {
@@ -155,7 +155,7 @@ async fn unused_sessions_go_first() {
 /// Where all sessions were used, a client that comes has time for its first request, as the oldest makes room.
 // covers: MIS-10, RB-53
 #[tokio::test(start_paused = true)]
-async fn new_sessions_are_not_locked_out() {
+async fn mis_10_new_sessions_are_not_locked_out() {
     for limit in [1, 5, 20] {
         let manager = manager(SessionOptions::default().idle_limit(limit));
         let mut used = Vec::new();
@@ -173,7 +173,7 @@ async fn new_sessions_are_not_locked_out() {
 /// Idle sessions keep so many bytes together, whatever their number; active ones do not count.
 // covers: SEC-5, RB-53
 #[tokio::test(start_paused = true)]
-async fn idle_sessions_keep_so_many_bytes() {
+async fn sec_5_idle_sessions_keep_so_many_bytes() {
     let options = SessionOptions::default().idle_bytes_limit(1000);
     let manager = SessionManager::measured(options, |text: &Mutex<String>| text.lock().unwrap().len());
     let text = |bytes: usize| Mutex::new("x".repeat(bytes));

@@ -290,7 +290,7 @@ mod tests {
     /// A request that is aborted while it waits to tell whose it is leaves it to the next one to tell.
     // covers: SEC-8
     #[test]
-    fn each_request_tells_whose_it_is() {
+    fn sec_8_each_request_tells_whose_it_is() {
         let transport = HttpTransport::new("http://localhost/").unwrap();
         let client = own_client(Duration::from_secs(1), |builder| builder).unwrap();
         let url = Url::parse("http://localhost/").unwrap();

@@ -279,7 +279,7 @@ async fn the_http_client_is_a_choice() {
 /// What a server says with a status reaches whoever has to do something about it, when connecting and afterwards.
 // covers: INT-6
 #[tokio::test]
-async fn the_text_of_a_refusal_is_told() {
+async fn int_6_the_text_of_a_refusal_is_told() {
     let text = &[("content-type", "text/plain")][..];
     let problem = &[("content-type", "application/problem+json")][..];
     let rpc = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"host is not allowed"}}"#;

@@ -70,7 +70,7 @@ async fn sessions_that_never_hold_are_given_up() {
 /// says; and the application hears of it in any case.
 // covers: MIS-12, S4.52..S4.54
 #[tokio::test]
-async fn the_loss_of_a_session_is_told_and_may_be_the_end() {
+async fn mis_12_the_loss_of_a_session_is_told_and_may_be_the_end() {
     let expected = |id: &str| (Some(id.to_owned()), SessionLossReason::Unknown { status: 404 });
     for decision in [None, Some(SessionLost::Renew), Some(SessionLost::Fail)] {
         for asks in [false, true] {

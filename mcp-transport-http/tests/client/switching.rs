@@ -86,7 +86,7 @@ async fn shown(client: &Client) -> Vec<String> {
 
 // covers: SEC-8
 #[tokio::test]
-async fn private_results_are_not_served_to_another_user() {
+async fn sec_8_private_results_are_not_served_to_another_user() {
     let server = Scripted::start(personal()).await;
     let users = Users::starting_with("alice");
     let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
@@ -106,7 +106,7 @@ async fn private_results_are_not_served_to_another_user() {
 /// A call that finds out about another user, and is dropped before it is sent, makes nobody the owner of what others get.
 // covers: SEC-8
 #[tokio::test]
-async fn a_dropped_call_does_not_give_results_away() {
+async fn sec_8_a_dropped_call_does_not_give_results_away() {
     let server = Scripted::start(personal()).await;
     let users = Users::starting_with("alice");
     let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_dropped_call_does_not_give_results_away() {
 
 // covers: SEC-8
 #[tokio::test]
-async fn a_new_token_of_the_same_user_keeps_the_cache() {
+async fn sec_8_a_new_token_of_the_same_user_keeps_the_cache() {
     let server = Scripted::start(personal()).await;
     let users = Users { is_one: true, ..Users::starting_with("first") };
     let client = server.connect(server.transport().authorizer(users.clone())).await.unwrap();
@@ -139,7 +139,7 @@ async fn a_new_token_of_the_same_user_keeps_the_cache() {
 
 // covers: SEC-8
 #[tokio::test]
-async fn a_subscription_is_opened_again_for_another_user() {
+async fn sec_8_a_subscription_is_opened_again_for_another_user() {
     let server = Scripted::start(modern(|seen| {
         if seen.method() != "subscriptions/listen" {
             return Reply::json(&answer(seen, &said("x")));
@@ -188,7 +188,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 // covers: SEC-8
 #[tokio::test]
-async fn a_legacy_session_is_not_used_by_another_user() {
+async fn sec_8_a_legacy_session_is_not_used_by_another_user() {
     for has_stream in [false, true] {
         let server = Scripted::start(sessions(has_stream)).await;
         let users = Users::starting_with("alice");
@@ -210,7 +210,7 @@ async fn a_legacy_session_is_not_used_by_another_user() {
 /// A client that is not to renew its session does not do so for another user, either.
 // covers: MIS-12
 #[tokio::test]
-async fn a_switch_of_users_may_be_the_end() {
+async fn mis_12_a_switch_of_users_may_be_the_end() {
     let server = Scripted::start(sessions(false)).await;
     let users = Users::starting_with("alice");
     let builder = legacy_builder().on_session_lost(SessionLost::Fail);
@@ -225,7 +225,7 @@ async fn a_switch_of_users_may_be_the_end() {
 
 // covers: SEC-8
 #[tokio::test]
-async fn a_new_token_of_the_same_user_keeps_the_session() {
+async fn sec_8_a_new_token_of_the_same_user_keeps_the_session() {
     let server = Scripted::start(sessions(false)).await;
     let users = Users { is_one: true, ..Users::starting_with("first") };
     let client = within(legacy_builder().connect(server.transport().authorizer(users.clone()))).await.unwrap();
@@ -235,7 +235,7 @@ async fn a_new_token_of_the_same_user_keeps_the_session() {
 
 // covers: SEC-8
 #[tokio::test]
-async fn a_saved_session_is_not_resumed_by_another_user() {
+async fn sec_8_a_saved_session_is_not_resumed_by_another_user() {
     let server = Scripted::start(sessions(false)).await;
     let bearer = |token: &str| server.transport().owns_session(false).bearer(token).unwrap();
     let client = within(legacy_builder().connect(bearer("alice"))).await.unwrap();
@@ -255,7 +255,7 @@ async fn a_saved_session_is_not_resumed_by_another_user() {
 /// The address for messages of a server of HTTP+SSE belongs to whoever opened its stream.
 // covers: SEC-8
 #[tokio::test]
-async fn an_old_stream_is_not_used_by_another_user() {
+async fn sec_8_an_old_stream_is_not_used_by_another_user() {
     let (url, posts) = old_server().await;
     let users = Users::starting_with("alice");
     let transport = HttpTransport::new(&url).unwrap().authorizer(users.clone());

@@ -71,7 +71,7 @@ fn settled() -> [Settled; 2] {
 /// The answer is one message, or comes at the end of a stream.
 // covers: SEC-9
 #[tokio::test(start_paused = true)]
-async fn what_is_settled_is_kept_before_it_is_answered() {
+async fn sec_9_what_is_settled_is_kept_before_it_is_answered() {
     for is_talking in [false, true] {
         for (method, params, is_kept) in settled() {
             let shared = Shared::default();
@@ -90,7 +90,7 @@ async fn what_is_settled_is_kept_before_it_is_answered() {
 /// Whoever hangs up comes back for the answer only when there is something to come back to.
 // covers: SEC-9
 #[tokio::test(start_paused = true)]
-async fn what_is_settled_for_a_client_that_left_is_kept_before_it_comes_back() {
+async fn sec_9_what_is_settled_for_a_client_that_left_is_kept_before_it_comes_back() {
     for (method, params, is_kept) in settled() {
         let shared = Shared::default();
         let service = HttpService::with_options(server(true), shared.options());
@@ -109,7 +109,7 @@ async fn what_is_settled_for_a_client_that_left_is_kept_before_it_comes_back() {
 /// What cannot be kept is not promised, whether the response has begun or not.
 // covers: SEC-9
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_kept_is_refused() {
+async fn sec_9_what_cannot_be_kept_is_refused() {
     for is_talking in [false, true] {
         let shared = Shared::default();
         let store = Arc::new(Gone::after(shared.sessions.clone(), 2));

@@ -41,7 +41,7 @@ async fn listening_keeps_the_record() {
 /// What was never used stays in the store for as long as what was.
 // covers: MIS-10, RB-53, RB-54
 #[tokio::test(start_paused = true)]
-async fn unused_records_stay() {
+async fn mis_10_unused_records_stay() {
     let shared = Shared::default();
     let options = shared.options().session_store(Arc::new(shared.sessions.clone()), Duration::from_secs(3600));
     let one = HttpService::with_options(server(), options);
@@ -120,7 +120,7 @@ async fn the_end_waits_for_the_store() {
 /// what is kept of them.
 // covers: SEC-10, S4.42
 #[tokio::test(start_paused = true)]
-async fn streams_and_requests_end_everywhere() {
+async fn sec_10_streams_and_requests_end_everywhere() {
     let shared = Shared::default();
     let ((one, server), (two, _)) = (shared.instance(), shared.instance());
     let client = Client::initialize(&one, None).await;
@@ -148,7 +148,7 @@ async fn streams_and_requests_end_everywhere() {
 /// Anybody can name a session, so the store is asked for so many at a time, and others are told to wait.
 // covers: MIS-15
 #[tokio::test]
-async fn look_ups_are_bounded() {
+async fn mis_15_look_ups_are_bounded() {
     let store = Silent::default();
     let options = HttpOptions::default().sessions(SessionMode::Stateful).in_flight(3).in_flight_per_principal(2);
     let options = options.session_store(Arc::new(store.clone()), Duration::from_secs(60));

@@ -174,7 +174,7 @@ async fn settings_can_be_shown() {
 /// A server that needs sessions is not served without, and the error names both places.
 // covers: MIS-8
 #[tokio::test]
-async fn what_the_server_needs_is_checked_at_the_start() {
+async fn mis_8_what_the_server_needs_is_checked_at_the_start() {
     let needy = server(|builder| builder.requires_sessions());
     for mode in [SessionMode::Stateless, SessionMode::Off] {
         let options = HttpOptions::default().sessions(mode);
@@ -192,7 +192,7 @@ async fn what_the_server_needs_is_checked_at_the_start() {
 /// Nor is one that the hook chooses, for that request alone.
 // covers: MIS-7, MIS-8
 #[tokio::test]
-async fn what_the_hook_chooses_is_checked() {
+async fn mis_7_what_the_hook_chooses_is_checked() {
     let needy = server(|builder| builder.requires_sessions());
     let service = configured(move |parts: Arc<Parts>| {
         let server = if parts.headers.contains_key("x-needy") { needy.clone() } else { saying("plain") };

@@ -170,7 +170,7 @@ async fn requests_share_nothing() {
 /// Without a session there is nowhere to keep a level: logging is not declared, and a level is not taken.
 // covers: MIS-11, Y-1, B-41
 #[tokio::test]
-async fn there_is_no_logging_without_a_session() {
+async fn mis_11_there_is_no_logging_without_a_session() {
     let log = tool("log", async |ctx: RequestContext, _: NoArguments| {
         ctx.log(LoggingLevel::Emergency, "nobody asked");
         "logged"

@@ -225,7 +225,7 @@ async fn streams_are_kept_apart() {
 /// A message is one line, however a handler or a client wrote what is in it.
 // covers: SEC-1, H-23, AMB-14
 #[tokio::test]
-async fn a_message_is_one_line() {
+async fn sec_1_a_message_is_one_line() {
     let schema = || serde_json::from_str::<RawObject>("{\"type\":\n\"object\"}").expect("a schema");
     let echo = raw_tool("echo", schema(), async |ctx: RequestContext, arguments: RawObject| {
         ctx.progress(Progress::new(1).message("two\nlines\r\nor three"));

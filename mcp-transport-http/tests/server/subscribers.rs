@@ -166,7 +166,7 @@ async fn a_new_token_is_the_same_principal() {
 /// Subscriptions need no sessions: modern clients have them, and legacy ones without a session are not offered any.
 // covers: MIS-9
 #[tokio::test]
-async fn subscriptions_need_no_sessions() {
+async fn mis_9_subscriptions_need_no_sessions() {
     let server = changing();
     let service = HttpService::new(server.clone());
     let filter = json!({ "resourceSubscriptions": ["a:b"] });

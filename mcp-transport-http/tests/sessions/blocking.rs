@@ -25,7 +25,7 @@ fn blocked(runtime: &Runtime, blocking: &Blocking, service: &HttpService) -> (Cl
 /// As many requests to the session of a handler that blocks as there are threads: they are answered, and so are others.
 // covers: SEC-6
 #[test]
-fn a_handler_that_blocks_its_thread_delays_nobody_else() {
+fn sec_6_a_handler_that_blocks_its_thread_delays_nobody_else() {
     let (runtime, mut blocking) = (runtime(), Blocking::new());
     let service = HttpService::with_options(blocking.server.clone(), stateful());
     let (client, other, call) = blocked(&runtime, &blocking, &service);
@@ -59,7 +59,7 @@ fn a_handler_that_blocks_its_thread_delays_nobody_else() {
 /// What is handed over while the handler blocks is done by whoever runs the session, in order and without being asked.
 // covers: SEC-6
 #[test]
-fn messages_that_come_meanwhile_are_not_lost() {
+fn sec_6_messages_that_come_meanwhile_are_not_lost() {
     let (runtime, mut blocking) = (runtime(), Blocking::new());
     let service = HttpService::with_options(blocking.server.clone(), stateful());
     let (client, _, call) = blocked(&runtime, &blocking, &service);
@@ -90,7 +90,7 @@ fn messages_that_come_meanwhile_are_not_lost() {
 /// What is handed over while a handler blocks takes no more memory than the limits say.
 // covers: SEC-6
 #[test]
-fn what_waits_for_a_handler_that_blocks_is_bounded() {
+fn sec_6_what_waits_for_a_handler_that_blocks_is_bounded() {
     let (runtime, mut blocking) = (runtime(), Blocking::new());
     let service = HttpService::with_options(blocking.server.clone(), stateful());
     let (client, _, call) = blocked(&runtime, &blocking, &service);
@@ -118,7 +118,7 @@ fn what_waits_for_a_handler_that_blocks_is_bounded() {
 /// The end of a session does not wait for a handler that blocks, whoever wants it.
 // covers: SEC-6
 #[test]
-fn sessions_end_while_a_handler_blocks() {
+fn sec_6_sessions_end_while_a_handler_blocks() {
     let (runtime, mut blocking) = (runtime(), Blocking::new());
     let options = SessionOptions::default().idle_limit(1);
     let service = HttpService::with_options(blocking.server.clone(), stateful().session_options(options));

@@ -239,7 +239,7 @@ async fn silence_is_not_idleness() {
 /// Sessions may last for ever; those that were never used last as long, as some clients take their time.
 // covers: MIS-10, S4.39, RB-53
 #[tokio::test(start_paused = true)]
-async fn unused_sessions_last_as_long() {
+async fn mis_10_unused_sessions_last_as_long() {
     let service = with(Shop::default().server(), SessionOptions::default().idle_time(None));
     let used = Client::open(&service, NEWEST).await;
     let post = crate::kit::initialize(NEWEST, json!({}));
@@ -405,7 +405,7 @@ async fn what_was_spawned_hears_of_the_end() {
 /// A handler that lets its client go runs at least until the client was asked to come back, and patience is over.
 // covers: MIS-6
 #[tokio::test(start_paused = true)]
-async fn closed_streams_are_waited_for_as_long_as_the_client_was_told() {
+async fn mis_6_closed_streams_are_waited_for_as_long_as_the_client_was_told() {
     let minutes = |count: u64| seconds(60 * count);
     // What the handler wants, how long it takes, when the client comes back, and whether there is an answer.
     for (retry, work, back, is_there) in [

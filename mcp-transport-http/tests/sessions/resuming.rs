@@ -223,7 +223,7 @@ impl EventStore for Pretty {
 /// An event is one line also if its store returns more, so that nothing in it becomes a field of its own.
 // covers: SEC-1, AMB-14
 #[tokio::test]
-async fn replayed_events_are_one_line() {
+async fn sec_1_replayed_events_are_one_line() {
     let shop = Shop::default();
     let options = stateful().event_store(Arc::new(Pretty::default()), EventKey::new([7; 32]));
     let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;

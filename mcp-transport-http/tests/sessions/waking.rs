@@ -47,7 +47,7 @@ impl Task {
 /// reader when it can go on.
 // covers: SEC-12
 #[tokio::test]
-async fn messages_wake_only_who_reads_them() {
+async fn sec_12_messages_wake_only_who_reads_them() {
     let shop = Shop::default();
     let server = shop.server();
     let service = HttpService::with_options(server.clone(), stateful());
@@ -84,7 +84,7 @@ async fn messages_wake_only_who_reads_them() {
 /// Whatever the order in which handlers wait, wake each other, and are run by each other's tasks, none is forgotten.
 // covers: SEC-12
 #[test]
-fn no_wake_is_lost() {
+fn sec_12_no_wake_is_lost() {
     let (runtime, (sender, receiver)) = (runtime(), mpsc::channel());
     let server = server(|builder| {
         builder.tool(tool("step", async |ctx: RequestContext, _: NoArguments| {

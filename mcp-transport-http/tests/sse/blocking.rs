@@ -12,7 +12,7 @@ use crate::threads::{Blocking, LIMIT, WORKERS, runtime, spawn, wait};
 /// As many messages to the client of a handler that blocks as there are threads: they are taken, and others are served.
 // covers: SEC-6
 #[test]
-fn a_handler_that_blocks_its_thread_delays_nobody_else() {
+fn sec_6_a_handler_that_blocks_its_thread_delays_nobody_else() {
     let (runtime, mut blocking) = (runtime(), Blocking::new());
     let (_, sse) = both(blocking.server.clone(), HttpOptions::default());
     let opening = async move { (Client::ready(&sse).await, Client::ready(&sse).await) };
@@ -58,7 +58,7 @@ fn a_handler_that_blocks_its_thread_delays_nobody_else() {
 /// A stream may be dropped, and its client served no more, while others go on.
 // covers: SEC-6
 #[test]
-fn messages_to_a_stream_that_ends_are_refused_at_once() {
+fn sec_6_messages_to_a_stream_that_ends_are_refused_at_once() {
     let runtime = runtime();
     let (_, sse) = both(Blocking::new().server, HttpOptions::default());
     let opened = sse.clone();

@@ -38,7 +38,7 @@ fn it_needs_sessions() {
 /// A server that the hook chooses for one stream has to have something for it.
 // covers: MIS-7
 #[tokio::test]
-async fn the_server_of_a_stream_is_checked() {
+async fn mis_7_the_server_of_a_stream_is_checked() {
     let options = HttpOptions::default().configure(|parts: std::sync::Arc<http::request::Parts>| async move {
         let is_modern = parts.headers.contains_key("x-modern");
         Ok(server(|builder| if is_modern { builder.revisions([Revision::V2026_07_28]) } else { builder }))

@@ -70,7 +70,7 @@ async fn the_session_is_a_real_one() {
 /// different one is refused.
 // covers: INT-1, S0.14
 #[tokio::test]
-async fn the_same_handshake_again_changes_nothing() {
+async fn int_1_the_same_handshake_again_changes_nothing() {
     let sse = sse(&Demo::default());
     let mut client = Client::open(&sse).await;
     client.shake_hands("2025-06-18").await;

@@ -49,7 +49,7 @@ mod tests {
 
     // covers: SEC-12
     #[test]
-    fn only_what_is_on_the_list_is_passed() {
+    fn sec_12_only_what_is_on_the_list_is_passed() {
         let ours = ["AWS_SECRET_ACCESS_KEY", "PATH", "LD_PRELOAD", "PATHS"];
         let safe: Vec<_> = safe(ours.map(|name| (name.into(), "value".into()))).collect();
         assert_eq!(safe, [("PATH".into(), "value".into())]);
@@ -57,13 +57,13 @@ mod tests {
 
     // covers: SEC-12
     #[test]
-    fn functions_of_shells_are_not_passed() {
+    fn sec_12_functions_of_shells_are_not_passed() {
         assert_eq!(safe([("PATH".into(), "() { :; }; id".into())]).count(), 0);
     }
 
     // covers: SEC-12
     #[test]
-    fn names_are_compared_as_the_system_does() {
+    fn sec_12_names_are_compared_as_the_system_does() {
         assert_eq!(safe([("Path".into(), "value".into())]).count(), usize::from(cfg!(windows)));
     }
 }

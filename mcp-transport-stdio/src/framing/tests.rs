@@ -155,7 +155,7 @@ fn it_does_not_matter_where_the_bytes_are_cut() {
 /// The mark is no part of the first line, and is one only at the start.
 // covers: INT-8
 #[test]
-fn a_byte_order_mark_is_skipped_once() {
+fn int_8_a_byte_order_mark_is_skipped_once() {
     const MARK: &str = "\u{feff}";
     for (text, lines) in [
         (format!("{MARK}12345\nnext\n"), vec![message("12345"), message("next")]),
@@ -212,7 +212,7 @@ fn too_long_a_line_is_reported_at_once_and_only_once() {
 /// Which message it is shows as soon as its id and its kind do: in what was kept, in what is skipped, or at its end.
 // covers: INT-3
 #[test]
-fn too_long_a_line_is_identified() {
+fn int_3_too_long_a_line_is_identified() {
     let filler = "x".repeat(100);
     for (line, id, early) in [
         (format!(r#"{{"id":7,"result":{{"a":"{filler}"}}}}"#), Some(7_u32), 21_usize),

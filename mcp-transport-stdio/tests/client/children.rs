@@ -67,7 +67,7 @@ async fn it_never_works() {
 // covers: INT-7
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_fails_at_the_start_is_started_once() {
+async fn int_7_what_fails_at_the_start_is_started_once() {
     for (name, text) in [("fails", "exit 3"), ("fails-late", "sleep 0.3; exit 3")] {
         let script = Script::new(name, text);
         let error = within(builder().connect(script.transport())).await.expect_err("no connection");
@@ -80,7 +80,7 @@ async fn what_fails_at_the_start_is_started_once() {
 /// A legacy server that is slow to start and dies of the probe is still found, and so is one of both eras that is slow.
 // covers: INT-7
 #[tokio::test]
-async fn slow_servers_are_what_they_are() {
+async fn int_7_slow_servers_are_what_they_are() {
     let die = "on_discover() { [ $life = 1 ] && exit 2; refuse; }; sleep 0.5; serve";
     let refuse = "on_discover() { refuse; }; sleep 0.5; serve";
     for (name, body, era, life) in [

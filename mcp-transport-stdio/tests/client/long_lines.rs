@@ -14,7 +14,7 @@ use crate::kit::{builder, call, modern_with, peer, text, within};
 /// A response that is too long ends its call at once, wherever its id stands, and the connection goes on.
 // covers: INT-3
 #[tokio::test(start_paused = true)]
-async fn a_response_that_is_too_long_ends_its_call() {
+async fn int_3_a_response_that_is_too_long_ends_its_call() {
     let filler = "x".repeat(1_000_000);
     for is_first in [true, false] {
         let (client, mut peer) = modern_with(1000, builder(), |transport| transport.line_limit(10_000)).await;
@@ -42,7 +42,7 @@ async fn a_response_that_is_too_long_ends_its_call() {
 /// Where the id cannot be read, the response may have been that of any call.
 // covers: INT-3
 #[tokio::test(start_paused = true)]
-async fn a_response_without_an_id_ends_every_call() {
+async fn int_3_a_response_without_an_id_ends_every_call() {
     let filler = "x".repeat(1_000_000);
     let (client, mut peer) = modern_with(1000, builder(), |transport| transport.line_limit(10_000)).await;
     let serve = async {
@@ -68,7 +68,7 @@ async fn a_response_without_an_id_ends_every_call() {
 /// refused by its id.
 // covers: INT-3
 #[tokio::test(start_paused = true)]
-async fn other_lines_that_are_too_long_end_no_call() {
+async fn int_3_other_lines_that_are_too_long_end_no_call() {
     let filler = "x".repeat(1_000_000);
     let (transport, mut peer) = peer(1000);
     let connect = builder().mode(Mode::Legacy).connect(transport.line_limit(10_000));
@@ -97,7 +97,7 @@ async fn other_lines_that_are_too_long_end_no_call() {
 /// The mirror case: a server that takes less than the client sends says so, and the call ends with that.
 // covers: INT-3
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_too_long_is_refused_by_its_id() {
+async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
     #[derive(Deserialize, JsonSchema)]
     struct Arguments {
         text: String,

@@ -189,7 +189,7 @@ async fn it_is_a_process() {
 /// Arguments with a whole request between their lines are arguments, and nothing else is called.
 // covers: SEC-1, IO-1
 #[tokio::test]
-async fn arguments_smuggle_no_request() {
+async fn sec_1_arguments_smuggle_no_request() {
     for (mode, era) in ERAS {
         let meta = match era {
             Era::Modern => {
@@ -216,7 +216,7 @@ async fn arguments_smuggle_no_request() {
 /// A result with a whole response between its lines is one result.
 // covers: SEC-1, IO-1
 #[tokio::test]
-async fn results_smuggle_no_response() {
+async fn sec_1_results_smuggle_no_response() {
     for (mode, _) in ERAS {
         let client = started(mode).await;
         let result = within(client.call_tool_without_arguments("lines").into_future()).await.expect("a result");

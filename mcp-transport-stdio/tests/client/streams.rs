@@ -95,7 +95,7 @@ async fn garbage() {
 /// A server that writes a byte order mark first is understood at once, and not taken for a silent one.
 // covers: INT-8
 #[tokio::test(start_paused = true)]
-async fn a_byte_order_mark_before_the_first_answer() {
+async fn int_8_a_byte_order_mark_before_the_first_answer() {
     let (transport, mut peer) = peer(1000);
     let serve = async {
         peer.write("\u{feff}".as_bytes()).await;

@@ -251,7 +251,7 @@ mod tests {
     /// Whatever is put into a message, and by whichever way, it stays on one line and means the same.
     // covers: SEC-1, IO-1, IO-21
     #[test]
-    fn every_way_to_make_a_message_makes_one_line() {
+    fn sec_1_every_way_to_make_a_message_makes_one_line() {
         let (id, method) = (RequestId::from(1_i64), Method::from("m"));
         let token = ProgressToken::from(7_i64);
         let foreign: &RawValue = serde_json::from_str(LINES).unwrap();

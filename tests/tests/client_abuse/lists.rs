@@ -17,7 +17,7 @@ fn tool(name: &str) -> Value {
 /// What a list may hold is bounded as a whole, and so are the cursors that are kept of it.
 // covers: SEC-7
 #[test]
-fn endless_lists() {
+fn sec_7_endless_lists() {
     let _alone = alone();
     run(async {
         let limits = ListLimits::default().with_bytes(8 << 20);
@@ -48,7 +48,7 @@ fn endless_lists() {
 /// A page whose items would take many times its own memory is not decoded.
 // covers: SEC-7
 #[test]
-fn pages_with_too_many_items() {
+fn sec_7_pages_with_too_many_items() {
     let _alone = alone();
     run(async {
         let mut pipe = Pipe::open(true).await;

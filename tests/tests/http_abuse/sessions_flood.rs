@@ -103,7 +103,7 @@ fn handshakes_without_end() {
 /// they may; who was there before is not ended by them.
 // covers: SEC-5
 #[test]
-fn fat_handshakes() {
+fn sec_5_fat_handshakes() {
     const BUDGET: usize = 8 << 20;
     let alone = alone();
     let entries: Vec<String> = (0..5500).map(|number| format!(r#""e{number:04}":{{}}"#)).collect();

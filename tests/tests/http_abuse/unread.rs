@@ -43,7 +43,7 @@ async fn ask(clients: &mut [Streams], bytes: usize) -> (Vec<RecvStream>, usize) 
 /// Responses that nobody lets the server send are bounded, and reset after a while; the connections go on.
 // covers: SEC-4
 #[test]
-fn windows_that_never_open() {
+fn sec_4_windows_that_never_open() {
     let alone = alone();
     mistreat_stalled(&alone, "windows that never open", ROOM, STALL, async |arena| {
         let before = arena.allocated();
@@ -73,7 +73,7 @@ fn windows_that_never_open() {
 /// A window that is open by a crack takes a small response out of the reach of its stream: the connection ends then.
 // covers: SEC-4
 #[test]
-fn windows_of_one_byte() {
+fn sec_4_windows_of_one_byte() {
     let alone = alone();
     mistreat_stalled(&alone, "windows of one byte", ROOM, STALL, async |arena| {
         for bytes in [BYTES, 1000] {
@@ -102,7 +102,7 @@ fn windows_of_one_byte() {
 /// A stream of events that is not read ends alone: others of the same connection go on.
 // covers: SEC-4
 #[test]
-fn events_that_are_not_read() {
+fn sec_4_events_that_are_not_read() {
     let alone = alone();
     mistreat_stalled(&alone, "events that are not read", ROOM, STALL, async |arena| {
         let mut streams = Streams::with_window(arena.address, 100_000).await;

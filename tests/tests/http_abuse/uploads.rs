@@ -94,7 +94,7 @@ fn more_than_may_be_on_their_way() {
 /// go on with the connection.
 // covers: INT-2
 #[test]
-fn refusals_reach_those_who_send_first() {
+fn int_2_refusals_reach_those_who_send_first() {
     const BYTES: usize = 24 << 20;
     let alone = alone();
     let names = names("tools/call", Some("echo"));

@@ -302,7 +302,7 @@ fn a_list_is_no_object() {
 /// string into JSON, unseen by whoever checked the message and as deep as it likes.
 // covers: SEC-2
 #[test]
-fn marks_of_raw_values_are_refused() {
+fn sec_2_marks_of_raw_values_are_refused() {
     for hidden in ["[1,2]", "}{"] {
         let object = json!({ "$serde_json::private::RawValue": hidden }).to_string();
         for text in [

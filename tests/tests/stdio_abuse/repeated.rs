@@ -52,7 +52,7 @@ fn repeat(name: &str, args: &[&str], line: impl Fn(usize) -> String, check: impl
 
 // covers: INT-1
 #[test]
-fn handshakes_again_and_again() {
+fn int_1_handshakes_again_and_again() {
     let same = |_: usize| initialize("same", "2025-06-18").to_string();
     repeat("same handshakes", &[], same, |answer| assert!(answer.get("result").is_some(), "{answer}"));
     let other = |n: usize| {
@@ -68,7 +68,7 @@ fn handshakes_again_and_again() {
 /// What is skipped is scanned for its id, which must not add up.
 // covers: INT-3
 #[test]
-fn long_lines_again_and_again() {
+fn int_3_long_lines_again_and_again() {
     let long = |n: usize| {
         let params = format!(r#""params":{{"id":"no","text":"{}"}}"#, "x".repeat(20_000));
         match n % 2 {
@@ -84,7 +84,7 @@ fn long_lines_again_and_again() {
 
 // covers: SEC-12
 #[test]
-fn names_and_addresses_again_and_again() {
+fn sec_12_names_and_addresses_again_and_again() {
     let unknown = |n: usize| modern(call(n, &"x".repeat(10_000), json!({}))).to_string();
     repeat("unknown tools", &[], unknown, |answer| assert_eq!(code(answer), -32602));
     let address = |n: usize| request(n, "resources/read", json!({ "uri": format!("test:{}", "x".repeat(10_000)) }));
@@ -94,7 +94,7 @@ fn names_and_addresses_again_and_again() {
 /// A server that is started for a connection to a network socket, as by inetd, ends at what is not for it.
 // covers: SEC-3
 #[test]
-fn standard_input_may_be_a_socket() {
+fn sec_3_standard_input_may_be_a_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let run = |bytes: &str| {
         let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
