@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Mode, ServerFacts, Verdict};
+use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Mode, ServerFacts};
 use mcp_kernel::{CallOptions, Limits};
 use mcp_mrtr::RetryLimits;
 use mcp_types::jsonrpc::PayloadBuf;
@@ -19,12 +19,12 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::link::Link;
 use crate::list_limits::ListLimits;
+use crate::revision_cache::RevisionCache;
 use crate::saved_session::SavedSession;
 use crate::session_loss::{ClientEvent, DecideSessionLost, EventListener, SessionLost};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::transport::{Transport, TransportKind};
-use crate::verdict_cache::VerdictCache;
 
 /// Describes a client: made by [`Client::builder`], and good for one connection.
 ///
@@ -51,8 +51,8 @@ pub struct ClientBuilder {
     roots: Option<Arc<Mutex<Vec<Root>>>>,
     mode: Mode,
     revisions: Vec<Revision>,
-    verdict: Option<Verdict>,
-    verdicts: Option<(VerdictCache, String)>,
+    detected: Option<DetectedRevision>,
+    revision_cache: Option<(RevisionCache, String)>,
     resume: Option<SavedSession>,
     limits: Limits,
     calls: CallOptions,
@@ -92,8 +92,8 @@ impl ClientBuilder {
             roots: None,
             mode: Mode::Auto,
             revisions: Revision::ALL.to_vec(),
-            verdict: None,
-            verdicts: None,
+            detected: None,
+            revision_cache: None,
             resume: None,
             limits,
             calls: CallOptions::default(),
@@ -227,19 +227,19 @@ impl ClientBuilder {
         self
     }
 
-    /// What was found out about the server before ([`Client::verdict`]), so that it need not be asked again. Where it
-    /// turns out wrong, the server is asked after all. A server that has become modern may still shake hands, though,
-    /// so a legacy verdict is better not kept for longer than a day.
+    /// Skips era detection by reusing the revision that an earlier connection detected ([`Client::detected_revision`]). If
+    /// it proves wrong, the client probes again. Discard legacy revisions after a day: a server that has become modern may
+    /// still accept the legacy handshake, so that the client would not notice.
     // DU-41
-    pub fn verdict(mut self, verdict: Verdict) -> Self {
-        self.verdict = Some(verdict);
+    pub fn detected_revision(mut self, detected: DetectedRevision) -> Self {
+        self.detected = Some(detected);
         self
     }
 
-    /// Remembers in `cache` what is found out about the server, and goes by what other clients found out. `target` names
-    /// the server: its command line, or its address. A [`verdict`](Self::verdict) comes first.
-    pub fn verdict_cache(mut self, cache: &VerdictCache, target: impl Into<String>) -> Self {
-        self.verdicts = Some((cache.clone(), target.into()));
+    /// Shares the detected revision of the server with other clients through `cache`. `target` identifies the server, such
+    /// as its command line or its address. [`detected_revision`](Self::detected_revision) takes precedence.
+    pub fn revision_cache(mut self, cache: &RevisionCache, target: impl Into<String>) -> Self {
+        self.revision_cache = Some((cache.clone(), target.into()));
         self
     }
 
@@ -347,18 +347,18 @@ impl ClientBuilder {
             lists: self.lists,
             cache: self.cache,
             trace: self.trace,
-            verdicts: self.verdicts,
+            revision_cache: self.revision_cache,
             on_session_lost: self.on_session_lost,
             on_event: self.on_event,
             on_log: self.on_log,
             on_notification: self.on_notification,
         };
         let shared = Arc::new(Shared::new(settings, Connection::new(Arc::new(config))));
-        let (verdict, resume) = (self.verdict, self.resume);
+        let (detected, resume) = (self.detected, self.resume);
         shared.with(|core, now| {
-            let cached = || shared.settings.verdicts.as_ref().and_then(|(cache, target)| cache.get(target, now));
-            let verdict = verdict.or_else(cached);
-            core.verdict = verdict;
+            let cached = || shared.settings.revision_cache.as_ref().and_then(|(cache, target)| cache.get(target, now));
+            let detected = detected.or_else(cached);
+            core.detected = detected;
             match resume {
                 Some(session) => {
                     let mut facts = ServerFacts::default();
@@ -368,7 +368,7 @@ impl ClientBuilder {
                     (core.session_id, core.session_owner) = (Some(session.id), session.owner);
                     core.kernel.resume(session.revision, facts);
                 }
-                None => core.kernel.start(now, verdict),
+                None => core.kernel.start(now, detected),
             }
         });
         let client = Client::new(Arc::clone(&shared));

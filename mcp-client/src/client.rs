@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 
 use mcp_kernel::Misuse;
-use mcp_kernel::client::{ServerFacts, Verdict};
+use mcp_kernel::client::{DetectedRevision, ServerFacts};
 use mcp_types::{
     CallToolRequestParams, CallToolResult, CompleteRequestParams, CompleteResult, CompletionArgument,
     CompletionReference, DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
@@ -88,10 +88,11 @@ impl Client {
         })
     }
 
-    /// What was found out about the server, to be kept and given to [`ClientBuilder::verdict`] the next time.
+    /// Returns the revision that was detected, to be stored and given to [`ClientBuilder::detected_revision`] for the next
+    /// connection.
     #[must_use]
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.shared.look(|core| core.verdict)
+    pub fn detected_revision(&self) -> Option<DetectedRevision> {
+        self.shared.look(|core| core.detected)
     }
 
     /// What the server said about itself, when it was asked.

@@ -41,7 +41,7 @@
 //! | hear of changes | [`Client::listen`], [`Listener`], [`Change`] |
 //! | know what went wrong | [`Error`], [`Closed`] |
 //! | learn that a session was lost, and decide what to do | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
-//! | remember what was found out about a server | [`VerdictCache`], [`Client::verdict`], [`ClientBuilder::verdict`] |
+//! | skip era detection for a known server | [`RevisionCache`], [`Client::detected_revision`], [`ClientBuilder::detected_revision`] |
 //! | go on with a session after a restart | [`Client::save_session`], [`ClientBuilder::resume`] |
 //! | carry messages in another way | [`Transport`], [`Link`], [`Order`] |
 //! | name the protocol's data | [`types`], which is the crate `mcp-types` |
@@ -99,6 +99,7 @@ mod memory;
 mod output;
 mod pages;
 mod relist;
+mod revision_cache;
 mod saved_session;
 mod session_loss;
 mod settings;
@@ -109,7 +110,6 @@ mod timers;
 mod transport;
 #[cfg(feature = "validate")]
 mod validate;
-mod verdict_cache;
 mod waiters;
 mod weight;
 
@@ -124,16 +124,16 @@ pub use headers::Headers;
 pub use link::{Link, Lost, Order, Outgoing};
 pub use list_limits::{ListLimit, ListLimits};
 pub use listener::Listener;
-pub use mcp_kernel::client::{ConnectError, Mode, ServerFacts, Verdict};
+pub use mcp_kernel::client::{ConnectError, DetectedRevision, Mode, ServerFacts};
 pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
 #[cfg(feature = "memory")]
 pub use memory::Memory;
 pub use pages::{Listed, Pages};
+pub use revision_cache::RevisionCache;
 pub use saved_session::SavedSession;
 pub use session_loss::{ClientEvent, DecideSessionLost, SessionLoss, SessionLossReason, SessionLost};
 pub use transport::{Transport, TransportKind};
 #[cfg(feature = "validate")]
 pub use validate::OutputSchema;
-pub use verdict_cache::VerdictCache;

@@ -277,8 +277,8 @@ impl Link {
             let is_known = core.epoch > 0;
             if let Phase::Connecting = core.phase {
                 core.died_of_probe = false;
-                let verdict = core.verdict;
-                core.kernel.restart(now, verdict);
+                let detected = core.detected;
+                core.kernel.restart(now, detected);
             }
             is_known
         });

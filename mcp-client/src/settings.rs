@@ -12,9 +12,9 @@ use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 use crate::answers::Answers;
 use crate::credentials::CredentialSource;
 use crate::list_limits::ListLimits;
+use crate::revision_cache::RevisionCache;
 use crate::session_loss::{DecideSessionLost, EventListener};
 use crate::transport::TransportKind;
-use crate::verdict_cache::VerdictCache;
 
 /// What never changes after a client was built.
 pub(crate) struct Settings {
@@ -30,8 +30,8 @@ pub(crate) struct Settings {
     /// How many answers may be kept for as long as the server says.
     pub(crate) cache: usize,
     pub(crate) trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
-    /// Where to keep what is found out about the server, and under which name.
-    pub(crate) verdicts: Option<(VerdictCache, String)>,
+    /// Where the detected revision of the server is shared, and the key of the server there.
+    pub(crate) revision_cache: Option<(RevisionCache, String)>,
     pub(crate) on_session_lost: Arc<dyn DecideSessionLost>,
     pub(crate) on_event: Option<EventListener>,
     pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-use mcp_kernel::client::{ConnectError, Connection, Event, Responder, ServerFacts, Transmit, Verdict};
+use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Responder, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, Misuse, PeerMisbehaved};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
@@ -39,13 +39,13 @@ pub(crate) struct Core {
     /// What the server said about itself.
     pub(crate) server: ServerFacts,
     /// What to start the next connection with.
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) detected: Option<DetectedRevision>,
     /// Whether the server died when it was asked which era it belongs to.
     pub(crate) died_of_probe: bool,
     /// Whether it ever did.
     dies_of_probe: bool,
     /// What was just found out, and whether there were doubts about it.
-    found: Option<(Verdict, bool)>,
+    found: Option<(DetectedRevision, bool)>,
     /// Why the latest connection broke.
     pub(crate) lost: Option<String>,
     pub(crate) session_id: Option<String>,
@@ -122,7 +122,7 @@ impl Shared {
             kernel,
             phase: Phase::Connecting,
             server: ServerFacts::default(),
-            verdict: None,
+            detected: None,
             died_of_probe: false,
             dies_of_probe: false,
             found: None,
@@ -159,11 +159,11 @@ impl Shared {
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut core, now);
         core.settle();
-        if let Some((verdict, was_doubtful)) = core.found.take()
-            && let Some((cache, target)) = &self.settings.verdicts
+        if let Some((detected, was_probed_again)) = core.found.take()
+            && let Some((cache, target)) = &self.settings.revision_cache
         {
-            cache.put(target, verdict, core.dies_of_probe, now);
-            if was_doubtful {
+            cache.put(target, detected, core.dies_of_probe, now);
+            if was_probed_again {
                 cache.confirm(target, now);
             }
         }
@@ -370,11 +370,11 @@ impl Core {
         while let Some(event) = self.kernel.poll_event() {
             self.take(event);
         }
-        match (&self.phase, self.kernel.verdict()) {
+        match (&self.phase, self.kernel.detected_revision()) {
             // The kernel shakes hands again, or went over to another version.
             (Phase::Ready(_), None) => self.phase = Phase::Connecting,
-            (Phase::Ready(known), Some(verdict)) if *known != verdict.revision => {
-                self.phase = Phase::Ready(verdict.revision);
+            (Phase::Ready(known), Some(detected)) if *known != detected.revision => {
+                self.phase = Phase::Ready(detected.revision);
             }
             (Phase::Ready(_) | Phase::Connecting | Phase::Closing | Phase::Over(_), _) => {}
         }
@@ -383,8 +383,8 @@ impl Core {
     fn take(&mut self, event: Event) {
         match event {
             Event::Ready { revision, server } => self.ready(revision, *server),
-            Event::RestartNeeded { verdict } => {
-                (self.verdict, self.died_of_probe, self.dies_of_probe) = (Some(verdict), true, true);
+            Event::RestartNeeded { detected } => {
+                (self.detected, self.died_of_probe, self.dies_of_probe) = (Some(detected), true, true);
             }
             Event::Failed(why) => {
                 // Why the way is cut says more than that it is, and how the session was lost more than that it was.
@@ -449,9 +449,9 @@ impl Core {
             return;
         }
         self.phase = Phase::Ready(revision);
-        let was_doubtful = self.verdict.is_some_and(|verdict| verdict.is_doubtful);
-        self.verdict = self.kernel.verdict();
-        self.found = self.verdict.map(|verdict| (verdict, was_doubtful));
+        let was_probed_again = self.detected.is_some_and(|detected| detected.probe_again);
+        self.detected = self.kernel.detected_revision();
+        self.found = self.detected.map(|detected| (detected, was_probed_again));
         // A server that did not have to be asked again is who it was.
         if server.capabilities.is_some() {
             self.server = server;

@@ -1,7 +1,7 @@
 //! Transports that break.
 
 use mcp_client::types::Revision;
-use mcp_client::{Error, Link, Order, Transport, TransportKind, Verdict};
+use mcp_client::{DetectedRevision, Error, Link, Order, Transport, TransportKind};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -33,7 +33,11 @@ async fn next_call(link: &mut Link) -> mcp_client::CallId {
 #[tokio::test]
 async fn each_call_breaks_for_its_own_reason() {
     let (sender, receiver) = oneshot::channel();
-    let client = builder().verdict(Verdict::new(Revision::V2026_07_28)).connect(ByHand(sender)).await.unwrap();
+    let client = builder()
+        .detected_revision(DetectedRevision::new(Revision::V2026_07_28))
+        .connect(ByHand(sender))
+        .await
+        .unwrap();
     let mut link = receiver.await.unwrap();
 
     let given_up = tokio::spawn(client.call_tool("t", &json!({})).into_future());

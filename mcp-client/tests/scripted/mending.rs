@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::Revision;
-use mcp_client::{Closed, Error, Mode, TransportKind, Verdict, VerdictCache};
+use mcp_client::{Closed, DetectedRevision, Error, Mode, RevisionCache, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder, discovered, now, said};
@@ -60,7 +60,7 @@ fn a_refused_version_may_lead_to_the_other_era() {
             scene.answer(&request, said("done"));
             call.done().unwrap();
         }
-        assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2025_06_18)));
+        assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_06_18)));
     }
 }
 
@@ -253,9 +253,10 @@ fn calls_name_what_they_are_about() {
 /// A server that was modern may be legacy now; all calls find out together, and are made again.
 // covers: DU-41, V-5, V-11
 #[test]
-fn a_modern_verdict_may_be_wrong() {
+fn a_modern_detected_revision_may_be_wrong() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::ready(kind, builder().verdict(Verdict::new(Revision::V2026_07_28)));
+        let (client, mut scene) =
+            Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
         let mut calls = [1, 2].map(|_| Task::new(client.call_tool_without_arguments("t")));
         let requests = [1, 2].map(|_| scene.request("tools/call"));
         for (call, request) in calls.iter_mut().zip(&requests) {
@@ -275,16 +276,17 @@ fn a_modern_verdict_may_be_wrong() {
             scene.answer(&request, said("done"));
             call.done().unwrap();
         }
-        assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+        assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     }
 }
 
 /// Also if the first thing that is done is to listen.
 // covers: DU-41
 #[test]
-fn listeners_find_out_about_a_wrong_verdict_too() {
+fn listeners_find_out_about_a_wrong_detected_revision_too() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::ready(kind, builder().verdict(Verdict::new(Revision::V2026_07_28)));
+        let (client, mut scene) =
+            Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
         let listening = client.clone();
         let mut listening = Task::new(async move { listening.listen(crate::kit::tools_filter()).await });
         let listen = scene.request("subscriptions/listen");
@@ -297,12 +299,13 @@ fn listeners_find_out_about_a_wrong_verdict_too() {
     }
 }
 
-/// A verdict that holds is not doubted twice, and the error of the call is what its caller gets.
+/// A detected revision that holds is not doubted twice, and the error of the call is what its caller gets.
 // covers: DU-41
 #[test]
-fn a_modern_verdict_may_be_right() {
+fn a_modern_detected_revision_may_be_right() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::ready(kind, builder().verdict(Verdict::new(Revision::V2026_07_28)));
+        let (client, mut scene) =
+            Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
         let mut call = Task::new(client.call_tool_without_arguments("nothing"));
         let request = scene.request("tools/call");
         scene.refuse(&request, -32602);
@@ -321,10 +324,10 @@ fn a_modern_verdict_may_be_right() {
 /// An outage says nothing about the era, and neither does a missing token.
 // covers: DU-27, DU-41
 #[test]
-fn outages_say_nothing_about_a_verdict() {
+fn outages_say_nothing_about_a_detected_revision() {
     for status in [401, 403, 503] {
-        let verdict = Verdict::new(Revision::V2026_07_28);
-        let (client, mut scene) = Scene::ready(TransportKind::Requests, builder().verdict(verdict));
+        let detected = DetectedRevision::new(Revision::V2026_07_28);
+        let (client, mut scene) = Scene::ready(TransportKind::Requests, builder().detected_revision(detected));
         let mut call = Task::new(client.call_tool_without_arguments("t"));
         let request = scene.request("tools/call");
         scene.link.status(request.call, status, b"");
@@ -336,9 +339,10 @@ fn outages_say_nothing_about_a_verdict() {
 /// A server that was legacy may be modern now.
 // covers: DU-41
 #[test]
-fn a_legacy_verdict_may_be_wrong() {
+fn a_legacy_detected_revision_may_be_wrong() {
     for kind in KINDS {
-        let (mut connecting, mut scene) = Scene::open(kind, builder().verdict(Verdict::new(Revision::V2025_11_25)));
+        let (mut connecting, mut scene) =
+            Scene::open(kind, builder().detected_revision(DetectedRevision::new(Revision::V2025_11_25)));
         let initialize = scene.request("initialize");
         scene.refuse(&initialize, -32601);
         connecting.waits();
@@ -352,10 +356,10 @@ fn a_legacy_verdict_may_be_wrong() {
 /// While one call has the server asked again, what others are answered is read as before.
 // covers: M-8, DU-41
 #[test]
-fn questions_come_through_while_a_verdict_is_checked() {
+fn questions_come_through_while_a_detected_revision_is_checked() {
     for kind in KINDS {
-        let verdict = Verdict::new(Revision::V2026_07_28);
-        let (client, mut scene) = Scene::ready(kind, builder().roots([]).verdict(verdict));
+        let detected = DetectedRevision::new(Revision::V2026_07_28);
+        let (client, mut scene) = Scene::ready(kind, builder().roots([]).detected_revision(detected));
         let (mut wrong, mut asked) =
             (Task::new(client.call_tool_without_arguments("a")), Task::new(client.call_tool_without_arguments("b")));
         let (first, second) = (scene.request("tools/call"), scene.request("tools/call"));
@@ -448,7 +452,7 @@ fn a_server_that_died_of_the_probe_is_not_probed_again() {
     scene.link.restarted();
     scene.shake_hands("2025-11-25");
     let client = connecting.done().unwrap();
-    assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     // One that dies of the handshake, too, is given up.
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
     assert_eq!(scene.link.lost(&died), mcp_client::Lost::OfTheProbe);
@@ -494,9 +498,9 @@ fn silence_is_legacy_behind_a_pipe() {
 /// What one client finds out, the next goes by; after a while it is checked without anybody waiting for it.
 // covers: INT-7
 #[test]
-fn int_7_verdicts_are_shared() {
-    let verdicts = VerdictCache::default();
-    let connect = || Scene::open(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
+fn int_7_detected_revisions_are_shared() {
+    let revisions = RevisionCache::default();
+    let connect = || Scene::open(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
     let (mut connecting, mut scene) = connect();
     let probe = scene.request("server/discover");
     scene.refuse(&probe, -32601);
@@ -506,17 +510,17 @@ fn int_7_verdicts_are_shared() {
     scene.shake_hands("2025-11-25");
     connecting.done().unwrap();
     // The next client comes later, and finds that the server has become modern.
-    let later = builder().verdict_cache(&verdicts, "server");
+    let later = builder().revision_cache(&revisions, "server");
     let (mut connecting, mut scene) = Scene::open_after(TransportKind::Pipe, later, Duration::from_secs(3600));
     let probe = scene.request("server/discover");
     scene.request("initialize");
     scene.answer(&probe, discovered());
     let client = connecting.done().unwrap();
-    assert_eq!(client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
     scene.silence();
-    let (client, _scene) = Scene::ready(TransportKind::Pipe, builder().verdict_cache(&verdicts, "server"));
+    let (client, _scene) = Scene::ready(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));
     // Another server is another matter.
-    let (_, mut scene) = Scene::open(TransportKind::Pipe, builder().verdict_cache(&verdicts, "other"));
+    let (_, mut scene) = Scene::open(TransportKind::Pipe, builder().revision_cache(&revisions, "other"));
     scene.request("server/discover");
 }

@@ -59,7 +59,7 @@ fn an_unknown_server_is_asked_once() {
         let client = connecting.done().unwrap();
         assert_eq!(client.server().instructions.as_deref(), Some("Be kind"));
         assert!(client.server().capabilities.is_some());
-        assert_eq!(client.verdict().unwrap().revision, Revision::V2026_07_28);
+        assert_eq!(client.detected_revision().unwrap().revision, Revision::V2026_07_28);
         assert_eq!(client.session_id(), None);
         scene.silence();
     }

@@ -13,7 +13,7 @@ use mcp_types::{
 use serde::Serialize;
 
 use super::config::{CancelStyle, ClientConfig};
-use super::detect::Verdict;
+use super::detect::DetectedRevision;
 use super::event::{Event, Responder, Transmit};
 use super::outbox::Outbox;
 use crate::CallId;
@@ -36,7 +36,7 @@ use crate::queue::pop;
 /// After any command or input, the driver empties the outputs: transmits, events, and last the next deadline.
 ///
 /// [`start`](Self::start) finds out by itself which era the server belongs to; [`Event::Ready`] says when calls can be
-/// made. The verdict can be kept, and given to [`start`](Self::start) the next time.
+/// made. The detected revision can be stored, and given to [`start`](Self::start) the next time.
 pub struct Connection {
     pub(super) config: Arc<ClientConfig>,
     pub(super) stage: Stage,
@@ -121,9 +121,9 @@ impl Connection {
 
     /// What was found out about the server.
     #[must_use]
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn detected_revision(&self) -> Option<DetectedRevision> {
         match self.stage {
-            Stage::Ready(revision) => Some(Verdict::new(revision)),
+            Stage::Ready(revision) => Some(DetectedRevision::new(revision)),
             Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Over => None,
         }
     }

@@ -13,7 +13,7 @@
 //! A server behind a pipe that is silent for a while is sent the handshake as well, and whatever it answers first counts:
 //! a legacy one is not waited for, and a modern one that is slow to start ends up modern.
 //!
-//! The verdict follows from what the probe, `server/discover`, comes back with. It never rests on one error code alone,
+//! The detected revision follows from the outcome of the probe, `server/discover`. It never rests on one error code alone,
 //! and what is no evidence (an outage, a missing token) is not taken for some.
 
 use mcp_types::{
@@ -24,28 +24,28 @@ use super::config::{ClientConfig, Mode};
 use crate::errors::CallError;
 use crate::refusal::because;
 
-/// What is known about a server: worth remembering for as long as it is the same server.
+/// The revision that was detected for a server. Store it to skip the probe for the next connection to the same server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct DetectedRevision {
     /// The revision to use; its era is the server's.
     pub revision: Revision,
-    /// Whether a legacy server is to be probed all the same, because it may have become modern. Over a pipe the handshake
-    /// does not wait for that. Defaults to `false`.
-    pub is_doubtful: bool,
+    /// Whether to probe the server again although it was legacy, because it may have become modern. Over a pipe the
+    /// handshake does not wait for the probe. Defaults to `false`.
+    pub probe_again: bool,
 }
 
-impl Verdict {
-    /// A verdict that was reached before.
+impl DetectedRevision {
+    /// Creates a detected revision that does not have to be probed again.
     #[must_use]
     pub fn new(revision: Revision) -> Self {
-        Self { revision, is_doubtful: false }
+        Self { revision, probe_again: false }
     }
 
-    /// Replaces [`is_doubtful`](Self::is_doubtful).
+    /// Sets [`probe_again`](Self::probe_again).
     #[must_use]
-    pub fn with_doubt(self, is_doubtful: bool) -> Self {
-        Self { is_doubtful, ..self }
+    pub fn probe_again(self, probe_again: bool) -> Self {
+        Self { probe_again, ..self }
     }
 }
 

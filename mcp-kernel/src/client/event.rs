@@ -6,7 +6,7 @@ use mcp_types::{
     Revision, ServerCapabilities, SubscriptionFilter,
 };
 
-use super::detect::{ConnectError, Verdict};
+use super::detect::{ConnectError, DetectedRevision};
 use crate::CallId;
 use crate::Change;
 use crate::errors::{CallError, PeerMisbehaved};
@@ -77,7 +77,7 @@ pub enum Event {
     /// The server died of the probe: it is legacy, and needs a new process and a new connection.
     RestartNeeded {
         /// What to start the new connection with, so that it does not probe again.
-        verdict: Verdict,
+        detected: DetectedRevision,
     },
     /// The server cannot be talked to.
     Failed(ConnectError),

@@ -17,7 +17,7 @@ use mcp_types::{
 
 use super::config::CancelStyle;
 use super::connection::{Connection, OpenRequest, Stage};
-use super::detect::{ConnectError, Next, Verdict, is_evidence, legacy};
+use super::detect::{ConnectError, DetectedRevision, Next, is_evidence, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
 use super::outbox::Outbox;
 use crate::deadlines::Wake;
@@ -191,7 +191,7 @@ impl Connection {
                 if let Next::Handshake(revision) = legacy(&self.config)
                     && self.config.silence_means_legacy
                 {
-                    self.events.push_back(Event::RestartNeeded { verdict: Verdict::new(revision) });
+                    self.events.push_back(Event::RestartNeeded { detected: DetectedRevision::new(revision) });
                     self.over();
                 } else {
                     self.fail(ConnectError::Disconnected);

@@ -9,7 +9,7 @@ use mcp_types::{
 
 use super::config::Mode;
 use super::connection::{Connection, Stage};
-use super::detect::{ConnectError, Next, Verdict, choose, judge, legacy};
+use super::detect::{ConnectError, DetectedRevision, Next, choose, judge, legacy};
 use super::event::{Event, ServerFacts};
 use super::outbox::Outbox;
 use crate::calls::CallOptions;
@@ -18,20 +18,20 @@ use crate::errors::CallError;
 impl Connection {
     /// Finds out how to talk to the server, or goes by what was found out before.
     ///
-    /// A modern verdict makes the connection ready at once; a legacy one skips the probe. Whether it still holds shows
+    /// A modern detected revision makes the connection ready at once; a legacy one skips the probe. Whether it still holds shows
     /// when the server answers: where it turns out wrong, the server is probed after all.
     // V-10, V-11, DU-41
-    pub fn start(&mut self, now: Instant, verdict: Option<Verdict>) {
+    pub fn start(&mut self, now: Instant, detected: Option<DetectedRevision>) {
         if self.stage != Stage::New {
             return;
         }
-        // A verdict that does not fit the settings any more is not gone by.
-        let verdict = verdict.filter(|verdict| self.config.allows(verdict.revision));
-        self.is_unconfirmed = verdict.is_some();
+        // One that the settings do not allow any more is ignored.
+        let detected = detected.filter(|detected| self.config.allows(detected.revision));
+        self.is_unconfirmed = detected.is_some();
         self.was_silent = false;
         let newest_modern = self.config.newest(Era::Modern);
-        if let (Some(legacy), Some(modern)) = (verdict, newest_modern)
-            && legacy.is_doubtful
+        if let (Some(legacy), Some(modern)) = (detected, newest_modern)
+            && legacy.probe_again
             && legacy.revision.era() == Era::Legacy
             && self.config.allows(modern)
         {
@@ -42,7 +42,7 @@ impl Connection {
             }
             return;
         }
-        match (verdict.map(|verdict| verdict.revision), self.config.mode, newest_modern) {
+        match (detected.map(|detected| detected.revision), self.config.mode, newest_modern) {
             (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
             (Some(revision), _, _) => self.proceed(now, Next::Handshake(revision)),
             (None, Mode::Auto | Mode::Modern, Some(revision)) => self.probe(now, revision, false),
@@ -62,11 +62,11 @@ impl Connection {
     }
 
     /// Starts over with a new server in place of one that is gone: every call ends.
-    pub fn restart(&mut self, now: Instant, verdict: Option<Verdict>) {
+    pub fn restart(&mut self, now: Instant, detected: Option<DetectedRevision>) {
         self.end_all();
         self.outbox = Outbox::default();
         self.stage = Stage::New;
-        self.start(now, verdict);
+        self.start(now, detected);
     }
 
     /// Probes a server of which only [`start`](Self::start) knew something: what it answered does not fit that.

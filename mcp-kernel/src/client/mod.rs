@@ -10,5 +10,5 @@ mod outbox;
 
 pub use config::{CancelStyle, ClientConfig, Mode};
 pub use connection::Connection;
-pub use detect::{ConnectError, Verdict};
+pub use detect::{ConnectError, DetectedRevision};
 pub use event::{Event, Outcome, Responder, ServerFacts, Transmit};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Event, ServerFacts, Transmit, Verdict};
+use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallError, CallOptions, Misuse};
 use mcp_types::{ClientCapabilities, Implementation, Method, RawObject, ResultType, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
@@ -37,14 +37,14 @@ fn only_open_calls_are_cancelled() {
 // covers: K-3, B-6, S4.81
 #[test]
 fn the_handshake_is_not_cancelled() {
-    for verdict in [None, Some(Verdict::new(Revision::V2025_11_25))] {
+    for detected in [None, Some(DetectedRevision::new(Revision::V2025_11_25))] {
         for style in [CancelStyle::Notify, CancelStyle::CloseStream] {
             let mut config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
             config.cancel_style = style;
             #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
             let now = std::time::Instant::now();
             let mut client = Connection::new(Arc::new(config));
-            client.start(now, verdict);
+            client.start(now, detected);
             let Some(Transmit::Send { call: Some(call), .. }) = client.poll_transmit() else { panic!("a request") };
             assert_eq!(client.cancel(call), Err(Misuse::Unknown));
             assert_eq!(client.poll_transmit(), None);

@@ -8,7 +8,7 @@ mod renewal;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mcp_kernel::client::{ClientConfig, Connection, Event, Responder, Transmit, Verdict};
+use mcp_kernel::client::{ClientConfig, Connection, DetectedRevision, Event, Responder, Transmit};
 use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{
@@ -50,7 +50,7 @@ impl Script {
         #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
         let now = Instant::now();
         let mut script = Self { client: Connection::new(Arc::new(config)), now };
-        script.client.start(now, Some(Verdict::new(revision)));
+        script.client.start(now, Some(DetectedRevision::new(revision)));
         if revision != Revision::V2026_07_28 {
             let id = script.sent()["id"].clone();
             let info = json!({ "name": "s", "version": "1" });
@@ -421,7 +421,7 @@ fn int_4_the_handshake_may_return_its_id_as_text() {
     #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
     let now = Instant::now();
     let mut script = Script { client: Connection::new(Arc::new(config)), now };
-    script.client.start(now, Some(Verdict::new(Revision::V2025_11_25)));
+    script.client.start(now, Some(DetectedRevision::new(Revision::V2025_11_25)));
     let id = script.sent()["id"].to_string();
     let info = json!({ "name": "s", "version": "1" });
     let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info });

@@ -41,7 +41,7 @@ fn a_lost_session_is_renewed_once() {
     let now = script.now;
     script.client.handle_session_lost(now, Some(first), true);
     assert_eq!(script.finished(), (first, Err(CallError::SessionLost)));
-    assert_eq!(script.client.verdict(), None, "no calls until hands are shaken");
+    assert_eq!(script.client.detected_revision(), None, "no calls until hands are shaken");
     script.client.handle_session_lost(now, Some(second), false);
     assert_eq!(script.finished(), (second, Err(CallError::SessionLost)));
     script.shake_hands(Revision::V2025_11_25);
@@ -85,7 +85,7 @@ fn a_restart_ends_every_call() {
         let mut script = Script::ready(revision);
         let (call, id) = script.call();
         let now = script.now;
-        script.client.restart(now, Some(Verdict::new(revision)));
+        script.client.restart(now, Some(DetectedRevision::new(revision)));
         assert_eq!(script.finished(), (call, Err(CallError::Disconnected)));
         if revision == Revision::V2025_11_25 {
             script.shake_hands(revision);
@@ -119,7 +119,7 @@ fn a_session_is_resumed_without_a_handshake() {
 /// A server that was taken for modern is asked, once, when it does not behave like that.
 // covers: V-11, DU-41, S3.F13
 #[test]
-fn a_modern_verdict_that_is_wrong_is_corrected() {
+fn a_modern_detected_revision_that_is_wrong_is_corrected() {
     let mut script = Script::ready(Revision::V2026_07_28);
     let (call, _) = script.call();
     let now = script.now;
@@ -152,11 +152,11 @@ fn what_is_confirmed_is_not_reconsidered() {
 /// A server that was legacy once may have become modern.
 // covers: V-11, DU-41, S3.F13
 #[test]
-fn a_legacy_verdict_that_is_wrong_is_corrected() {
+fn a_legacy_detected_revision_that_is_wrong_is_corrected() {
     let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
     let mut script = Script { client: Connection::new(Arc::new(config)), ..Script::ready(Revision::V2026_07_28) };
     let now = script.now;
-    script.client.start(now, Some(Verdict::new(Revision::V2025_06_18)));
+    script.client.start(now, Some(DetectedRevision::new(Revision::V2025_06_18)));
     let hello = script.sent();
     script.rejected(&hello["id"], &json!({ "code": -32601, "message": "no" }));
     let probe = script.sent();
@@ -178,7 +178,7 @@ fn a_refused_version_is_replaced() {
     let mut script = Script::ready(Revision::V2026_07_28);
     let now = script.now;
     assert!(script.client.switch_version(now, &offer(&["2026-07-28", "2025-11-25"])));
-    assert_eq!(script.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    assert_eq!(script.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
     assert!(!script.client.switch_version(now, &offer(&["2031-01-01"])));
     assert!(script.client.switch_version(now, &offer(&["2025-03-26"])));
     script.shake_hands(Revision::V2025_03_26);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_kernel::client::{self, ConnectError, Mode, Verdict};
+use mcp_kernel::client::{self, ConnectError, DetectedRevision, Mode};
 use mcp_types::{Method, Revision};
 
 use crate::kit::{Pair, client_config, server_config};
@@ -25,7 +25,7 @@ fn a_modern_server_is_found() {
     assert_eq!(revision, Revision::V2026_07_28);
     assert!(server.capabilities.is_some_and(|capabilities| capabilities.tools.is_some()));
     assert_eq!(server.info.map(|info| info.name), Some("server".to_owned()));
-    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
     pair.assert_nothing_left();
 }
 
@@ -61,7 +61,7 @@ fn a_legacy_client_shakes_hands_at_once() {
     pair.collect();
     assert!(String::from_utf8(pair.to_server[0].clone()).expect("text").contains(r#""method":"initialize""#));
     pair.drive();
-    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     pair.client_events.clear();
     pair.server_events.clear();
     pair.assert_nothing_left();
@@ -104,7 +104,7 @@ fn a_late_answer_to_the_probe_is_no_offence() {
     pair.drive();
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
-    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2025_11_25)));
+    assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     pair.client_events.clear();
     pair.server_events.clear();
     pair.assert_nothing_left();
@@ -121,7 +121,7 @@ fn int_7_a_slow_server_of_both_eras_ends_up_modern() {
     pair.wait(Duration::from_secs(6));
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
-    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
     let news: Vec<_> = pair.client_events.drain(..).collect();
     assert_eq!(news.iter().filter(|event| matches!(event, client::Event::Ready { .. })).count(), 1, "{news:?}");
     assert!(!news.iter().any(|event| matches!(event, client::Event::Failed(_))), "{news:?}");
@@ -129,21 +129,21 @@ fn int_7_a_slow_server_of_both_eras_ends_up_modern() {
     pair.assert_nothing_left();
 }
 
-/// Where there are doubts about a legacy verdict, the probe and the handshake are sent at once, and nobody waits.
+/// Where there are doubts about a legacy detected revision, the probe and the handshake are sent at once, and nobody waits.
 // covers: INT-7
 #[test]
-fn int_7_a_doubtful_verdict_costs_no_time() {
+fn int_7_a_doubtful_detected_revision_costs_no_time() {
     for (revision, expected) in
         [(Revision::V2026_07_28, Revision::V2026_07_28), (Revision::V2025_11_25, Revision::V2025_11_25)]
     {
         let mut server = server_config();
         server.revisions = of(&[Revision::V2025_11_25, revision]);
         let mut pair = Pair::new(client_config(), server);
-        pair.client.start(pair.now, Some(Verdict::new(Revision::V2025_11_25).with_doubt(true)));
+        pair.client.start(pair.now, Some(DetectedRevision::new(Revision::V2025_11_25).probe_again(true)));
         pair.collect();
         assert_eq!(pair.to_server.len(), 2);
         pair.drive();
-        assert_eq!(pair.client.verdict(), Some(Verdict::new(expected)));
+        assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(expected)));
         pair.client_events.clear();
         pair.server_events.clear();
         pair.assert_nothing_left();
@@ -183,7 +183,7 @@ fn a_slow_modern_server_is_found_after_all() {
     pair.wait(Duration::from_secs(6));
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
-    assert_eq!(pair.client.verdict(), Some(Verdict::new(Revision::V2026_07_28)));
+    assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
     pair.client_events.clear();
     pair.server_events.clear();
     pair.assert_nothing_left();
@@ -226,21 +226,21 @@ fn a_server_that_dies_of_the_probe_is_restarted() {
     pair.collect();
     pair.client.handle_disconnect();
     pair.collect();
-    let Some(client::Event::RestartNeeded { verdict }) = pair.client_events.pop_front() else { panic!("a restart") };
+    let Some(client::Event::RestartNeeded { detected }) = pair.client_events.pop_front() else { panic!("a restart") };
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Closed)));
 
     let mut pair = Pair::new(client_config(), server_config());
-    pair.client.start(pair.now, Some(verdict));
+    pair.client.start(pair.now, Some(detected));
     pair.drive();
     assert_eq!(pair.server.negotiated(), Some(Revision::V2025_11_25));
 }
 
-/// A verdict that was kept saves the probe.
+/// A detected revision that was kept saves the probe.
 // covers: V-1, V-5, V-10, V-11, DU-41, S3.F13
 #[test]
-fn a_verdict_saves_the_probe() {
+fn a_detected_revision_saves_the_probe() {
     let mut pair = Pair::new(client_config(), server_config());
-    pair.client.start(pair.now, Some(Verdict::new(Revision::V2026_07_28)));
+    pair.client.start(pair.now, Some(DetectedRevision::new(Revision::V2026_07_28)));
     pair.collect();
     assert!(pair.to_server.is_empty());
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Ready { .. })));
@@ -348,12 +348,12 @@ fn silence_means_legacy_only_behind_a_pipe() {
     let mut client = client_config();
     client.mode = Mode::Modern;
     let mut pair = Pair::new(client, server_config());
-    pair.client.start(pair.now, Some(Verdict::new(Revision::V2025_11_25)));
+    pair.client.start(pair.now, Some(DetectedRevision::new(Revision::V2025_11_25)));
     pair.drive();
     assert_eq!(
-        pair.client.verdict(),
-        Some(Verdict::new(Revision::V2026_07_28)),
-        "a verdict that does not fit is dropped"
+        pair.client.detected_revision(),
+        Some(DetectedRevision::new(Revision::V2026_07_28)),
+        "a detected revision that does not fit is dropped"
     );
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcp_kernel::client::{self, CancelStyle, ClientConfig, Mode, Verdict};
+use mcp_kernel::client::{self, CancelStyle, ClientConfig, DetectedRevision, Mode};
 use mcp_kernel::server::{self, ServerConfig};
 use mcp_kernel::{CallId, Change, Limits, RequestKey, Route};
 use mcp_types::{
@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub(crate) inbound: Vec<Inbound>,
     /// When the client answered the server, or the server did not want an answer any more.
     pub(crate) answered_at: Option<Instant>,
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) detected: Option<DetectedRevision>,
     pub(crate) revision: Option<Revision>,
     pub(crate) has_back_channel: bool,
     pub(crate) client_limit: usize,
@@ -101,9 +101,9 @@ impl World {
             client.cancel_style = random.pick(&[CancelStyle::CloseStream, CancelStyle::Notify]);
         }
         let common = if mode == Mode::Legacy { LEGACY.to_vec() } else { revisions.clone() };
-        let verdict = random.chance(15).then(|| random.pick(&revisions)).filter(|verdict| common.contains(verdict));
+        let detected = random.chance(15).then(|| random.pick(&revisions)).filter(|detected| common.contains(detected));
         let is_enveloped = mode == Mode::Modern && revisions.contains(&Revision::LATEST) && random.chance(20);
-        trace.note(|| format!("{kind:?} {mode:?} {revisions:?} verdict {verdict:?} {limits:?}"));
+        trace.note(|| format!("{kind:?} {mode:?} {revisions:?} detected {detected:?} {limits:?}"));
         #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
         let now = Instant::now();
         let (client_limit, server) = (client.limits.calls, Arc::new(server));
@@ -122,7 +122,7 @@ impl World {
             responders: BTreeMap::new(),
             inbound: Vec::new(),
             answered_at: None,
-            verdict: verdict.map(Verdict::new),
+            detected: detected.map(DetectedRevision::new),
             revision: None,
             has_back_channel: !is_enveloped,
             client_limit,
@@ -135,7 +135,7 @@ impl World {
     }
 
     pub(crate) fn run(mut self) {
-        self.client.start(self.now, self.verdict);
+        self.client.start(self.now, self.detected);
         let _ = self.drain_client(&Why::Nothing);
         let steps = 20 + self.random.below(180);
         for _ in 0..steps {

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue};
 use mcp_client::types::Revision;
-use mcp_client::{Error, Verdict};
+use mcp_client::{DetectedRevision, Error};
 use serde_json::json;
 
 use crate::kit::{Reply, Scripted, answer, builder, call, legacy, legacy_builder, modern, said, shake_hands, within};
@@ -199,7 +199,9 @@ async fn nothing_is_smuggled_into_headers() {
 
     let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("x"))))).await;
     let client =
-        within(builder().verdict(Verdict::new(Revision::V2026_07_28)).connect(server.transport())).await.unwrap();
+        within(builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)).connect(server.transport()))
+            .await
+            .unwrap();
     let error = within(client.request::<serde_json::Value>("a\r\nx: y", &json!({}))).await.unwrap_err();
     assert!(matches!(&error, Error::Interrupted(why) if why.contains("no header can have")), "{error:?}");
     assert!(mcp_transport_http::HttpTransport::new("ftp://x").is_err());

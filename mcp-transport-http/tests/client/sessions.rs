@@ -224,8 +224,8 @@ async fn the_stream_is_a_choice() {
         assert_eq!(server.seen()[0].method(), "server/discover");
         assert_eq!(server.seen()[0].header("mcp-protocol-version"), Some("2026-07-28"));
 
-        let verdict = client.verdict().unwrap();
-        let again = within(builder().verdict(verdict).connect(server.transport())).await.unwrap();
+        let detected = client.detected_revision().unwrap();
+        let again = within(builder().detected_revision(detected).connect(server.transport())).await.unwrap();
         within(again.close()).await;
         assert_eq!(server.seen_of("server/discover").len(), 1);
         let pinned = builder().revisions([Revision::V2026_07_28]).connect(server.transport());

@@ -117,7 +117,7 @@ fn builder(start: &[u8]) -> ClientBuilder {
 
 /// Does everything that a client can do, at once, and some of it again with what came of it.
 async fn work(client: &Client) {
-    let _ = (client.server(), client.verdict(), client.revision(), client.save_session());
+    let _ = (client.server(), client.detected_revision(), client.revision(), client.save_session());
     // What a tool wants in headers is known from its list.
     let tools = client.tools().all().await;
     let mut calls: Vec<BoxFuture<'_, ()>> = vec![

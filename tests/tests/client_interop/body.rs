@@ -63,8 +63,8 @@ async fn server(scene: &Scene) -> Outcome {
     same(facts.info.or_say("no info")?.name.as_str(), "interop")?;
     let offers = facts.capabilities.or_say("no capabilities")?;
     same(offers.tools.is_some() && offers.prompts.is_some() && offers.resources.is_some(), true)?;
-    let verdict = scene.client.verdict().or_say("no verdict")?;
-    same(verdict.revision, scene.revision)?;
+    let detected = scene.client.detected_revision().or_say("no detected revision")?;
+    same(detected.revision, scene.revision)?;
     // Sessions are for legacy clients over Streamable HTTP alone.
     same(scene.client.session_id().is_some(), scene.has_session())
 }

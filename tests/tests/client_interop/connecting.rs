@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::types::{Era, Revision};
-use mcp_client::{Client, Closed, ConnectError, Error, Mode, Verdict};
+use mcp_client::{Client, Closed, ConnectError, DetectedRevision, Error, Mode};
 use serde_json::json;
 
 use crate::body::{body, call};
@@ -38,8 +38,8 @@ pub(crate) async fn all(peer: &'static Peer, via: Via) -> usize {
         talk(&name, legacy, revision, &mut report).await;
     }
     report.check(&name, "old revisions", old_revisions(peer, &server)).await;
-    report.check(&name, "verdict", remembered(peer, &server, auto, found)).await;
-    report.check(&name, "wrong verdict", mistaken(peer, &server, found)).await;
+    report.check(&name, "detected revision", remembered(peer, &server, auto, found)).await;
+    report.check(&name, "wrong detected revision", mistaken(peer, &server, found)).await;
     for mode in [Mode::Auto, Mode::Legacy] {
         report.check(&name, "nothing declared", undeclared(&server, mode)).await;
     }
@@ -88,9 +88,11 @@ async fn old_revisions(peer: &'static Peer, server: &Server) -> Outcome {
 /// With what was found out before, nothing is asked. `before` is how many requests it took without.
 async fn remembered(peer: &'static Peer, server: &Server, before: usize, found: Revision) -> Outcome {
     let scene = Scene::open(peer, server, "auto", |builder| builder).await.or_say("first")?;
-    let verdict = scene.client.verdict().or_say("no verdict")?;
+    let detected = scene.client.detected_revision().or_say("no detected revision")?;
     scene.client.close().await;
-    let scene = Scene::open(peer, server, "verdict", |builder| builder.verdict(verdict)).await.or_say("second")?;
+    let scene = Scene::open(peer, server, "detected revision", |builder| builder.detected_revision(detected))
+        .await
+        .or_say("second")?;
     same(scene.revision, found)?;
     if found.era() == Era::Modern {
         // It is the answer to the probe that says who the server is.
@@ -104,13 +106,14 @@ async fn remembered(peer: &'static Peer, server: &Server, before: usize, found: 
     Ok(())
 }
 
-/// What is known about a server may be wrong by now. A legacy verdict on a server that is modern, too, still holds; a
+/// What is known about a server may be wrong by now. A legacy detected revision on a server that is modern, too, still holds; a
 /// modern one on a server that is legacy is found out by the first call, which is then made again.
 async fn mistaken(peer: &'static Peer, server: &Server, found: Revision) -> Outcome {
     let other = if found.era() == Era::Modern { Revision::V2025_11_25 } else { Revision::LATEST };
-    let verdict = Verdict::new(other);
-    let scene =
-        Scene::open(peer, server, "wrong verdict", |builder| builder.verdict(verdict)).await.or_say("connect")?;
+    let detected = DetectedRevision::new(other);
+    let scene = Scene::open(peer, server, "wrong detected revision", |builder| builder.detected_revision(detected))
+        .await
+        .or_say("connect")?;
     same(call(&scene, "log").await?.as_str(), "logged")?;
     let is_noticed = found.era() == Era::Legacy && !(peer.answers_everybody && server.via() == Via::Stdio);
     same(scene.client.revision(), Some(if is_noticed { found } else { other }))?;
