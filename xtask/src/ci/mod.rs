@@ -1,9 +1,13 @@
 //! Everything that must hold before a change lands, as steps that also run one by one.
 
 mod dependencies;
+mod licences;
+mod metadata;
 mod report;
+mod spelling;
 mod steps;
 mod tools;
+mod unused;
 
 use std::path::PathBuf;
 use std::process::Command;

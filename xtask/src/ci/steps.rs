@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
 use super::tools::{self, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
-use super::{Checked, Step, dependencies};
+use super::{Checked, Step, dependencies, licences, spelling, unused};
 use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
 /// The longest that a single command may take.
@@ -23,8 +23,11 @@ const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 18] = [
+pub(super) const STEPS: [Step; 21] = [
     step("format", "rustfmt", First, format),
+    step("spelling", "typos", Foreground, spelling),
+    step("licences", "the licences of all dependencies", First, licences),
+    step("unused", "dependencies that are not used", First, unused),
     step("lints", "clippy on everything, with all features", First, lints),
     step("features", "clippy with other sets of features", First, features),
     step("build", "the tests compile", First, build),
@@ -52,6 +55,18 @@ const fn step(name: &'static str, summary: &'static str, lane: Lane, run: Run) -
 
 fn format() -> Result<Checked, String> {
     done(&mut cargo(&["fmt", "--all", "--check"]))
+}
+
+fn spelling() -> Result<Checked, String> {
+    tools::with(&[PYTHON], || spelling::check().map(Checked::Yes))
+}
+
+fn licences() -> Result<Checked, String> {
+    licences::check().map(Checked::Yes)
+}
+
+fn unused() -> Result<Checked, String> {
+    unused::check().map(Checked::Yes)
 }
 
 fn lints() -> Result<Checked, String> {
