@@ -41,8 +41,9 @@ pub(super) struct Driver {
     /// Whose credentials the latest request was sent with, where they may change.
     sender: Option<CredentialFingerprint>,
     listening: Option<AbortHandle>,
-    /// The messages that need no answer, and their size.
-    sayings: VecDeque<Saying>,
+    /// The messages that need no answer, and their size. Each is in a box, because the queue keeps the room of the most that
+    /// it ever had.
+    sayings: VecDeque<Box<Saying>>,
     sayings_bytes: usize,
     /// Whether one of them is on its way, and whether it opens the session.
     saying: Option<bool>,
@@ -218,13 +219,13 @@ impl Driver {
         let opens_session = outgoing.method == Some(Method::NOTIFICATIONS_INITIALIZED);
         self.is_opening |= opens_session;
         self.sayings_bytes += outgoing.message.len();
-        self.sayings.push_back(Saying {
+        self.sayings.push_back(Box::new(Saying {
             to: self.old_endpoint.as_ref().unwrap_or(&self.wire.url).clone(),
             head,
             body: Bytes::from(outgoing.message.into_bytes()),
             session: self.session.clone(),
             opens_session,
-        });
+        }));
     }
 
     /// Starts whatever can be started.
