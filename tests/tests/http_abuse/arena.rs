@@ -1,38 +1,20 @@
 //! The server that is mistreated, and how it has to be afterwards.
 
-use std::alloc::System;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use cap::Cap;
 use h2::client::ResponseFuture;
 use mcp_server::{AskError, NoArguments, Progress, RequestContext, Server, text_resource, tool};
-use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::Instant;
 
+use crate::heap::allocated;
 use crate::http2::Streams;
-use crate::wire::{Raw, call, listen, sent, text, within};
-
-/// Knows how many bytes are allocated.
-#[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
-
-/// The bytes are those of the whole process, so one test runs at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// The right to run; a test gets it before it makes anything.
-pub(crate) struct Alone {
-    _guard: MutexGuard<'static, ()>,
-}
-
-pub(crate) fn alone() -> Alone {
-    Alone { _guard: ALONE.lock().unwrap_or_else(PoisonError::into_inner) }
-}
+use crate::wire::{LIMIT, Raw, call, listen, text, within};
 
 /// How much the server takes on.
 #[derive(Clone, Copy)]
@@ -53,104 +35,23 @@ pub(crate) struct Arena {
     room: Room,
     runtime: Runtime,
     /// How many tasks there are without clients.
-    tasks: usize,
+    pub(crate) idle_tasks: usize,
     stop: oneshot::Sender<()>,
     /// How much was allocated before it.
     others: usize,
 }
 
-/// Has a server mistreated, twice.
-pub(crate) fn mistreat(alone: &Alone, name: &str, room: Room, abuse: impl AsyncFn(&Arena)) {
-    mistreat_with(alone, name, room, HttpOptions::default(), abuse);
-}
-
-/// Has a server mistreated, once, because that takes long enough.
-pub(crate) fn mistreat_once(_: &Alone, name: &str, room: Room, abuse: impl AsyncFn(&Arena)) {
-    rounds(name, 1, Arena::start(room, HttpOptions::default()), abuse);
-}
-
-/// Has a server mistreated, once, that gives clients up which read nothing for a while.
-pub(crate) fn mistreat_stalled(
-    _: &Alone,
-    name: &str,
-    room: Room,
-    stall_timeout: Duration,
-    abuse: impl AsyncFn(&Arena),
-) {
-    rounds(
-        name,
-        1,
-        Arena::start_with(room, HttpOptions::default(), |server| server.stall_timeout(stall_timeout)),
-        abuse,
-    );
-}
-
-/// Has a server with sessions mistreated, which looks for those whose time is over in a task of its own.
-pub(crate) fn mistreat_sessions(
-    _: &Alone,
-    name: &str,
-    count: usize,
-    options: HttpOptions,
-    abuse: impl AsyncFn(&Arena),
-) {
-    let room = Room { requests: 64, listeners: 8, connections: 1024 };
-    let mut arena = Arena::start(room, options.sessions(SessionMode::Stateful));
-    arena.tasks += 1;
-    rounds(name, count, arena, abuse);
-}
-
-pub(crate) fn mistreat_with(_: &Alone, name: &str, room: Room, options: HttpOptions, abuse: impl AsyncFn(&Arena)) {
-    rounds(name, 2, Arena::start(room, options), abuse);
-}
-
-/// How long an abuse goes on for the sake of `MCP_ABUSE_REQUESTS`, because some of them mostly wait.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// How many requests each abuse sends at least: what its rounds have, or what `MCP_ABUSE_REQUESTS` says.
-fn requests_wanted() -> usize {
-    std::env::var("MCP_ABUSE_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena)) {
-    let clients = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let wanted = requests_wanted();
-    let (requests, before, after) = clients.block_on(async {
-        arena.honest().await;
-        // Tables keep the room that they once needed, so the first of several rounds shows what is usual.
-        if count > 1 {
-            abuse(&arena).await;
-            arena.honest().await;
-        }
-        let before = arena.is_at_rest().await;
-        let (sent_before, since, mut done) = (sent(), Instant::now(), 1);
-        while done < count.max(2) || (sent() - sent_before < wanted && since.elapsed() < LONGEST) {
-            abuse(&arena).await;
-            arena.honest().await;
-            done += 1;
-        }
-        let requests = sent() - sent_before;
-        let after = arena.is_at_rest().await;
-        arena.has_room().await;
-        (requests, before, after)
-    });
-    drop(clients);
-    let Arena { runtime, stop, .. } = arena;
-    let _ = stop.send(());
-    runtime.shutdown_timeout(Duration::from_secs(10));
-    #[expect(clippy::print_stderr, reason = "whoever runs it alone may want to know")]
-    {
-        eprintln!("{name}: {requests} requests, {before} bytes before, {after} after");
-    }
-    assert!(after <= before + before / 10, "{name}: {before} bytes were allocated, and now {after}");
-}
-
 impl Arena {
-    fn start(room: Room, options: HttpOptions) -> Self {
+    pub(crate) fn start(room: Room, options: HttpOptions) -> Self {
         Self::start_with(room, options, |server| server)
     }
 
-    fn start_with(room: Room, options: HttpOptions, configure: impl FnOnce(HttpServer) -> HttpServer) -> Self {
-        let others = ALLOCATOR.allocated();
+    pub(crate) fn start_with(
+        room: Room,
+        options: HttpOptions,
+        configure: impl FnOnce(HttpServer) -> HttpServer,
+    ) -> Self {
+        let others = allocated();
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let gate = Arc::<Gate>::default();
         let server = server(&gate);
@@ -163,7 +64,13 @@ impl Arena {
         runtime.spawn(listener.serve(service.clone(), async {
             let _ = stopped.await;
         }));
-        Self { address, gate, server, service, room, runtime, tasks: 1, stop, others }
+        Self { address, gate, server, service, room, runtime, idle_tasks: 1, stop, others }
+    }
+
+    /// Stops the server.
+    pub(crate) fn stop(self) {
+        let _ = self.stop.send(());
+        self.runtime.shutdown_timeout(Duration::from_secs(10));
     }
 
     pub(crate) async fn connect(&self) -> Raw {
@@ -193,12 +100,7 @@ impl Arena {
 
     /// Waits until the server has as many connections.
     pub(crate) async fn has_tasks(&self, count: usize) {
-        within(async {
-            while self.tasks() != self.tasks + count {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        })
-        .await;
+        within(until(|| self.tasks() == self.idle_tasks + count)).await;
     }
 
     /// How many sessions there are.
@@ -208,16 +110,12 @@ impl Arena {
 
     /// Waits until there are as many sessions.
     pub(crate) async fn has_sessions(&self, count: usize) {
-        let found = tokio::time::timeout(crate::wire::LIMIT, async {
-            while self.sessions() != count {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        });
+        let found = tokio::time::timeout(LIMIT, until(|| self.sessions() == count));
         assert!(found.await.is_ok(), "there are {:?}, not {count} sessions", self.service.sessions());
     }
 
     /// Nothing is taken: as many requests and listeners are taken on as there may be, and not one more.
-    async fn has_room(&self) {
+    pub(crate) async fn has_room(&self) {
         let Room { requests, listeners, .. } = self.room;
         self.gate.has_inside(0).await;
         let mut streams = Streams::connect(self.address, requests.max(listeners) + 1).await;
@@ -246,7 +144,7 @@ impl Arena {
     }
 
     /// Waits until no client is left, and says how much is allocated then.
-    async fn is_at_rest(&self) -> usize {
+    pub(crate) async fn is_at_rest(&self) -> usize {
         self.has_tasks(0).await;
         self.gate.has_inside(0).await;
         self.has_sessions(0).await;
@@ -261,7 +159,7 @@ impl Arena {
 
     /// How much is allocated.
     pub(crate) fn allocated(&self) -> usize {
-        ALLOCATOR.allocated().saturating_sub(self.others)
+        allocated().saturating_sub(self.others)
     }
 
     /// A stream for changes that is open.
@@ -273,6 +171,17 @@ impl Arena {
         let first = client.chunk().await.expect("an event");
         assert!(first.starts_with(b"data: ") && first.ends_with(b"\n\n"), "{}", String::from_utf8_lossy(&first));
         client
+    }
+}
+
+/// Waits for something that the server does, most often at once.
+async fn until(is_true: impl Fn() -> bool) {
+    for attempt in 0.. {
+        match attempt {
+            _ if is_true() => return,
+            0..500 => tokio::task::yield_now().await,
+            _ => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
     }
 }
 
@@ -303,7 +212,7 @@ impl Gate {
     /// Waits until as many calls are there.
     pub(crate) async fn has_inside(&self, count: usize) {
         let mut inside = self.inside.subscribe();
-        let found = tokio::time::timeout(crate::wire::LIMIT, inside.wait_for(|inside| *inside == count)).await;
+        let found = tokio::time::timeout(LIMIT, inside.wait_for(|inside| *inside == count)).await;
         assert!(found.is_ok(), "{} calls are there, not {count}", *self.inside.borrow());
     }
 

@@ -8,11 +8,14 @@ use mcp_transport_http::{HttpOptions, HttpServer, HttpService};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::Instant;
 
-use crate::arena::{Alone, Gate, alone, server};
+use crate::arena::{Gate, server};
+use crate::heap::{Alone, allocated, alone};
+use crate::mistreat::compare;
+use crate::tally::{Repeated, repeated};
 use crate::wire::{Raw, call, call_body, names, post, text};
 
 /// Serves within the test. Whenever nobody has anything to do, the next time that somebody waits for has come.
-fn serve(_: &Alone, options: HttpOptions, connections: usize, test: impl AsyncFn(SocketAddr)) {
+fn serve(_: &Alone, name: &str, options: HttpOptions, connections: usize, abuse: impl AsyncFn(SocketAddr) -> Repeated) {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
         let listener = HttpServer::bind("127.0.0.1:0").await.expect("a free port");
@@ -20,11 +23,18 @@ fn serve(_: &Alone, options: HttpOptions, connections: usize, test: impl AsyncFn
         let service = HttpService::with_options(server(&Arc::<Gate>::default()), options);
         tokio::spawn(listener.serve(service, std::future::pending()));
         honest(address).await;
-        test(address).await;
-        honest(address).await;
-        while Handle::current().metrics().num_alive_tasks() > 1 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let at_rest = async || {
+            while Handle::current().metrics().num_alive_tasks() > 1 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            allocated()
+        };
+        let round = async || {
+            let repeated = abuse(address).await;
+            honest(address).await;
+            repeated
+        };
+        compare(name, 2, at_rest, round).await;
     });
 }
 
@@ -40,7 +50,7 @@ async fn honest(address: SocketAddr) {
 fn heads_that_do_not_come() {
     let alone = alone();
     let request = call(1, "echo", r#"{"text":"x"}"#);
-    serve(&alone, HttpOptions::default(), 100, async |address| {
+    serve(&alone, "heads that do not come", HttpOptions::default(), 100, async |address| {
         for begin in [&b""[..], b"P", b"PRI", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", b"POST", &request[..100]] {
             let mut client = Raw::connect(address).await;
             client.send(begin).await;
@@ -48,6 +58,7 @@ fn heads_that_do_not_come() {
             assert!(client.is_closed().await);
             assert!(since.elapsed() <= Duration::from_secs(61), "{:?} {:?}", begin, since.elapsed());
         }
+        repeated(6, "connections")
     });
 }
 
@@ -56,7 +67,7 @@ fn heads_that_do_not_come() {
 fn heads_that_trickle() {
     let alone = alone();
     let request = call(1, "echo", r#"{"text":"x"}"#);
-    serve(&alone, HttpOptions::default(), 100, async |address| {
+    serve(&alone, "heads that trickle", HttpOptions::default(), 100, async |address| {
         for bytes in [&request[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
             let mut client = Raw::connect(address).await;
             for byte in bytes.chunks(1).take(70) {
@@ -66,6 +77,7 @@ fn heads_that_trickle() {
             }
             assert!(client.is_closed().await);
         }
+        repeated(70 + 24, "bytes sent one by one")
     });
 }
 
@@ -73,7 +85,7 @@ fn heads_that_trickle() {
 #[test]
 fn places_that_are_taken() {
     let alone = alone();
-    serve(&alone, HttpOptions::default(), 10, async |address| {
+    serve(&alone, "places that are taken", HttpOptions::default(), 10, async |address| {
         let mut idle = Vec::new();
         for _ in 0..10 {
             idle.push(Raw::connect(address).await);
@@ -82,6 +94,7 @@ fn places_that_are_taken() {
         for mut client in idle {
             assert!(client.is_closed().await);
         }
+        repeated(10, "connections")
     });
 }
 
@@ -89,11 +102,12 @@ fn places_that_are_taken() {
 #[test]
 fn silence_between_requests() {
     let alone = alone();
-    serve(&alone, HttpOptions::default(), 100, async |address| {
+    serve(&alone, "silence between requests", HttpOptions::default(), 100, async |address| {
         let mut client = Raw::connect(address).await;
         client.send(&call(1, "echo", r#"{"text":"x"}"#)).await;
         assert!(client.answer().await.is_some());
         assert!(client.is_closed().await);
+        repeated(1, "connections")
     });
 }
 
@@ -106,7 +120,7 @@ fn bodies_that_trickle() {
     let body = call_body(1, "echo", r#"{"text":"x"}"#);
     let request = post(&names("tools/call", Some("echo")), body.as_bytes());
     let head = request.len() - body.len();
-    serve(&alone, options, 100, async |address| {
+    serve(&alone, "bodies that trickle", options, 100, async |address| {
         let mut slow = Vec::new();
         for _ in 0..3 {
             let mut client = Raw::connect(address).await;
@@ -140,6 +154,7 @@ fn bodies_that_trickle() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         client.send(&request[head..]).await;
         assert_eq!(client.answer().await.map(|answer| answer.status), Some(200));
+        repeated(6, "requests")
     });
 }
 
@@ -147,13 +162,14 @@ fn bodies_that_trickle() {
 #[test]
 fn answers_that_nobody_reads() {
     let alone = alone();
-    serve(&alone, HttpOptions::default(), 100, async |address| {
+    serve(&alone, "answers that nobody reads", HttpOptions::default(), 100, async |address| {
         let mut client = Raw::connect(address).await;
         client.send(&call(1, "big", r#"{"bytes":20000000}"#)).await;
         client.stream.readable().await.expect("it is open");
         // Nothing else is asked of the runtime, so the clock jumps.
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!(client.answer().await.is_none(), "it was broken off");
+        repeated(1, "requests")
     });
 }
 
@@ -161,7 +177,7 @@ fn answers_that_nobody_reads() {
 #[test]
 fn events_that_nobody_reads() {
     let alone = alone();
-    serve(&alone, HttpOptions::default().in_flight(1), 100, async |address| {
+    serve(&alone, "events that nobody reads", HttpOptions::default().in_flight(1), 100, async |address| {
         let mut client = Raw::connect(address).await;
         client.send(&call(1, "flood", r#"{"messages":400,"bytes":50000}"#)).await;
         assert_eq!(client.head().await.map(|head| head.status), Some(200));
@@ -172,5 +188,6 @@ fn events_that_nobody_reads() {
         honest(address).await;
         // What is left of it breaks off, maybe within an event.
         client.rest().await;
+        repeated(1, "requests")
     });
 }

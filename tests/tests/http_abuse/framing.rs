@@ -1,6 +1,9 @@
 //! What is not HTTP, or hardly.
 
-use crate::arena::{Alone, Arena, SMALL, alone, mistreat};
+use crate::arena::{Arena, SMALL};
+use crate::heap::{Alone, alone};
+use crate::mistreat::mistreat;
+use crate::tally::repeated;
 use crate::wire::{TYPES, call, call_body, names, post};
 
 /// How the server reacts.
@@ -67,6 +70,7 @@ fn check(alone: &Alone, name: &str, cases: Vec<(&str, Vec<u8>, Reaction)>) {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+        repeated(cases.len(), "requests")
     });
 }
 
@@ -220,6 +224,7 @@ fn pipelines() {
             assert_eq!((answer.status, answer.json()["id"].as_u64()), (200, Some(id)));
             assert_eq!(client.answer().await.expect("an answer").status, 400);
         }
+        repeated(100, "requests")
     });
 }
 
@@ -247,5 +252,6 @@ fn expectations() {
         ] {
             assert_eq!(arena.status(&request(length, more)).await, Some(status), "{more}");
         }
+        repeated(5, "requests")
     });
 }

@@ -9,8 +9,11 @@ use http::Request;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::arena::{Room, SMALL, alone, mistreat};
-use crate::wire::{call_body, count_sent, listen_body, within};
+use crate::arena::{Room, SMALL};
+use crate::heap::alone;
+use crate::mistreat::mistreat;
+use crate::tally::repeated;
+use crate::wire::{call_body, listen_body, within};
 
 /// As many as one connection may have.
 const PER_CONNECTION: usize = 100;
@@ -52,7 +55,6 @@ impl Streams {
         &mut self,
         request: Request<()>,
     ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
-        count_sent();
         let at = self.next % self.clients.len();
         self.next += 1;
         let client = self.clients[at].clone();
@@ -101,9 +103,11 @@ fn rapid_resets() {
     let alone = alone();
     mistreat(&alone, "rapid resets", SMALL, async |arena| {
         let mut streams = Streams::connect(arena.address, 1).await;
+        let mut opened = 0;
         for _ in 0..5000 {
             let Ok((answer, mut stream)) = streams.begin(request("tools/call", Some("wait"))).await else { break };
             stream.send_reset(Reason::CANCEL);
+            opened += 1;
             drop(answer);
         }
         arena.honest().await;
@@ -116,6 +120,7 @@ fn rapid_resets() {
             }
         }
         streams.close().await;
+        repeated(opened, "streams")
     });
 }
 
@@ -140,6 +145,7 @@ fn a_burst_of_resets() {
         arena.honest().await;
         client.finish_quietly().await;
         client.is_closed().await;
+        repeated(1, "connections")
     });
 }
 
@@ -166,6 +172,7 @@ fn streams_that_are_reset() {
             assert_eq!(answer.status(), 200, "round {round}");
         }
         streams.close().await;
+        repeated(10 * count, "streams")
     });
 }
 
@@ -191,6 +198,7 @@ fn more_streams_than_may_be() {
         }
         assert_eq!(within(more).await.expect("an answer").status(), 200);
         streams.close().await;
+        repeated(PER_CONNECTION + 1, "streams")
     });
 }
 
@@ -220,6 +228,7 @@ fn large_headers() {
             Err(error) => assert_eq!(error.reason(), Some(Reason::ENHANCE_YOUR_CALM), "{error}"),
         }
         streams.close().await;
+        repeated(3, "requests")
     });
 }
 
@@ -241,6 +250,7 @@ fn headers_without_end() {
         client.is_closed().await;
         arena.honest().await;
         assert!(arena.allocated() < before + (1 << 20), "they are not kept");
+        repeated(1, "connections")
     });
 }
 
@@ -278,6 +288,7 @@ fn frames_that_may_not_be() {
             arena.honest().await;
             client.reset();
         }
+        repeated(cases.len() + 2, "connections")
     });
 }
 

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::arena::{Alone, SMALL, alone, mistreat};
+use crate::arena::SMALL;
+use crate::heap::{Alone, alone};
+use crate::mistreat::mistreat;
+use crate::tally::repeated;
 use crate::wire::{META, call_body, message, names, post};
 
 /// Sends bodies as calls of `echo`, each of which has to be refused with a status and a code.
@@ -23,6 +26,7 @@ fn check(alone: &Alone, name: &str, cases: Vec<(&str, Vec<u8>, u16, i64)>) {
             assert!(answer.body.len() <= most, "{case}: a refusal of {} bytes", answer.body.len());
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+        repeated(cases.len(), "requests")
     });
 }
 
@@ -106,6 +110,7 @@ fn what_is_no_message() {
         client.send(&post(&names("subscriptions/listen", None), body.as_bytes())).await;
         let answer = client.answer().await.expect("an answer");
         assert_eq!((answer.status, answer.json()["error"]["code"].as_i64()), (400, Some(-32602)), "{answer:?}");
+        repeated(1, "requests")
     });
 }
 
@@ -143,5 +148,6 @@ fn as_long_as_may_be() {
             assert_eq!(answer.status, status);
             assert_eq!(answer.body.len() > (4 << 20) - 200, status == 200);
         }
+        repeated(2, "requests")
     });
 }

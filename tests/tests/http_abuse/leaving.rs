@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use mcp_transport_http::HttpOptions;
 
-use crate::arena::{Arena, SMALL, alone, mistreat, mistreat_with};
+use crate::arena::{Arena, Room, SMALL};
+use crate::heap::alone;
+use crate::mistreat::{mistreat, mistreat_with};
+use crate::tally::repeated;
 use crate::wire::{Raw, call, call_body, names, post, text};
 
 /// How a client goes away.
@@ -20,14 +23,23 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Close, Way::Reset, Way::HalfClose];
 
+/// How many clients go away together, where it does not matter.
+const AT_ONCE: usize = SMALL.requests;
+
 /// Goes away, and waits until the server has noticed.
-async fn leave(arena: &Arena, mut client: Raw, way: Way) {
-    match way {
-        Way::Close => drop(client),
-        Way::Reset => client.reset(),
-        Way::HalfClose => {
-            client.finish().await;
-            client.is_closed().await;
+async fn leave(arena: &Arena, client: Raw, way: Way) {
+    leave_all(arena, vec![client], way).await;
+}
+
+async fn leave_all(arena: &Arena, clients: Vec<Raw>, way: Way) {
+    for mut client in clients {
+        match way {
+            Way::Close => drop(client),
+            Way::Reset => client.reset(),
+            Way::HalfClose => {
+                client.finish().await;
+                client.is_closed().await;
+            }
         }
     }
     arena.has_tasks(0).await;
@@ -43,13 +55,16 @@ fn half_a_request() {
         let body = call_body(1, "wait", "{}").len();
         let head = request.len() - body;
         let stages = (0..head).step_by(37).chain([head - 2, head - 1, head, head + 1, request.len() - 1]);
+        let mut count = 0;
         for stage in stages {
             for way in WAYS {
+                count += 1;
                 let mut client = arena.connect().await;
                 client.send(&request[..stage]).await;
                 leave(arena, client, way).await;
             }
         }
+        repeated(count, "requests")
     });
 }
 
@@ -62,11 +77,16 @@ fn while_a_handler_works() {
     let alone = alone();
     mistreat(&alone, "while a handler works", SMALL, async |arena| {
         for way in WAYS {
-            let mut client = arena.connect().await;
-            client.send(&call(1, "wait", "{}")).await;
-            arena.gate.has_inside(1).await;
-            leave(arena, client, way).await;
+            let mut clients = Vec::new();
+            for id in 0..AT_ONCE {
+                let mut client = arena.connect().await;
+                client.send(&call(id, "wait", "{}")).await;
+                clients.push(client);
+            }
+            arena.gate.has_inside(AT_ONCE).await;
+            leave_all(arena, clients, way).await;
         }
+        repeated(WAYS.len() * AT_ONCE, "requests")
     });
 }
 
@@ -74,15 +94,22 @@ fn while_a_handler_works() {
 /// as long as it has something to read, so it is found when there is something to write, a comment at the latest.
 #[test]
 fn while_requests_are_behind() {
+    const CLIENTS: usize = 50;
     let alone = alone();
     let options = HttpOptions::default().keep_alive(Duration::from_millis(5));
-    mistreat_with(&alone, "while requests are behind", SMALL, options, async |arena| {
+    let room = Room { requests: CLIENTS, ..SMALL };
+    mistreat_with(&alone, "while requests are behind", room, options, async |arena| {
         for way in [Way::Close, Way::Reset] {
-            let mut client = arena.connect().await;
-            client.send(&call(1, "wait", "{}").repeat(3)).await;
-            arena.gate.has_inside(1).await;
-            leave(arena, client, way).await;
+            let mut clients = Vec::new();
+            for id in 0..CLIENTS {
+                let mut client = arena.connect().await;
+                client.send(&call(id, "wait", "{}").repeat(3)).await;
+                clients.push(client);
+            }
+            arena.gate.has_inside(CLIENTS).await;
+            leave_all(arena, clients, way).await;
         }
+        repeated(2 * CLIENTS * 3, "requests")
     });
 }
 
@@ -104,6 +131,7 @@ fn right_after_sending() {
         }
         arena.has_tasks(0).await;
         arena.gate.has_inside(0).await;
+        repeated(2 * 50, "requests")
     });
 }
 
@@ -113,6 +141,7 @@ fn while_events_come() {
     let alone = alone();
     mistreat(&alone, "while events come", SMALL, async |arena| {
         for way in WAYS {
+            let mut clients = vec![arena.listener(1).await];
             for stage in 0..3 {
                 let mut client = arena.connect().await;
                 client.send(&call(1, "flood", r#"{"messages":20,"bytes":10000}"#)).await;
@@ -126,11 +155,11 @@ fn while_events_come() {
                         }
                     }
                 }
-                leave(arena, client, way).await;
+                clients.push(client);
             }
-            let client = arena.listener(1).await;
-            leave(arena, client, way).await;
+            leave_all(arena, clients, way).await;
         }
+        repeated(WAYS.len() * 4, "requests")
     });
 }
 
@@ -145,6 +174,7 @@ fn in_the_middle_of_an_answer() {
             client.head().await.expect("an answer");
             leave(arena, client, way).await;
         }
+        repeated(WAYS.len(), "requests")
     });
 }
 
@@ -167,6 +197,7 @@ fn in_the_middle_of_a_body() {
                 }
             }
         }
+        repeated(2 * 3 * WAYS.len(), "requests")
     });
 }
 
@@ -175,11 +206,16 @@ fn in_the_middle_of_a_body() {
 fn before_a_handler_goes_on() {
     let alone = alone();
     mistreat(&alone, "before a handler goes on", SMALL, async |arena| {
-        for id in 0..100 {
-            let mut client = arena.connect().await;
-            client.send(&call(id, "flood", r#"{"messages":20,"bytes":10000}"#)).await;
-            assert_eq!(client.head().await.map(|head| head.status), Some(200));
-            leave(arena, client, Way::Close).await;
+        for _ in 0..10 {
+            let mut clients = Vec::new();
+            for id in 0..AT_ONCE {
+                let mut client = arena.connect().await;
+                client.send(&call(id, "flood", r#"{"messages":20,"bytes":10000}"#)).await;
+                assert_eq!(client.head().await.map(|head| head.status), Some(200));
+                clients.push(client);
+            }
+            leave_all(arena, clients, Way::Close).await;
         }
+        repeated(10 * AT_ONCE, "requests")
     });
 }

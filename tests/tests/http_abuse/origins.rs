@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::arena::{SMALL, alone, mistreat};
+use crate::arena::SMALL;
+use crate::heap::alone;
+use crate::mistreat::mistreat;
+use crate::tally::repeated;
 use crate::wire::{TYPES, call, call_body, names, post};
 
 /// A good call with other headers about where it comes from and goes to.
@@ -56,6 +59,7 @@ fn forged_hosts_and_origins() {
         for (lines, status) in &cases {
             assert_eq!(arena.status(&from(lines)).await, Some(*status), "{lines}");
         }
+        repeated(cases.len(), "requests")
     });
 }
 
@@ -100,5 +104,6 @@ fn injection() {
         assert!(events.iter().all(|event| event.starts_with("data: {") && event.lines().count() == 1), "{events:?}");
         let last: serde_json::Value = serde_json::from_str(&events[events.len() - 1][6..]).expect("JSON");
         assert_eq!(last["id"], id);
+        repeated(bodies.len() + 1, "requests")
     });
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use mcp_server::Change;
 
-use crate::arena::{Room, SMALL, alone, mistreat_once};
+use crate::arena::{Room, SMALL};
+use crate::heap::alone;
+use crate::mistreat::mistreat_once;
+use crate::tally::repeated;
 use crate::wire::{Raw, call, listen};
 
 /// One that stops reading does not keep 1,000 others from hearing of every change, and costs no more than its limits.
@@ -39,6 +42,7 @@ fn one_of_1000_does_not_read() {
             arena.honest().await;
         }
         drop((stuck, silent));
+        repeated(OTHERS, "subscriptions")
     });
 }
 
@@ -72,6 +76,7 @@ fn large_answers_that_nobody_reads() {
         }
         // The others never read.
         drop(clients);
+        repeated(8 * 3, "requests")
     });
 }
 
@@ -104,5 +109,6 @@ fn progress_that_nobody_reads() {
         }
         assert!(bytes > 50_000, "{bytes} bytes were read");
         drop(clients);
+        repeated(7, "requests")
     });
 }

@@ -7,8 +7,11 @@ use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::Instant;
 
-use crate::arena::{Gate, alone, mistreat_sessions, server};
+use crate::arena::{Gate, server};
+use crate::heap::{allocated, alone};
+use crate::mistreat::{compare, mistreat_sessions};
 use crate::sessions::{HELLO, Session, accept, all_of, ask, data, request, short};
+use crate::tally::repeated;
 use crate::wire::{Raw, post};
 
 /// Answers to nothing, twice, in heaps, from the wrong session: the question is answered by whom it was asked.
@@ -57,6 +60,7 @@ fn answers_of_others() {
             session.works(arena).await;
             session.end(arena).await;
         }
+        repeated(6 + 18 + 5 + 3, "requests")
     });
 }
 
@@ -96,6 +100,7 @@ fn heaps_of_answers() {
         assert!(found.status == 200 && String::from_utf8_lossy(&found.body).contains("found"), "{found:?}");
         let end = old(&String::from_utf8(session.delete()).expect("text"));
         assert_eq!(arena.status(&end).await, Some(204));
+        repeated(12, "requests")
     });
 }
 
@@ -122,6 +127,7 @@ fn questions_without_end() {
             session.works(arena).await;
             session.end(arena).await;
         }
+        repeated(62, "requests")
     });
 }
 
@@ -136,43 +142,52 @@ fn questions_that_nobody_answers() {
         let address = listener.address();
         let service = HttpService::with_options(server(&gate), HttpOptions::default().sessions(SessionMode::Stateful));
         tokio::spawn(listener.serve(service.clone(), std::future::pending()));
-        let mut client = Raw::connect(address).await;
-        client.send(&post("", HELLO.as_bytes())).await;
-        let answer = client.answer().await.expect("an answer");
-        let session = Session(answer.header("mcp-session-id").expect("a session").to_owned());
-        drop(client);
-        let since = Instant::now();
-        let mut waiting = Vec::new();
-        for id in 0..10 {
+        let round = async || {
             let mut client = Raw::connect(address).await;
-            client.send(&session.call(id, "ask", "{}")).await;
-            assert_eq!(client.stream.readable().await.ok(), Some(()));
-            waiting.push(client);
-        }
-        gate.has_inside(10).await;
-        for client in waiting.drain(5..) {
-            client.reset();
-        }
-        let told = |since: Instant| since.elapsed().as_secs();
-        while gate.count() > 5 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        assert!((295..320).contains(&told(since)), "{}", told(since));
-        while gate.count() > 0 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        assert!((595..620).contains(&told(since)), "{}", told(since));
-        for mut client in waiting {
-            assert_eq!(client.head().await.map(|head| head.status), Some(200));
-            let mut all = String::new();
-            while let Some(chunk) = client.chunk().await {
-                all.push_str(&String::from_utf8(chunk).expect("text"));
+            client.send(&post("", HELLO.as_bytes())).await;
+            let answer = client.answer().await.expect("an answer");
+            let session = Session(answer.header("mcp-session-id").expect("a session").to_owned());
+            let since = Instant::now();
+            let mut waiting = Vec::new();
+            for id in 0..10 {
+                let mut client = Raw::connect(address).await;
+                client.send(&session.call(id, "ask", "{}")).await;
+                assert_eq!(client.stream.readable().await.ok(), Some(()));
+                waiting.push(client);
             }
-            assert!(data(&all).iter().any(|message| message["result"]["isError"] == true), "{all}");
-        }
-        while Handle::current().metrics().num_alive_tasks() > 2 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            gate.has_inside(10).await;
+            for client in waiting.drain(5..) {
+                client.reset();
+            }
+            let told = |since: Instant| since.elapsed().as_secs();
+            while gate.count() > 5 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            assert!((295..320).contains(&told(since)), "{}", told(since));
+            while gate.count() > 0 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            assert!((595..620).contains(&told(since)), "{}", told(since));
+            for mut client in waiting {
+                assert_eq!(client.head().await.map(|head| head.status), Some(200));
+                let mut all = String::new();
+                while let Some(chunk) = client.chunk().await {
+                    all.push_str(&String::from_utf8(chunk).expect("text"));
+                }
+                assert!(data(&all).iter().any(|message| message["result"]["isError"] == true), "{all}");
+            }
+            let mut client = Raw::connect(address).await;
+            client.send(&session.delete()).await;
+            assert_eq!(client.answer().await.map(|answer| answer.status), Some(204));
+            repeated(10, "requests")
+        };
+        let at_rest = async || {
+            while Handle::current().metrics().num_alive_tasks() > 2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            allocated()
+        };
+        compare("questions that nobody answers", 2, at_rest, round).await;
         service.drain(Duration::ZERO).await;
         assert_eq!(service.sessions().map(|sessions| sessions.live), Some(0));
     });
@@ -215,5 +230,6 @@ fn all_eras_at_once() {
         assert!(all_of(&mut asked).await.contains("right"));
         drop((stream, listener, asked));
         session.end(arena).await;
+        repeated(20 * 5, "requests")
     });
 }

@@ -2,8 +2,10 @@
 
 use mcp_server::Change;
 
-use crate::arena::{alone, mistreat_sessions};
+use crate::heap::alone;
+use crate::mistreat::mistreat_sessions;
 use crate::sessions::{HELLO, Session, all_of, ask, ids, request, short};
+use crate::tally::repeated;
 use crate::wire::post;
 
 /// Whoever does not know the name of a session finds none, and makes none.
@@ -67,6 +69,7 @@ fn names_of_sessions() {
         assert_eq!(arena.status(&nameless).await, Some(400));
         mine.works(arena).await;
         mine.end(arena).await;
+        repeated(names.len() * 4 + 5 + 1000, "requests")
     });
 }
 
@@ -89,6 +92,7 @@ fn revisions_that_differ() {
         assert_ne!(answer.header("mcp-session-id"), Some(mine.0.as_str()));
         mine.works(arena).await;
         mine.end(arena).await;
+        repeated(16, "requests")
     });
 }
 
@@ -129,6 +133,7 @@ fn names_of_events() {
         wrong.push(format!("{}{}", &one[..21], &other[21..]));
         let more = ["0", "1", "-1", "*", "null", "18446744073709551616", "%00", "\u{e4}"].map(str::to_owned);
         wrong.extend(more.into_iter().chain(["A".repeat(43), "A".repeat(8000)]));
+        let count = wrong.len();
         for id in wrong {
             let answer = ask(arena, &mine.get(Some(&id))).await;
             let told = String::from_utf8_lossy(&answer.body);
@@ -150,5 +155,6 @@ fn names_of_events() {
             session.works(arena).await;
             session.end(arena).await;
         }
+        repeated(count, "requests")
     });
 }

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::arena::{Arena, alone, mistreat_sessions};
+use crate::arena::Arena;
+use crate::heap::alone;
+use crate::mistreat::mistreat_sessions;
 use crate::sessions::{Session, accept, ask, short};
+use crate::tally::repeated;
 
 /// Whoever comes first ends it; everybody else hears that it has ended, or got through before.
 #[test]
@@ -43,6 +46,7 @@ fn all_at_once() {
         }
         honest.works(arena).await;
         honest.end(arena).await;
+        repeated(10 * 60, "requests")
     });
 }
 
@@ -71,6 +75,7 @@ fn while_others_wait() {
         // The answer to the question comes too late.
         let late = ask(arena, &session.post(accept(&question, "late").as_bytes())).await;
         assert_eq!(late.status, 404, "{late:?}");
+        repeated(4, "requests")
     });
 }
 
@@ -112,6 +117,7 @@ fn calls_that_are_cancelled() {
             session.works(arena).await;
             session.end(arena).await;
         }
+        repeated(10 * 10, "requests")
     });
 }
 
@@ -147,5 +153,6 @@ fn calls_that_are_left() {
             session.works(arena).await;
             session.end(arena).await;
         }
+        repeated(84, "requests")
     });
 }

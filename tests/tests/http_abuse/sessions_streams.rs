@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use mcp_server::Change;
 
-use crate::arena::{alone, mistreat_sessions};
+use crate::heap::alone;
+use crate::mistreat::mistreat_sessions;
 use crate::sessions::{Session, all_of, ids, short};
+use crate::tally::repeated;
 use crate::wire::Raw;
 
 /// Streams that stop reading, while there are thousands of changes: others hear of all, and what is kept is bounded.
@@ -51,6 +53,7 @@ fn some_do_not_read() {
             session.works(arena).await;
             session.end(arena).await;
         }
+        repeated(300 * 10, "changes")
     });
 }
 
@@ -75,6 +78,7 @@ fn streams_that_are_taken_over() {
         drop(last);
         session.works(arena).await;
         session.end(arena).await;
+        repeated(300, "streams")
     });
 }
 
@@ -130,6 +134,7 @@ fn coming_back_too_often() {
         drop((of_call, of_session));
         session.works(arena).await;
         session.end(arena).await;
+        repeated(300, "streams")
     });
 }
 
@@ -163,5 +168,6 @@ fn answers_that_are_dropped() {
             session.works(arena).await;
         }
         session.end(arena).await;
+        repeated(6 * 50, "requests")
     });
 }

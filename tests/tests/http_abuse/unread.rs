@@ -5,8 +5,11 @@ use std::time::Duration;
 use h2::RecvStream;
 use tokio::time::Instant;
 
-use crate::arena::{Room, alone, mistreat_stalled};
+use crate::arena::Room;
+use crate::heap::alone;
 use crate::http2::Streams;
+use crate::mistreat::mistreat_stalled;
+use crate::tally::repeated;
 use crate::wire::within;
 
 const CONNECTIONS: usize = 15;
@@ -67,6 +70,7 @@ fn sec_4_windows_that_never_open() {
         for streams in clients {
             streams.close().await;
         }
+        repeated(CONNECTIONS * STREAMS, "streams")
     });
 }
 
@@ -96,6 +100,7 @@ fn sec_4_windows_of_one_byte() {
                 streams.close().await;
             }
         }
+        repeated(2 * CONNECTIONS * STREAMS, "streams")
     });
 }
 
@@ -121,5 +126,6 @@ fn sec_4_events_that_are_not_read() {
         assert_eq!(answer.status(), 200);
         drop((answer, quiet));
         streams.close().await;
+        repeated(1, "streams")
     });
 }

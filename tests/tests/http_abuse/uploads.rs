@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use mcp_transport_http::HttpOptions;
 
-use crate::arena::{SMALL, alone, mistreat, mistreat_once, mistreat_with};
+use crate::arena::SMALL;
+use crate::heap::alone;
 use crate::http2::{Streams, request};
+use crate::mistreat::{mistreat, mistreat_once, mistreat_with};
+use crate::tally::repeated;
 use crate::wire::{Raw, call, call_body, names, post, within};
 
 const LIMIT: usize = 4 << 20;
@@ -35,6 +38,7 @@ fn more_than_the_limit() {
             assert_eq!(answer.status, 413);
             arena.honest().await;
         }
+        repeated(3, "requests")
     });
 }
 
@@ -53,6 +57,7 @@ fn tiny_chunks() {
     request.push_str("0\r\n\r\n");
     mistreat(&alone, "tiny chunks", SMALL, async |arena| {
         assert_eq!(arena.status(request.as_bytes()).await, Some(200));
+        repeated(1, "requests")
     });
 }
 
@@ -87,6 +92,7 @@ fn more_than_may_be_on_their_way() {
             }
         }
         assert!(served >= UPLOADS && served + refused == UPLOADS + 20, "{served} were served, {refused} refused");
+        repeated(UPLOADS + 20, "requests")
     });
 }
 
@@ -149,5 +155,6 @@ fn int_2_refusals_reach_those_who_send_first() {
         let reset = tokio::time::timeout(Duration::from_millis(500), reset).await;
         assert!(!matches!(reset, Ok(Ok(_))), "it can send all of it: {reset:?}");
         streams.close().await;
+        repeated(cases.len() + 2, "requests")
     });
 }

@@ -1,7 +1,6 @@
 //! HTTP/1.1, byte by byte.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,17 +12,6 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("within the limit of a test")
-}
-
-/// How many times a client has begun a request, or a piece of one, in this process.
-static SENT: AtomicUsize = AtomicUsize::new(0);
-
-pub(crate) fn count_sent() {
-    SENT.fetch_add(1, Ordering::Relaxed);
-}
-
-pub(crate) fn sent() -> usize {
-    SENT.load(Ordering::Relaxed)
 }
 
 /// What every request here has.
@@ -56,20 +44,17 @@ impl Answer {
 
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        count_sent();
         let stream = within(TcpStream::connect(address)).await.expect("it listens");
         stream.set_nodelay(true).expect("a socket");
         Self { stream, buffer: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        count_sent();
         within(self.stream.write_all(bytes)).await.expect("it reads");
     }
 
     /// Sends to a server that may have had enough.
     pub(crate) async fn try_send(&mut self, bytes: &[u8]) {
-        count_sent();
         let _ = within(self.stream.write_all(bytes)).await;
     }
 
