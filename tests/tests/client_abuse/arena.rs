@@ -1,21 +1,13 @@
 //! What is allocated before an abuse and after it.
 
-use std::alloc::System;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cap::Cap;
 use mcp_client::types::{CallToolResult, ElicitAction, ElicitResult, Root};
 use mcp_client::{Client, ClientBuilder, Error};
 use tokio::runtime::Builder;
-use tokio::time::Instant;
 
-/// Knows how many bytes are allocated.
-#[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
-
-/// The bytes are those of the whole process, so one test runs at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+use crate::heap::allocated;
+use crate::tally::{Repeated, Tally};
 
 /// What may stay allocated beyond the 10%: what queues and tables keep for the next time.
 const SLACK: usize = 64 * 1024;
@@ -23,25 +15,8 @@ const SLACK: usize = 64 * 1024;
 /// How much a client may need at a time, whatever a server sends.
 const MOST: usize = 64 << 20;
 
-/// How long an abuse goes on for the sake of `MCP_ABUSE_REQUESTS`, because some of them mostly wait.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// How long anything else may take.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// The right to run.
-pub(crate) struct Alone {
-    _guard: MutexGuard<'static, ()>,
-}
-
-pub(crate) fn alone() -> Alone {
-    Alone { _guard: ALONE.lock().unwrap_or_else(PoisonError::into_inner) }
-}
-
-/// How many messages each abuse has: `few`, or what `MCP_ABUSE_REQUESTS` says.
-fn wanted(few: usize) -> usize {
-    std::env::var("MCP_ABUSE_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(few)
-}
+/// How long anything may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Fails if something takes too long.
 pub(crate) async fn within<F: IntoFuture>(work: F) -> F::Output {
@@ -62,18 +37,18 @@ pub(crate) fn run(work: impl Future<Output = ()>) {
     runtime.block_on(work);
 }
 
-/// Repeats an abuse, of which each round has so many messages, and compares what is allocated before and after.
-pub(crate) async fn compare(name: &str, few: usize, mut round: impl AsyncFnMut() -> usize) {
+/// Repeats an abuse, for so many rounds at least, and compares what is allocated before and after.
+pub(crate) async fn compare(name: &str, rounds: usize, mut round: impl AsyncFnMut() -> Repeated) {
     // The first rounds show what is usual: tables keep the room that they once needed.
     for _ in 0..2 {
         round().await;
     }
     let before = settled().await;
-    let (wanted, since) = (wanted(few), Instant::now());
-    let (mut count, mut most) = (0, 0);
-    while count < wanted && since.elapsed() < LONGEST {
-        count += round().await;
-        most = most.max(ALLOCATOR.allocated());
+    let mut tally = Tally::start(name, rounds);
+    let mut most = 0;
+    while tally.goes_on() {
+        tally.add(round().await);
+        most = most.max(allocated());
     }
     let mut after = settled().await;
     // Connections that are closing are given a moment.
@@ -84,11 +59,7 @@ pub(crate) async fn compare(name: &str, few: usize, mut round: impl AsyncFnMut()
         tokio::time::sleep(Duration::from_millis(20)).await;
         after = settled().await;
     }
-    #[expect(clippy::print_stderr, reason = "whoever runs it alone may want to know")]
-    {
-        eprintln!("{name}: {count} in {:?}, {before} bytes before, {most} at most, {after} after", since.elapsed());
-    }
-    assert!(count >= wanted.min(few), "{name}: only {count} of {few} in {LONGEST:?}");
+    tally.print(format_args!("{before} bytes before, {most} at most, {after} after"));
     assert!(after <= before + before / 10 + SLACK, "{name}: {before} bytes were allocated, and now {after}");
     assert!(most <= before + MOST, "{name}: {before} bytes were allocated, and {most} meanwhile");
 }
@@ -99,7 +70,7 @@ async fn settled() -> usize {
         tokio::task::yield_now().await;
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
-    ALLOCATOR.allocated()
+    allocated()
 }
 
 pub(crate) fn text_of(result: &CallToolResult) -> Option<&str> {

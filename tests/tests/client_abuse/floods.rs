@@ -2,14 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::arena::{alone, compare, run, within};
+use crate::arena::{compare, run, within};
+use crate::heap::alone;
 use crate::pipe::Pipe;
+use crate::tally::repeated;
 
 /// How many messages are sent before a call shows that all of them were read.
 const ROUND: usize = 500;
 
-/// How many an abuse has unless told.
-const FEW: usize = 2000;
+/// How many rounds an abuse has at least.
+const ROUNDS: usize = 4;
 
 fn notification(method: &str, params: Value) -> String {
     json!({ "jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params }).to_string()
@@ -27,7 +29,7 @@ fn flood(name: &str, line: impl Fn(usize) -> Vec<u8>) {
             let mut pipe = Pipe::open(is_modern).await;
             pipe.honest().await;
             let mut sent = 0;
-            compare(&format!("{name}, {}", if is_modern { "modern" } else { "legacy" }), FEW, async || {
+            compare(&format!("{name}, {}", if is_modern { "modern" } else { "legacy" }), ROUNDS, async || {
                 let mut chunk = Vec::new();
                 for _ in 0..ROUND {
                     sent += 1;
@@ -41,7 +43,7 @@ fn flood(name: &str, line: impl Fn(usize) -> Vec<u8>) {
                 pipe.write(&chunk).await;
                 drop(chunk);
                 pipe.honest().await;
-                ROUND
+                repeated(ROUND, "messages")
             })
             .await;
             within(pipe.client.close()).await;
@@ -170,19 +172,24 @@ fn progress_of_a_call() {
     for is_modern in [true, false] {
         run(async {
             let mut pipe = Pipe::open(is_modern).await;
-            compare("progress of a call", FEW, async || {
-                let call = pipe.client.call_tool_without_arguments("slow").on_progress(|_| ());
-                let calling = tokio::spawn(within(call));
-                let request = pipe.request().await;
-                let token = &request["params"]["_meta"]["progressToken"];
-                for progress in 1..=ROUND {
-                    let report = json!({ "progressToken": token, "progress": progress, "message": "x".repeat(200) });
-                    pipe.write(format!("{}\n", notification("progress", report)).as_bytes()).await;
-                }
-                pipe.answer(&request, &json!({ "resultType": "complete", "content": [] })).await;
-                within(calling).await.expect("no panic").expect("a result");
-                ROUND
-            })
+            compare(
+                &format!("progress of a call, {}", if is_modern { "modern" } else { "legacy" }),
+                ROUNDS,
+                async || {
+                    let call = pipe.client.call_tool_without_arguments("slow").on_progress(|_| ());
+                    let calling = tokio::spawn(within(call));
+                    let request = pipe.request().await;
+                    let token = &request["params"]["_meta"]["progressToken"];
+                    for progress in 1..=ROUND {
+                        let report =
+                            json!({ "progressToken": token, "progress": progress, "message": "x".repeat(200) });
+                        pipe.write(format!("{}\n", notification("progress", report)).as_bytes()).await;
+                    }
+                    pipe.answer(&request, &json!({ "resultType": "complete", "content": [] })).await;
+                    within(calling).await.expect("no panic").expect("a result");
+                    repeated(ROUND, "messages")
+                },
+            )
             .await;
         });
     }

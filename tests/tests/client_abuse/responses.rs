@@ -3,26 +3,40 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use mcp_client::Error;
 use serde_json::{Value, json};
 
-use crate::arena::{alone, compare, run, within};
+use crate::arena::{compare, run, within};
+use crate::heap::alone;
 use crate::socket::{JSON, Reply, Script, Socket, Then, events, response};
+use crate::tally::repeated;
 
-/// How many hostile responses an abuse has unless told, and how many of them come at a time.
-const FEW: usize = 40;
-const ROUND: usize = 10;
+/// How many rounds an abuse has at least.
+const ROUNDS: usize = 4;
 
-/// How long the server may be silent: long enough for a busy machine.
-const PATIENT: Duration = Duration::from_secs(30);
+/// How a client calls a server that mistreats it.
+#[derive(Clone, Copy)]
+struct Calls {
+    /// How many there are in a round, and how many of them at a time.
+    count: usize,
+    at_once: usize,
+    /// How long the server may be silent.
+    idle: Duration,
+    /// How many messages the client sends by itself for each of them in the legacy era.
+    messages: usize,
+}
 
-/// The same for servers that are never silent, and never answer.
-const SHORT: Duration = Duration::from_millis(100);
+/// Patient enough for a busy machine.
+const PATIENT: Calls = Calls { count: 10, at_once: 1, idle: Duration::from_secs(30), messages: 0 };
+
+/// Against servers that are never silent, and never answer: each call waits until its time is over, and is cancelled then.
+const SHORT: Calls = Calls { count: 100, at_once: 100, idle: Duration::from_millis(20), messages: 1 };
 
 /// Has calls mistreated, in both eras; whatever comes of them, the next honest one is answered.
 fn mistreat(
     name: &str,
-    idle: Duration,
+    calls: Calls,
     script: impl Fn(Value) -> Reply + Send + Sync + 'static,
     check: fn(&Result<(), Error>) -> bool,
 ) {
@@ -32,14 +46,22 @@ fn mistreat(
         run(async {
             let socket = Socket::open(is_modern, Arc::clone(&script)).await;
             socket.honest().await;
-            compare(&format!("{name}, {}", if is_modern { "modern" } else { "legacy" }), FEW, async || {
-                for _ in 0..ROUND {
-                    let call = socket.client.call_tool_without_arguments("t").idle_timeout(idle);
-                    let outcome = within(call).await.map(drop);
-                    assert!(check(&outcome), "{name}: {outcome:?}");
+            compare(&format!("{name}, {}", if is_modern { "modern" } else { "legacy" }), ROUNDS, async || {
+                let heard = socket.messages();
+                for _ in 0..calls.count / calls.at_once {
+                    let call = || within(socket.client.call_tool_without_arguments("t").idle_timeout(calls.idle));
+                    for outcome in join_all((0..calls.at_once).map(|_| call())).await {
+                        let outcome = outcome.map(drop);
+                        assert!(check(&outcome), "{name}: {outcome:?}");
+                    }
                 }
                 socket.honest().await;
-                ROUND
+                // What the client says by itself is sent one after the other, so it may come after the end of the calls. What
+                // waits is part of what the client keeps, up to a limit: the queue must not grow from round to round.
+                if !is_modern {
+                    socket.has_heard(heard + calls.count * calls.messages).await;
+                }
+                repeated(calls.count, "responses")
             })
             .await;
             within(socket.client.close()).await;
@@ -160,7 +182,7 @@ fn half_events() {
 fn streams_with_everything_before_the_answer() {
     mistreat(
         "noise before the answer",
-        PATIENT,
+        Calls { messages: 10, ..PATIENT },
         |message| {
             let mut text = String::new();
             for number in 0..40 {
@@ -173,6 +195,10 @@ fn streams_with_everything_before_the_answer() {
                     text.push_str(&format!("data: {noise}\n\n"));
                 }
                 text.push_str("data: }{\n\nevent: other\ndata: x\n\n");
+                if number % 4 == 0 {
+                    let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+                    text.push_str(&format!("data: {ping}\n\n"));
+                }
             }
             text.push_str(&format!("data: {}\n\n", result(&message)));
             Reply { bytes: events(&text), then: Then::Close }

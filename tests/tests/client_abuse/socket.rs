@@ -1,6 +1,7 @@
 //! A hostile server on a socket.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_client::{Client, Mode};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::arena::{builder, text_of, within};
+use crate::arena::{LIMIT, builder, text_of, within};
 
 /// What a hostile server does with a call.
 pub(crate) type Script = Arc<dyn Fn(Value) -> Reply + Send + Sync>;
@@ -43,23 +44,41 @@ pub(crate) fn events(text: &str) -> Vec<u8> {
 
 pub(crate) struct Socket {
     pub(crate) client: Client,
+    messages: Arc<AtomicUsize>,
 }
 
 impl Socket {
     pub(crate) async fn open(is_modern: bool, script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
+        let messages = Arc::<AtomicUsize>::default();
+        let heard = Arc::clone(&messages);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&script)));
+                tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&heard)));
             }
         });
         let mode = if is_modern { Mode::Modern } else { Mode::Legacy };
         let transport = HttpTransport::new(format!("http://{address}/mcp")).expect("an address");
-        let transport = transport.max_body(1 << 20).max_event(1 << 20).standalone_stream(false);
+        let transport = transport.max_body(1 << 16).max_event(1 << 16).standalone_stream(false);
         let transport = transport.max_reconnects(1).reconnect_interval(Duration::from_millis(1));
         let client = within(builder().mode(mode).connect(transport)).await.expect("a connection");
-        Self { client }
+        Self { client, messages }
+    }
+
+    /// How many notifications and responses the server has received.
+    pub(crate) fn messages(&self) -> usize {
+        self.messages.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the server has received so many.
+    pub(crate) async fn has_heard(&self, count: usize) {
+        let heard = tokio::time::timeout(LIMIT, async {
+            while self.messages() < count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        assert!(heard.await.is_ok(), "{} messages were received, not {count}", self.messages());
     }
 
     /// A call that goes well.
@@ -69,7 +88,7 @@ impl Socket {
     }
 }
 
-async fn serve(mut stream: TcpStream, script: Script) {
+async fn serve(mut stream: TcpStream, script: Script, messages: Arc<AtomicUsize>) {
     let mut buffer = Vec::new();
     loop {
         let Some(message) = read(&mut stream, &mut buffer).await else { return };
@@ -93,8 +112,11 @@ async fn serve(mut stream: TcpStream, script: Script) {
                 answer(&message, json!({ "resultType": "complete", "content": content }))
             }
             Some("tools/call" | "tools/list") => script(message),
-            Some(_) => Reply { bytes: response(202, "", ""), then: Then::GoOn },
-            None => Reply { bytes: response(405, "", ""), then: Then::GoOn },
+            _ if message.is_object() => {
+                messages.fetch_add(1, Ordering::Relaxed);
+                Reply { bytes: response(202, "", ""), then: Then::GoOn }
+            }
+            _ => Reply { bytes: response(405, "", ""), then: Then::GoOn },
         };
         if stream.write_all(&reply.bytes).await.is_err() {
             return;
