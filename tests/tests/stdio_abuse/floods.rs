@@ -5,38 +5,37 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{LIMIT, MIB, Peer, call, cancel, code, is_answer, modern, now, request, text};
+use crate::rounds::{LEFT, rounds};
+use crate::tally::repeated;
 
-const MANY: usize = 100_000;
-
-/// How much a flood may leave behind, in KiB: what an allocator keeps.
-const LEFT: u64 = 4 * MIB;
+/// How many messages there are in a round.
+const MANY: usize = 20_000;
 
 /// What is not to be answered costs nothing but the time to read it.
 #[test]
 fn messages_that_are_not_answered() {
     let mut peer = Peer::legacy();
-    peer.assert_alive();
-    let idle = peer.memory();
+    let idle = peer.settled();
     let lines = [
-        ("cancellations", MANY, cancel(4711)),
-        ("cancellations of texts", MANY, cancel("x".repeat(50))),
-        ("notifications", MANY / 5, json!({"jsonrpc": "2.0", "method": "notifications/nobody/knows"})),
-        ("responses", MANY / 5, json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
-        ("errors", MANY / 5, json!({"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": "no"}})),
+        ("cancellations", cancel(4711)),
+        ("cancellations of texts", cancel("x".repeat(50))),
+        ("notifications", json!({"jsonrpc": "2.0", "method": "notifications/nobody/knows"})),
+        ("responses", json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
+        ("errors", json!({"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": "no"}})),
         (
             "progress",
-            MANY / 5,
             json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 2}}),
         ),
     ];
-    for (name, many, line) in lines {
-        let started = now();
-        peer.send(&call(1, "slow", json!({"ms": 1})));
-        peer.write_times(format!("{line}\n").repeat(100), many / 100);
-        peer.send(&call(2, "echo", json!({"text": "after"})));
-        assert_eq!(text(&peer.answer(&json!(2))), "after");
-        assert_eq!(text(&peer.answer(&json!(1))), "slept for 1 ms");
-        eprintln!("{many} {name}: {:?}, {:?}", started.elapsed(), peer.memory());
+    for (name, line) in lines {
+        rounds(name, &mut peer, |peer| {
+            peer.send(&call(1, "slow", json!({"ms": 1})));
+            peer.write_times(format!("{line}\n").repeat(100), MANY / 100);
+            peer.send(&call(2, "echo", json!({"text": "after"})));
+            assert_eq!(text(&peer.answer(&json!(2))), "after");
+            assert_eq!(text(&peer.answer(&json!(1))), "slept for 1 ms");
+            repeated(MANY, "messages")
+        });
     }
     let memory = peer.settled();
     assert!(memory.peak < idle.peak + LEFT, "{idle:?} {memory:?}");
@@ -48,10 +47,13 @@ fn messages_that_are_not_answered() {
 fn rubbish_without_end() {
     let mut peer = Peer::legacy();
     let idle = peer.settled();
-    peer.write_times("}{\n".repeat(100), 200);
-    for _ in 0..20_000 {
-        assert_eq!(code(&peer.recv()), -32700);
-    }
+    rounds("rubbish without end", &mut peer, |peer| {
+        peer.write_times("}{\n".repeat(100), MANY / 100);
+        for _ in 0..MANY {
+            assert_eq!(code(&peer.recv()), -32700);
+        }
+        repeated(MANY, "messages")
+    });
     let memory = peer.settled();
     assert!(memory.peak < idle.peak + LEFT, "{idle:?} {memory:?}");
     peer.finish();
@@ -62,15 +64,18 @@ fn rubbish_without_end() {
 fn cancelling_everything_in_flight() {
     let mut peer = Peer::legacy();
     let idle = peer.settled();
-    for round in 0..20 {
-        let hang = |n| if n % 2 == 0 { call(n, "hang", json!({})) } else { modern(call(n, "hang", json!({}))) };
-        peer.send_all((0..164).map(hang));
-        // In any order, twice each, with some for nobody.
-        let order = |n: u64| (n * 37 + round) % 200;
-        peer.send_all((0..400).map(|n| cancel(order(n))));
-        peer.send(&call("after", "echo", json!({"text": "after"})));
-        assert!(is_answer(&peer.recv(), &json!("after")), "and nothing else is answered");
-    }
+    rounds("cancelling everything in flight", &mut peer, |peer| {
+        for round in 0..20 {
+            let hang = |n| if n % 2 == 0 { call(n, "hang", json!({})) } else { modern(call(n, "hang", json!({}))) };
+            peer.send_all((0..164).map(hang));
+            // In any order, twice each, with some for nobody.
+            let order = |n: u64| (n * 37 + round) % 200;
+            peer.send_all((0..400).map(|n| cancel(order(n))));
+            peer.send(&call("after", "echo", json!({"text": "after"})));
+            assert!(is_answer(&peer.recv(), &json!("after")), "and nothing else is answered");
+        }
+        repeated(20 * 164, "requests")
+    });
     let memory = peer.settled();
     assert!(memory.peak < idle.peak + LEFT, "{idle:?} {memory:?}");
     peer.finish();
@@ -80,7 +85,7 @@ fn cancelling_everything_in_flight() {
 #[test]
 fn more_calls_than_run_and_wait() {
     let mut peer = Peer::legacy();
-    for round in 0..3 {
+    rounds("more calls than run and wait", &mut peer, |peer| {
         peer.send_all((0..164).map(|n| call(n, "hang", json!({}))));
         for n in 164..400 {
             let more = call(n, "echo", json!({"text": "x"}));
@@ -102,8 +107,9 @@ fn more_calls_than_run_and_wait() {
         assert!(is_answer(&peer.recv(), &json!("refused")));
         // When all that came before are gone, it runs.
         peer.send_all((0..164).map(cancel));
-        assert!(is_answer(&peer.recv(), &json!("waits")), "round {round}");
-    }
+        assert!(is_answer(&peer.recv(), &json!("waits")));
+        repeated(400, "requests")
+    });
     peer.finish();
 }
 
@@ -111,17 +117,20 @@ fn more_calls_than_run_and_wait() {
 #[test]
 fn calls_that_wait_run_in_order() {
     let mut peer = Peer::legacy();
-    peer.send_all((0..100).map(|n| call(n, "slow", json!({"ms": 100}))));
-    peer.send_all((100..164).map(|n| call(n, "echo", json!({"text": "x"}))));
-    peer.send(&call("refused", "echo", json!({"text": "x"})));
-    let pinged = now();
-    peer.assert_alive();
-    assert!(pinged.elapsed() < Duration::from_secs(10));
-    assert_eq!(code(&peer.answer(&json!("refused"))), -32603);
-    let echoes = std::iter::from_fn(|| Some(peer.recv())).take(164);
-    let echoes: Vec<u64> =
-        echoes.map(|answer| answer["id"].as_u64().expect("a number")).filter(|n| *n >= 100).collect();
-    assert!(echoes.into_iter().eq(100..164));
+    rounds("calls that wait", &mut peer, |peer| {
+        peer.send_all((0..100).map(|n| call(n, "slow", json!({"ms": 100}))));
+        peer.send_all((100..164).map(|n| call(n, "echo", json!({"text": "x"}))));
+        peer.send(&call("refused", "echo", json!({"text": "x"})));
+        let pinged = now();
+        peer.assert_alive();
+        assert!(pinged.elapsed() < Duration::from_secs(10));
+        assert_eq!(code(&peer.answer(&json!("refused"))), -32603);
+        let echoes = std::iter::from_fn(|| Some(peer.recv())).take(164);
+        let echoes: Vec<u64> =
+            echoes.map(|answer| answer["id"].as_u64().expect("a number")).filter(|n| *n >= 100).collect();
+        assert!(echoes.into_iter().eq(100..164));
+        repeated(165, "requests")
+    });
     peer.finish();
 }
 
@@ -130,20 +139,20 @@ fn calls_that_wait_run_in_order() {
 fn calls_that_wait_have_a_size() {
     let mut peer = Peer::legacy();
     let text = "x".repeat(1_000_000);
-    for round in 0..2 {
+    rounds("calls that wait and are large", &mut peer, |peer| {
         peer.send_all((0..100).map(|n| call(n, "hang", json!({}))));
         peer.send_all((100..110).map(|n| call(n, "echo", json!({"text": text}))));
         for n in 104..110 {
             let answer = peer.recv();
-            assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32603, "round {round}: {answer}");
+            assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32603, "{answer}");
         }
         peer.send_all((0..100).map(cancel));
         for n in 100..104 {
             assert!(is_answer(&peer.recv(), &json!(n)));
         }
-    }
+        repeated(110, "requests")
+    });
     let memory = peer.settled();
-    eprintln!("waiting: {memory:?}");
     assert!(memory.peak < 64 * MIB, "{memory:?}");
     peer.finish();
 }
@@ -159,24 +168,26 @@ fn more_listeners_than_may_be() {
     peer.assert_alive();
     let idle = peer.memory();
     let uris: Vec<String> = (0..256).map(|n| format!("test:{n}:{}", "u".repeat(4000))).collect();
-    for round in 0..2 {
+    let listening = |peer: &mut Peer| {
         for n in 0..17 {
             peer.send(&listen(n, &uris));
             let answer = peer.recv();
             if n < 16 {
-                assert_eq!(answer["method"], "notifications/subscriptions/acknowledged", "round {round}");
+                assert_eq!(answer["method"], "notifications/subscriptions/acknowledged");
             } else {
-                assert_eq!((&answer["id"], code(&answer)), (&json!(n), -32603), "round {round}");
+                assert_eq!((&answer["id"], code(&answer)), (&json!(n), -32603));
             }
         }
         let full = peer.memory();
-        eprintln!("16 listeners of 1 MB: {full:?}");
         assert!(full.peak < idle.peak + 64 * MIB, "{idle:?} {full:?}");
         peer.send_all((0..17).map(cancel));
         peer.assert_alive();
-    }
+        repeated(17, "subscriptions")
+    };
+    // The tables of the server keep the room that they once needed.
+    listening(&mut peer);
+    rounds("listeners of a megabyte", &mut peer, listening);
     let memory = peer.settled();
-    eprintln!("none: {memory:?}");
     assert!(memory.now < idle.now + 32 * MIB, "{idle:?} {memory:?}");
     peer.finish();
 }
@@ -184,23 +195,23 @@ fn more_listeners_than_may_be() {
 /// Listeners that come and go leave nothing behind, and a change is told once.
 #[test]
 fn listeners_that_come_and_go() {
-    const ROUNDS: u64 = 10_000;
+    const LISTENERS: usize = 5000;
     let mut peer = Peer::start();
     let uris = ["test:text".to_owned()];
-    let rounds = |peer: &mut Peer, count: u64| {
-        let pairs: String = (0..count).map(|n| format!("{}\n{}\n", listen(n, &uris), cancel(n))).collect();
+    let come_and_go = |peer: &mut Peer| {
+        let pairs: String = (0..LISTENERS).map(|n| format!("{}\n{}\n", listen(n, &uris), cancel(n))).collect();
         peer.write(pairs);
         peer.assert_alive();
         // One that was cancelled before its acknowledgement left is not told of it.
         while let Some(message) = peer.recv_within(Duration::ZERO) {
             assert_eq!(message["method"], "notifications/subscriptions/acknowledged");
         }
+        repeated(LISTENERS, "subscriptions")
     };
-    rounds(&mut peer, 1000);
-    let idle = peer.memory();
-    rounds(&mut peer, ROUNDS);
+    come_and_go(&mut peer);
+    let idle = peer.settled();
+    rounds("listeners that come and go", &mut peer, come_and_go);
     let memory = peer.settled();
-    eprintln!("{ROUNDS} listeners: {idle:?} {memory:?}");
     peer.send(&listen("all", &uris));
     assert_eq!(peer.recv()["method"], "notifications/subscriptions/acknowledged");
     let started = now();
@@ -213,7 +224,6 @@ fn listeners_that_come_and_go() {
         );
         assert!(is_answer(&peer.recv(), &json!(n)));
     }
-    eprintln!("100 changes: {:?}", started.elapsed());
     assert!(started.elapsed() < LIMIT / 10, "a change costs as much as there are listeners, not as there were");
     assert!(memory.now < idle.now + MIB, "{idle:?} {memory:?}");
     peer.close_stdin();
@@ -226,29 +236,30 @@ fn listeners_that_come_and_go() {
 fn more_subscriptions_than_may_be() {
     let mut peer = Peer::legacy();
     let idle = peer.settled();
-    let subscribe = |n: u64| request(n, "resources/subscribe", json!({"uri": format!("test:{n}:{}", "u".repeat(200))}));
-    for n in 0..1100 {
-        peer.send(&subscribe(n));
-        let answer = peer.recv();
-        assert_eq!(answer.get("result").is_some(), n < 1024, "{n}: {answer}");
-    }
-    let long = |n: u64| request(n, "resources/subscribe", json!({"uri": format!("long:{n}:{}", "u".repeat(8000))}));
-    let mut other = Peer::legacy();
-    for n in 0..100 {
-        other.send(&long(n));
-        let answer = other.recv();
-        assert_eq!(answer.get("result").is_some(), n < 32, "{n}: {answer}");
-    }
-    other.finish();
+    let uri = |n: u64, bytes: usize| json!({"uri": format!("test:{n}:{}", "u".repeat(bytes))});
+    let subscribe = |n: u64, bytes| request(n, "resources/subscribe", uri(n, bytes));
+    let unsubscribe = |n: u64, bytes| request(n, "resources/unsubscribe", uri(n, bytes));
+    rounds("more subscriptions than may be", &mut peer, |peer| {
+        // There is a limit for their number, and one for their size.
+        for (bytes, most, all) in [(200, 1024, 1100), (8000, 32, 100)] {
+            for n in 0..all {
+                peer.send(&subscribe(n, bytes));
+                let answer = peer.recv();
+                assert_eq!(answer.get("result").is_some(), n < most, "{n}: {answer}");
+            }
+            // One twice is one, and one less makes room.
+            peer.send_all([subscribe(5, bytes), unsubscribe(5, bytes), subscribe(2000, bytes)]);
+            for _ in 0..3 {
+                assert!(peer.recv().get("result").is_some());
+            }
+            for n in (0..most).chain([2000]) {
+                peer.send(&unsubscribe(n, bytes));
+                assert!(is_answer(&peer.recv(), &json!(n)));
+            }
+        }
+        repeated(1100 + 100, "subscriptions")
+    });
     let memory = peer.settled();
-    eprintln!("1,024 subscriptions: {idle:?} {memory:?}");
     assert!(memory.peak < idle.peak + 2 * MIB, "{idle:?} {memory:?}");
-    // One twice is one, and one less makes room.
-    peer.send(&subscribe(5));
-    assert!(peer.recv().get("result").is_some());
-    peer.send(&request(1, "resources/unsubscribe", subscribe(5)["params"].clone()));
-    assert!(peer.recv().get("result").is_some());
-    peer.send(&subscribe(2000));
-    assert!(peer.recv().get("result").is_some());
     peer.finish();
 }

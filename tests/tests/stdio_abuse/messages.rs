@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Peer, call, clipped, code, modern, request};
+use crate::rounds::rounds;
+use crate::tally::repeated;
 
 /// What is answered to something wrong.
 #[derive(Debug)]
@@ -24,28 +26,33 @@ const INVALID: i64 = -32600;
 const NO_METHOD: i64 = -32601;
 const PARAMS: i64 = -32602;
 
-fn check(mut peer: Peer, rows: Vec<Row>) {
-    let mut wrong = Vec::new();
-    for (name, mut line, want) in rows {
+fn check(name: &str, mut peer: Peer, mut rows: Vec<Row>) {
+    for (_, line, _) in &mut rows {
         line.push(b'\n');
-        let answers = peer.between(&line);
-        let is_right = match (&want, answers.as_slice()) {
-            (Silence, []) => true,
-            (Error(expected, id), [answer]) => {
-                answer.get("error").is_some()
-                    && code(answer) == *expected
-                    && *answer.get("id").unwrap_or(&Value::Null) == *id
-            }
-            (Answer(id), [answer]) => answer.get("result").is_some() && answer["id"] == *id,
-            (Silence | Error(..) | Answer(_), _) => false,
-        };
-        if !is_right {
-            let answers: Vec<String> = answers.iter().map(clipped).collect();
-            wrong.push(format!("{name}: wanted {want:?}, got {answers:#?}"));
-        }
     }
-    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    rounds(name, &mut peer, |peer| {
+        let wrong: Vec<String> = rows.iter().filter_map(|row| fault(peer, row)).collect();
+        assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+        repeated(rows.len(), "messages")
+    });
     peer.finish();
+}
+
+/// Sends something wrong; returns what is wrong with the answer.
+fn fault(peer: &mut Peer, (name, line, want): &Row) -> Option<String> {
+    let answers = peer.between(line);
+    let is_right = match (want, answers.as_slice()) {
+        (Silence, []) => true,
+        (Error(expected, id), [answer]) => {
+            answer.get("error").is_some()
+                && code(answer) == *expected
+                && *answer.get("id").unwrap_or(&Value::Null) == *id
+        }
+        (Answer(id), [answer]) => answer.get("result").is_some() && answer["id"] == *id,
+        (Silence | Error(..) | Answer(_), _) => false,
+    };
+    let answers: Vec<String> = answers.iter().map(clipped).collect();
+    (!is_right).then(|| format!("{name}: wanted {want:?}, got {answers:#?}"))
 }
 
 fn row(name: &'static str, line: impl Into<Vec<u8>>, want: Want) -> Row {
@@ -259,20 +266,20 @@ fn requests() -> Vec<Row> {
 
 #[test]
 fn texts_that_are_no_messages() {
-    check(Peer::legacy(), texts());
+    check("texts that are no messages", Peer::legacy(), texts());
 }
 
 #[test]
 fn texts_that_are_no_messages_before_any_handshake() {
-    check(Peer::start(), texts());
+    check("texts that are no messages, before any handshake", Peer::start(), texts());
 }
 
 #[test]
 fn envelopes_with_faults() {
-    check(Peer::legacy(), envelopes());
+    check("envelopes with faults", Peer::legacy(), envelopes());
 }
 
 #[test]
 fn requests_for_what_is_not_there() {
-    check(Peer::legacy(), requests());
+    check("requests for what is not there", Peer::legacy(), requests());
 }

@@ -1,6 +1,4 @@
-//! One abuse at a time, as often as asked: memory is what it was before.
-//!
-//! `MCP_ABUSE_REQUESTS` says how often; 2,000 times if it does not.
+//! One request at a time that is wrong, again and again.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,44 +7,29 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{LIMIT, MIB, Peer, SERVER, call, code, initialize, modern, now, request};
+use crate::harness::{LIMIT, Peer, SERVER, call, code, initialize, modern, request};
+use crate::rounds::{processes, rounds};
+use crate::tally::repeated;
 
-/// How much an abuse may leave behind, in KiB: what an allocator keeps.
-const LEFT: u64 = 4 * MIB;
-
-/// How many requests are on their way at once.
+/// How many requests there are in a round, and how many of them are on their way at once.
+const ROUND: usize = 1000;
 const AT_ONCE: usize = 100;
-
-fn times() -> usize {
-    std::env::var("MCP_ABUSE_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(2000)
-}
 
 /// Sends lines again and again, each of which is answered once, and compares memory before and after.
 fn repeat(name: &str, args: &[&str], line: impl Fn(usize) -> String, check: impl Fn(&Value)) {
     let mut peer = Peer::start_with(args);
     peer.handshake("2025-06-18");
-    let round = |peer: &mut Peer, from: usize| {
-        let lines: String = (from..from + AT_ONCE).map(|n| line(n) + "\n").collect();
-        peer.write(lines);
-        for _ in 0..AT_ONCE {
-            check(&peer.recv());
+    let mut sent = 0;
+    rounds(name, &mut peer, |peer| {
+        for _ in 0..ROUND / AT_ONCE {
+            peer.write((sent..sent + AT_ONCE).map(|n| line(n) + "\n").collect::<String>());
+            for _ in 0..AT_ONCE {
+                check(&peer.recv());
+            }
+            sent += AT_ONCE;
         }
-    };
-    // What is allocated once is allocated now.
-    for n in 0..5 {
-        round(&mut peer, n * AT_ONCE);
-    }
-    let (before, started) = (peer.settled(), now());
-    let rounds = times().div_ceil(AT_ONCE);
-    for n in 0..rounds {
-        round(&mut peer, n * AT_ONCE);
-    }
-    let after = peer.settled();
-    #[expect(clippy::print_stderr, reason = "shows the figures of a run by hand")]
-    {
-        eprintln!("{name}: {} in {:?}, {before:?}, {after:?}", rounds * AT_ONCE, started.elapsed());
-    }
-    assert!(after.now < before.now + LEFT, "{name}: {before:?} {after:?}");
+        repeated(ROUND, "requests")
+    });
     peer.finish();
 }
 
@@ -114,6 +97,9 @@ fn sec_3_standard_input_may_be_a_socket() {
     };
     let echo = modern(call(1, "echo", json!({ "text": "echoed" })));
     let post = format!("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9999\r\n\r\n{echo}\n");
-    assert!(!run(&post).contains("echoed"));
-    assert!(run(&format!("{echo}\n")).contains("echoed"));
+    processes("requests of HTTP on standard input", || {
+        assert!(!run(&post).contains("echoed"));
+        assert!(run(&format!("{echo}\n")).contains("echoed"));
+        repeated(2, "connections")
+    });
 }

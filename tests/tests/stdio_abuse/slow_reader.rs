@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text, with_progress};
+use crate::rounds::rounds;
+use crate::tally::repeated;
 
 /// For what is not going to happen.
 const SHORT: Duration = Duration::from_millis(300);
@@ -26,21 +28,23 @@ fn stuck(peer: &Peer) {
 
 #[test]
 fn pings_without_reading_the_answers() {
-    const PINGS: u64 = 100_000;
+    const PINGS: usize = 100_000;
     let mut peer = Peer::legacy();
     let idle = peer.settled();
     let pings: String =
         (0..PINGS).map(|n| format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"ping\"}}\n")).collect();
-    peer.write(pings);
-    assert!(!peer.is_written_within(SHORT), "the server does not read on");
-    stuck(&peer);
-    let memory = peer.memory();
-    eprintln!("pings: idle {idle:?}, stuck {memory:?}");
-    assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
-    for n in 0..PINGS {
-        let answer = peer.recv();
-        assert!(is_answer(&answer, &json!(n)), "{n}: {answer}");
-    }
+    rounds("pings without reading the answers", &mut peer, |peer| {
+        peer.write(pings.as_bytes());
+        assert!(!peer.is_written_within(SHORT), "the server does not read on");
+        stuck(peer);
+        let memory = peer.memory();
+        assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
+        for n in 0..PINGS {
+            let answer = peer.recv();
+            assert!(is_answer(&answer, &json!(n)), "{n}: {answer}");
+        }
+        repeated(PINGS, "requests")
+    });
     let memory = peer.settled();
     assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
     peer.finish();
@@ -49,21 +53,23 @@ fn pings_without_reading_the_answers() {
 /// Refusals are answers, too.
 #[test]
 fn rubbish_without_reading_the_answers() {
-    const LINES: u64 = 5000;
+    const LINES: usize = 5000;
     let mut peer = Peer::legacy();
     let idle = peer.settled();
     // Each answer repeats what was asked for, so it is as long.
     let line = |n| request(n, &"m".repeat(2000), json!({})).to_string() + "\n";
-    peer.write((0..LINES).map(line).collect::<String>());
-    assert!(!peer.is_written_within(SHORT));
-    stuck(&peer);
-    let memory = peer.memory();
-    eprintln!("rubbish: idle {idle:?}, stuck {memory:?}");
-    assert!(memory.peak < idle.peak + 8 * MIB, "{idle:?} {memory:?}");
-    for n in 0..LINES {
-        let answer = peer.recv();
-        assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32601);
-    }
+    rounds("rubbish without reading the answers", &mut peer, |peer| {
+        peer.write((0..LINES).map(line).collect::<String>());
+        assert!(!peer.is_written_within(SHORT));
+        stuck(peer);
+        let memory = peer.memory();
+        assert!(memory.peak < idle.peak + 8 * MIB, "{idle:?} {memory:?}");
+        for n in 0..LINES {
+            let answer = peer.recv();
+            assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32601);
+        }
+        repeated(LINES, "requests")
+    });
     peer.finish();
 }
 
@@ -73,24 +79,25 @@ fn large_results_that_nobody_reads() {
     const BYTES: usize = 1024 * 1024;
     let mut peer = Peer::legacy();
     let idle = peer.settled();
-    peer.send_all((0..100).map(|n| call(n, "big", json!({"bytes": BYTES}))));
-    // A small request behind it waits for them, but a server that is read from again answers all of it.
-    peer.send(&request("behind", "ping", json!({})));
-    stuck(&peer);
-    let memory = peer.memory();
-    eprintln!("100 large results: idle {idle:?}, stuck {memory:?}");
-    assert!(memory.peak < idle.peak + 64 * MIB, "{idle:?} {memory:?}");
-    let mut seen: Vec<Value> = Vec::new();
-    for _ in 0..101 {
-        let answer = peer.recv();
-        if answer["id"] != "behind" {
-            assert_eq!(text(&answer).len(), BYTES);
+    rounds("large results that nobody reads", &mut peer, |peer| {
+        peer.send_all((0..100).map(|n| call(n, "big", json!({"bytes": BYTES}))));
+        // A small request behind it waits for them, but a server that is read from again answers all of it.
+        peer.send(&request("behind", "ping", json!({})));
+        stuck(peer);
+        let memory = peer.memory();
+        assert!(memory.peak < idle.peak + 64 * MIB, "{idle:?} {memory:?}");
+        let mut seen: Vec<Value> = Vec::new();
+        for _ in 0..101 {
+            let answer = peer.recv();
+            if answer["id"] != "behind" {
+                assert_eq!(text(&answer).len(), BYTES);
+            }
+            seen.push(answer["id"].clone());
         }
-        seen.push(answer["id"].clone());
-    }
-    assert!((0..100).all(|n| seen.contains(&json!(n))) && seen.contains(&json!("behind")));
+        assert!((0..100).all(|n| seen.contains(&json!(n))) && seen.contains(&json!("behind")));
+        repeated(101, "requests")
+    });
     let memory = peer.settled();
-    eprintln!("100 large results: read {memory:?}");
     assert!(memory.peak < idle.peak + 64 * MIB, "reading does not make it grow: {idle:?} {memory:?}");
     assert!(memory.now < idle.now + 4 * MIB, "what was sent is given back: {idle:?} {memory:?}");
     peer.finish();
@@ -99,31 +106,35 @@ fn large_results_that_nobody_reads() {
 /// Progress that nobody reads is dropped; the answer is not.
 #[test]
 fn progress_that_nobody_reads() {
-    for (burst, messages) in [(1, 100_000_u64), (50_000, 100_000)] {
+    const MESSAGES: usize = 100_000;
+    for burst in [1, 50_000] {
         let mut peer = Peer::legacy();
         let idle = peer.settled();
-        let flood = call(1, "flood", json!({"messages": messages, "bytes": 50, "burst": burst}));
-        peer.send(&with_progress(flood, 1));
-        peer.send(&request("after", "ping", json!({})));
-        stuck(&peer);
-        let memory = peer.memory();
-        eprintln!("progress, burst {burst}: idle {idle:?}, stuck {memory:?}");
-        assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
-        let mut last = 0;
-        let mut count = 0;
-        let answer = loop {
-            let message = peer.recv();
-            if message["method"] == "notifications/progress" {
-                let progress = message["params"]["progress"].as_u64().expect("a number");
-                assert!(progress > last, "it grows");
-                (last, count) = (progress, count + 1);
-            } else if is_answer(&message, &json!(1)) {
-                break message;
+        rounds(&format!("progress of one call that nobody reads, in bursts of {burst}"), &mut peer, |peer| {
+            let flood = call(1, "flood", json!({"messages": MESSAGES, "bytes": 50, "burst": burst}));
+            peer.send(&with_progress(flood, 1));
+            peer.send(&request("after", "ping", json!({})));
+            stuck(peer);
+            let memory = peer.memory();
+            assert!(memory.peak < idle.peak + 4 * MIB, "{idle:?} {memory:?}");
+            let (mut last, mut count, mut open) = (0, 0, 2);
+            while open > 0 {
+                let message = peer.recv();
+                if message["method"] == "notifications/progress" {
+                    let progress = message["params"]["progress"].as_u64().expect("a number");
+                    assert!(progress > last, "it grows");
+                    (last, count) = (progress, count + 1);
+                } else {
+                    open -= 1;
+                    if is_answer(&message, &json!(1)) {
+                        assert_eq!(text(&message), format!("reported {MESSAGES} times"));
+                        assert_eq!(json!(last), MESSAGES, "the newest is kept");
+                    }
+                }
             }
-        };
-        assert_eq!(text(&answer), format!("reported {messages} times"));
-        assert_eq!(last, messages, "the newest is kept");
-        assert!(count < 10_000, "{count}");
+            assert!(count < 10_000, "{count}");
+            repeated(MESSAGES, "notifications")
+        });
         peer.finish();
     }
 }
@@ -133,22 +144,24 @@ fn progress_that_nobody_reads() {
 fn progress_with_huge_tokens_that_nobody_reads() {
     let mut peer = Peer::legacy();
     let idle = peer.settled();
-    for n in 0..30 {
-        let flood = call(n, "flood", json!({"messages": 80, "bytes": 1, "burst": 10, "wait": true}));
-        peer.send(&with_progress(flood, format!("{n}{}", "t".repeat(60_000))));
-    }
-    // All of them have begun when the next one is answered.
-    assert!(peer.between(b"").is_empty());
-    peer.send(&call("go", "go", json!({})));
-    stuck(&peer);
-    let memory = peer.memory();
-    eprintln!("huge tokens: idle {idle:?}, stuck {memory:?}");
-    assert!(memory.peak < idle.peak + 64 * MIB, "{idle:?} {memory:?}");
-    let mut open = 31;
-    while open > 0 {
-        let message = peer.recv();
-        open -= u32::from(message.get("method").is_none());
-    }
+    rounds("progress with huge tokens that nobody reads", &mut peer, |peer| {
+        for n in 0..30 {
+            let flood = call(n, "flood", json!({"messages": 80, "bytes": 1, "burst": 10, "wait": true}));
+            peer.send(&with_progress(flood, format!("{n}{}", "t".repeat(60_000))));
+        }
+        // All of them have begun when the next one is answered.
+        assert!(peer.between(b"").is_empty());
+        peer.send(&call("go", "go", json!({})));
+        stuck(peer);
+        let memory = peer.memory();
+        assert!(memory.peak < idle.peak + 64 * MIB, "{idle:?} {memory:?}");
+        let mut open = 31;
+        while open > 0 {
+            let message = peer.recv();
+            open -= u32::from(message.get("method").is_none());
+        }
+        repeated(30 * 80, "notifications")
+    });
     peer.finish();
 }
 
@@ -156,14 +169,18 @@ fn progress_with_huge_tokens_that_nobody_reads() {
 #[test]
 fn a_client_that_reads_again() {
     let mut peer = Peer::legacy();
-    for round in 0..3 {
-        peer.send(&call(1, "big", json!({"bytes": 1_000_000})));
-        peer.send_all([call(2, "slow", json!({"ms": 10})), modern(call(3, "hang", json!({}))), cancel(3)]);
+    rounds("clients that read again", &mut peer, |peer| {
+        peer.send(&call("big", "big", json!({"bytes": 1_000_000})));
+        peer.send_all((0..45).map(|n| call(n, "slow", json!({"ms": 10}))));
+        peer.send_all((50..95).flat_map(|n| [modern(call(n, "hang", json!({}))), cancel(n)]));
         nap(Duration::from_millis(100));
-        assert_eq!(text(&peer.recv()).len(), 1_000_000, "round {round}");
-        assert_eq!(text(&peer.recv()), "slept for 10 ms");
+        assert_eq!(text(&peer.recv()).len(), 1_000_000);
+        for _ in 0..45 {
+            assert_eq!(text(&peer.recv()), "slept for 10 ms");
+        }
         peer.assert_alive();
-    }
+        repeated(1 + 2 * 45, "requests")
+    });
     peer.finish();
 }
 
@@ -171,13 +188,16 @@ fn a_client_that_reads_again() {
 #[test]
 fn a_question_that_nobody_reads() {
     let mut peer = Peer::legacy();
-    peer.send(&call(1, "big", json!({"bytes": 1_000_000})));
-    peer.send(&call(2, "ask", json!({"limit": 100, "after": 200})));
-    nap(Duration::from_millis(1500));
-    let waited: u64 = text(&peer.answer(&json!(2))).parse().expect("milliseconds");
-    assert!((50..1000).contains(&waited), "{waited} ms");
-    peer.answer(&json!(1));
-    assert_eq!(peer.recv()["method"], "roots/list");
-    assert_eq!(peer.recv()["method"], "notifications/cancelled");
+    rounds("questions that nobody reads", &mut peer, |peer| {
+        peer.send(&call(1, "big", json!({"bytes": 1_000_000})));
+        peer.send(&call(2, "ask", json!({"limit": 100, "after": 200})));
+        nap(Duration::from_millis(1500));
+        let waited: u64 = text(&peer.answer(&json!(2))).parse().expect("milliseconds");
+        assert!((50..1000).contains(&waited), "{waited} ms");
+        peer.answer(&json!(1));
+        assert_eq!(peer.recv()["method"], "roots/list");
+        assert_eq!(peer.recv()["method"], "notifications/cancelled");
+        repeated(2, "requests")
+    });
     peer.finish();
 }
