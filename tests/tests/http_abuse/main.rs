@@ -1,7 +1,7 @@
 //! A server on a socket, and clients that mistreat it.
 //!
 //! Whatever clients do, honest ones are served before, meanwhile and after; then no task is left, no place is taken, and
-//! no more than 10% is allocated beyond what was before. `tally` says how often.
+//! hardly more than 10% is allocated beyond what was before. `tally` says how often.
 #![cfg(target_os = "linux")]
 
 mod arena;

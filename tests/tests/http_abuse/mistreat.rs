@@ -71,6 +71,9 @@ fn rounds(name: &str, count: usize, arena: Arena, abuse: impl AsyncFn(&Arena) ->
     arena.stop();
 }
 
+/// What the harness of the tests may allocate meanwhile, in this process: it reports the test before, and starts the next.
+const HARNESS: usize = 16 * 1024;
+
 /// Repeats an abuse, and compares what is allocated before and after.
 pub(crate) async fn compare(
     name: &str,
@@ -89,5 +92,5 @@ pub(crate) async fn compare(
     }
     let after = at_rest().await;
     tally.print(format_args!("{before} bytes before, {after} after"));
-    assert!(after <= before + before / 10, "{name}: {before} bytes were allocated, and now {after}");
+    assert!(after <= before + before / 10 + HARNESS, "{name}: {before} bytes were allocated, and now {after}");
 }
