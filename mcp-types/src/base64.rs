@@ -1,56 +1,87 @@
-//! Base64 as the protocol uses it: RFC 4648, standard alphabet, padded.
+//! Base64 (RFC 4648): the padded standard encoding that the protocol uses, and the unpadded [`url_safe`] one.
 
 use std::fmt;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Encodes bytes.
+/// Encodes bytes with the standard alphabet and padding.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
+    let mut text = encode_unpadded(STANDARD, bytes);
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    text
+}
+
+/// Decodes the standard alphabet with padding.
+///
+/// # Errors
+///
+/// Returns an error if the padding is wrong, if there is any other character (white space included), or if bits of the
+/// last character that stand for nothing are set.
+// H-75
+pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
+    if !text.len().is_multiple_of(4) {
+        return Err(InvalidBase64 { offset: text.len() / 4 * 4 });
+    }
+    let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    decode_unpadded(STANDARD, digits)
+}
+
+/// Base64 for URLs, headers and file names: `-` and `_` instead of `+` and `/`, without padding.
+pub mod url_safe {
+    use super::{InvalidBase64, URL_SAFE, decode_unpadded, encode_unpadded};
+
+    /// Encodes bytes with the URL-safe alphabet, without padding.
+    #[must_use]
+    pub fn encode(bytes: &[u8]) -> String {
+        encode_unpadded(URL_SAFE, bytes)
+    }
+
+    /// Decodes the URL-safe alphabet without padding.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is any other character (padding included), or if bits of the last character that stand
+    /// for nothing are set.
+    pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
+        decode_unpadded(URL_SAFE, text)
+    }
+}
+
+type Alphabet = &'static [u8; 64];
+
+const STANDARD: Alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL_SAFE: Alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn encode_unpadded(alphabet: Alphabet, bytes: &[u8]) -> String {
+    // With room for padding.
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for position in 0..4 {
-            if position <= group.len() {
-                let index = (bits >> (18 - 6 * position)) & 0x3f;
-                text.push(char::from(ALPHABET[index as usize]));
-            } else {
-                text.push('=');
-            }
+        for position in 0..=group.len() {
+            let index = (bits >> (18 - 6 * position)) & 0x3f;
+            text.push(char::from(alphabet[index as usize]));
         }
     }
     text
 }
 
-/// Decodes text strictly: wrong padding, foreign characters, white space and stray bits are refused.
-///
-/// # Errors
-///
-/// Fails at the first group of four characters that is not Base64.
-// H-75
-pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let groups = text.as_bytes().chunks(4);
-    let last = groups.len().saturating_sub(1);
-    for (index, group) in groups.enumerate() {
+/// Decodes strictly, so that no two texts stand for the same bytes.
+fn decode_unpadded(alphabet: Alphabet, text: &str) -> Result<Vec<u8>, InvalidBase64> {
+    let mut bytes = Vec::with_capacity(text.len().div_ceil(4) * 3);
+    for (index, group) in text.as_bytes().chunks(4).enumerate() {
         let fault = InvalidBase64 { offset: index * 4 };
-        let [a, b, c, d] = group else { return Err(fault) };
-        let padding = match (c, d) {
-            (b'=', b'=') => 2,
-            (_, b'=') => 1,
-            _ => 0,
-        };
-        if padding > 0 && index != last {
+        if group.len() == 1 {
             return Err(fault);
         }
         let mut bits = 0;
-        for letter in &[*a, *b, *c, *d][..4 - padding] {
-            bits = bits << 6 | value(*letter).ok_or(fault)?;
+        for digit in group {
+            bits = bits << 6 | value(alphabet, *digit).ok_or(fault)?;
         }
-        bits <<= 6 * padding;
-        let [_, first, second, third] = bits.to_be_bytes();
+        let missing = 4 - group.len();
+        let [_, first, second, third] = (bits << (6 * missing)).to_be_bytes();
         let group = [first, second, third];
-        let (kept, dropped) = group.split_at(3 - padding);
+        let (kept, dropped) = group.split_at(3 - missing);
         if dropped.iter().any(|byte| *byte != 0) {
             return Err(fault);
         }
@@ -59,13 +90,13 @@ pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
     Ok(bytes)
 }
 
-fn value(letter: u8) -> Option<u32> {
-    let value = match letter {
-        b'A'..=b'Z' => letter - b'A',
-        b'a'..=b'z' => letter - b'a' + 26,
-        b'0'..=b'9' => letter - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
+fn value(alphabet: Alphabet, digit: u8) -> Option<u32> {
+    let value = match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        _ if digit == alphabet[62] => 62,
+        _ if digit == alphabet[63] => 63,
         _ => return None,
     };
     Some(u32::from(value))
@@ -102,9 +133,14 @@ mod tests {
         ] {
             assert_eq!(encode(bytes.as_bytes()), text);
             assert_eq!(decode(text).unwrap(), bytes.as_bytes());
+            let unpadded = text.trim_end_matches('=');
+            assert_eq!(url_safe::encode(bytes.as_bytes()), unpadded);
+            assert_eq!(url_safe::decode(unpadded).unwrap(), bytes.as_bytes());
         }
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decode(&encode(&all)).unwrap(), all);
+        assert_eq!(url_safe::decode(&url_safe::encode(&all)).unwrap(), all);
+        assert_eq!((encode(&[0xfb, 0xff]), url_safe::encode(&[0xfb, 0xff])), ("+/8=".to_owned(), "-_8".to_owned()));
     }
 
     #[test]
@@ -113,6 +149,9 @@ mod tests {
             "Zg", "Zg=", "Zg===", "Z===", "Zh==", "Zm9=", "Zg==Zg==", "Zm 9", "Zm9v\n", "Zm9_", "====", "=Zg=", "Zm9vé",
         ] {
             assert!(decode(text).is_err(), "{text}");
+        }
+        for text in ["Z", "Zg==", "Zh", "Zm9=", "Zm9", "Zm9vZ", "Zm 9", "Zm9+", "Zm9/", "Zm9vé"] {
+            assert!(url_safe::decode(text).is_err(), "{text}");
         }
     }
 }
