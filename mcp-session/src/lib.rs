@@ -7,8 +7,8 @@
 //! | going on elsewhere | [`SessionStore`] with what a [`SessionRecord`] says |
 //! | going on after a gap | [`EventStore`] with what was sent |
 //! | one process, and tests | [`MemorySessions`], [`MemoryEvents`] |
-//! | more than one process | `Redis` (with the feature `redis`) |
-//! | a store of your own | `suite` (with the feature of that name): what it has to do, as tests |
+//! | more than one process | the crate `mcp-redis` |
+//! | a store of your own | `store_tests` (with the feature `store-tests`): what it has to do, as tests |
 //!
 //! What is not here: HTTP, servers, tasks and timers. A transport decides what a refusal is on the wire, keeps its own
 //! state in each session, calls [`sweep`](SessionManager::sweep), and tears down what has ended.
@@ -68,19 +68,12 @@ mod manager;
 mod memory;
 mod metrics;
 mod options;
-#[cfg(feature = "redis")]
-mod redis;
 mod slab;
 mod store;
-#[cfg(any(test, feature = "suite"))]
-pub mod suite;
+#[cfg(any(test, feature = "store-tests"))]
+pub mod store_tests;
 mod table;
 
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub use self::redis::internals;
-#[cfg(feature = "redis")]
-pub use self::redis::{Redis, RedisEvents, RedisOptions, RedisSessions};
 pub use event_id::EventKey;
 pub use id::{InvalidId, NoRandomness, SessionId};
 pub use manager::{Created, Ended, Lease, SessionManager};

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use mcp_client::{CallOptions, Limits, ListLimits, RetryLimits};
-use mcp_session::{MemoryLimits, RedisOptions, SessionOptions};
+use mcp_redis::RedisOptions;
+use mcp_session::{MemoryLimits, SessionOptions};
 use mcp_transport_stdio::{Ladder, Restart, ServeOptions};
 use mcp_types::jsonrpc;
 
@@ -50,7 +51,7 @@ const SETTINGS: [Settings; 18] = [
     all("HttpServer", "mcp-transport-http/src/server/serve.rs", &["legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
     all("MemoryLimits", "mcp-session/src/memory/events.rs", &[]),
-    all("RedisOptions", "mcp-session/src/redis/options.rs", &["command_limit", "prefix"]),
+    all("RedisOptions", "mcp-redis/src/options.rs", &["command_limit", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list_limits.rs", &[]),
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),

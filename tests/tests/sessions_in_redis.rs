@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_redis::RedisOptions;
 use mcp_server::{Principal, Server};
-use mcp_session::RedisOptions;
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -319,7 +319,7 @@ async fn a_second_user_is_refused_everywhere() {
     let mut services = Vec::new();
     for _ in 0..2 {
         let url = format!("redis://127.0.0.1:{}", redis.port);
-        let store = mcp_session::Redis::connect(&url, RedisOptions::default()).await.expect("Redis answers");
+        let store = mcp_redis::Redis::connect(&url, RedisOptions::default()).await.expect("Redis answers");
         let options = HttpOptions::default()
             .sessions(SessionMode::Stateful)
             .session_store(Arc::new(store.sessions()), Duration::from_secs(60));

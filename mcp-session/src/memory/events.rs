@@ -339,7 +339,7 @@ fn size(message: &Bytes) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::event_store_suite;
+    use crate::store_tests::check_event_store;
 
     fn session() -> SessionId {
         SessionId::random().unwrap()
@@ -365,7 +365,7 @@ mod tests {
     // covers: S4.117, RB-54
     #[tokio::test(start_paused = true)]
     async fn events_are_kept() {
-        event_store_suite(async || MemoryEvents::default()).await;
+        check_event_store(async || MemoryEvents::default()).await;
     }
 
     /// A session keeps so many events, and who asks for one that is gone gets the rest.

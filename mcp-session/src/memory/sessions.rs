@@ -126,13 +126,13 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::{record, session_store_suite};
+    use crate::store_tests::{check_session_store, record};
 
     /// What every store of sessions does.
     // covers: S4.115, S4.116, RB-54
     #[tokio::test(start_paused = true)]
     async fn records_are_kept() {
-        session_store_suite(async || MemorySessions::new()).await;
+        check_session_store(async || MemorySessions::new()).await;
     }
 
     /// Nothing is left of what went, and time that never ends is no trouble.

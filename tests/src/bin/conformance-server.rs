@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_session::{EventKey, Redis, RedisOptions};
+use mcp_redis::{Redis, RedisOptions};
+use mcp_session::EventKey;
 use mcp_tests::fixture;
 use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode, told_to_end};
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Method as Verb, Request};
+use mcp_redis::internals::{decode_record, encode_record};
 use mcp_server::{NoArguments, Server, text_resource, tool};
-use mcp_session::internals::{decode_record, encode_record};
 use mcp_session::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use mcp_types::{RawObject, Revision};

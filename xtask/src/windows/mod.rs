@@ -21,7 +21,7 @@ const NOT_RUN: [(&str, &str); 5] = [
     ),
     ("mcp-transport-stdio: listen::unix", "needs Unix sockets"),
     ("mcp-tests: stdio_abuse, stdio_kill, http_abuse, client_abuse", "measure with /proc, and send signals"),
-    ("mcp-session: redis, mcp-tests: sessions_in_redis", "need a Redis server"),
+    ("mcp-redis: redis, mcp-tests: sessions_in_redis", "need a Redis server"),
     ("all other tests", "depend on no system, and run on the host"),
 ];
 

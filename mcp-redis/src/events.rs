@@ -7,10 +7,10 @@ use bytes::Bytes;
 use redis::Value;
 use tokio::time::timeout;
 
-use super::Shared;
-use super::record::nonsense;
-use super::script::{Script, Scripts};
-use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
+use crate::Shared;
+use crate::record::nonsense;
+use crate::script::{Script, Scripts};
+use mcp_session::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
 /// Keeps events in Redis, where all instances can replay them; made by [`Redis::events`](crate::Redis::events).
 ///
@@ -18,7 +18,7 @@ use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 /// [dropped](Self::dropped). Of a stream of which something was dropped, only what came after that is replayed.
 #[derive(Clone)]
 pub struct RedisEvents {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl RedisEvents {

@@ -1,6 +1,7 @@
 //! What holds for records and events.
 
-use mcp_session::{EventStore as _, Redis, RedisOptions, Replay, Saved, SessionStore as _, StoredEvent, Version};
+use mcp_redis::{Redis, RedisOptions};
+use mcp_session::{EventStore as _, Replay, Saved, SessionStore as _, StoredEvent, Version};
 
 use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
@@ -11,8 +12,8 @@ use crate::server::{Server, limited};
 async fn redis_does_what_stores_do() {
     let Some(server) = Server::start().await else { return };
     limited(async {
-        mcp_session::suite::session_store_suite(async || connect(&server).await.sessions()).await;
-        mcp_session::suite::event_store_suite(async || connect(&server).await.events()).await;
+        mcp_session::store_tests::check_session_store(async || connect(&server).await.sessions()).await;
+        mcp_session::store_tests::check_event_store(async || connect(&server).await.events()).await;
     })
     .await;
 }

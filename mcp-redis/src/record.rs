@@ -6,8 +6,8 @@ use mcp_kernel::server::Principal;
 use mcp_types::{LoggingLevel, RawObject, Revision};
 use serde::{Deserialize, Serialize};
 
-use super::keys;
-use crate::{SessionId, SessionRecord, StoreError};
+use crate::keys;
+use mcp_session::{SessionId, SessionRecord, StoreError};
 
 /// What this version of the crate writes, and all that it reads.
 const FORMAT: u32 = 1;
@@ -40,7 +40,7 @@ struct Format {
     format: u32,
 }
 
-pub(super) fn encode(id: SessionId, record: SessionRecord) -> Result<String, StoreError> {
+pub(crate) fn encode(id: SessionId, record: SessionRecord) -> Result<String, StoreError> {
     let stored = Stored {
         format: FORMAT,
         session: keys::hash(id),
@@ -57,7 +57,7 @@ pub(super) fn encode(id: SessionId, record: SessionRecord) -> Result<String, Sto
     serde_json::to_string(&stored).map_err(|error| StoreError(format!("the record cannot be written: {error}")))
 }
 
-pub(super) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreError> {
+pub(crate) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreError> {
     let text = str::from_utf8(json).map_err(|_| nonsense("a record that is not UTF-8"))?;
     let stored: Stored = RawObject::parse(text).and_then(|text| text.decode()).map_err(|error| {
         // That it is of another format is the better reason, if it is one.
@@ -88,7 +88,7 @@ fn other_format(format: u32) -> StoreError {
 
 /// What is there was not written by this crate, or not left as it was. It may be repeated in `what`, of which no more
 /// than one short line is shown.
-pub(super) fn nonsense(what: impl std::fmt::Display) -> StoreError {
+pub(crate) fn nonsense(what: impl std::fmt::Display) -> StoreError {
     let text = what.to_string();
     let shown: String = text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let rest = if shown.len() < text.len() { "..." } else { "" };

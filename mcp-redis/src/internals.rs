@@ -1,7 +1,7 @@
 //! Access to private code for the fuzz targets. Not part of the API.
 
-use super::record;
-use crate::{SessionId, SessionRecord, StoreError};
+use crate::record;
+use mcp_session::{SessionId, SessionRecord, StoreError};
 
 /// Writes the record of a session as it is stored.
 ///

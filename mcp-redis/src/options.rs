@@ -19,15 +19,15 @@ use std::time::Duration;
 /// So a session takes up to 32 MiB of Redis, for half an hour after its last event.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
-    pub(super) prefix: String,
-    pub(super) command_limit: Duration,
-    pub(super) queue_events: usize,
-    pub(super) queue_bytes: usize,
-    pub(super) remembered_streams: usize,
-    pub(super) stream_events: usize,
-    pub(super) stream_bytes: usize,
-    pub(super) session_streams: usize,
-    pub(super) stream_time_to_live: Duration,
+    pub(crate) prefix: String,
+    pub(crate) command_limit: Duration,
+    pub(crate) queue_events: usize,
+    pub(crate) queue_bytes: usize,
+    pub(crate) remembered_streams: usize,
+    pub(crate) stream_events: usize,
+    pub(crate) stream_bytes: usize,
+    pub(crate) session_streams: usize,
+    pub(crate) stream_time_to_live: Duration,
 }
 
 impl Default for RedisOptions {

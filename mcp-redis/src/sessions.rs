@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::link::Failure;
-use super::record::{self, nonsense};
-use super::script::Script;
-use super::{Shared, milliseconds};
-use crate::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use crate::connection::Failure;
+use crate::record::{self, nonsense};
+use crate::script::Script;
+use crate::{Shared, milliseconds};
+use mcp_session::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
 
 /// Keeps the records of sessions in Redis, where all instances find them; made by [`Redis::sessions`](crate::Redis::sessions).
 ///
@@ -17,7 +17,7 @@ use crate::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError
 /// are not: after an error, whether it was done is open, and [`load`](SessionStore::load) tells.
 #[derive(Clone)]
 pub struct RedisSessions {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl SessionStore for RedisSessions {
@@ -45,7 +45,7 @@ impl SessionStore for RedisSessions {
             let json = record::encode(id, record)?;
             let next = read.0.checked_add(1).ok_or_else(|| StoreError("there is no version after this".to_owned()))?;
             let key = shared.keys.session(id);
-            let save = |scripts: &super::script::Scripts| {
+            let save = |scripts: &crate::script::Scripts| {
                 let mut command = scripts.call(Script::Save, 1);
                 command.arg(&key).arg(read.0).arg(next).arg(&json).arg(milliseconds(time_to_live));
                 command

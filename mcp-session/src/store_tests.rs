@@ -18,7 +18,7 @@ use crate::{EventStore, Replay, Saved, SessionId, SessionRecord, SessionStore, S
 ///
 /// Panics if the store does not do what it has to.
 // S4.115, S4.116
-pub async fn session_store_suite<S: SessionStore>(make: impl AsyncFn() -> S) {
+pub async fn check_session_store<S: SessionStore>(make: impl AsyncFn() -> S) {
     records_survive(&make().await).await;
     versions_are_compared(&make().await).await;
     records_go_in_time(&make().await).await;
@@ -32,7 +32,7 @@ pub async fn session_store_suite<S: SessionStore>(make: impl AsyncFn() -> S) {
 ///
 /// Panics if the store does not do what it has to.
 // S4.117
-pub async fn event_store_suite<S: EventStore>(make: impl AsyncFn() -> S) {
+pub async fn check_event_store<S: EventStore>(make: impl AsyncFn() -> S) {
     events_come_back(&make().await).await;
     streams_are_apart(&make().await).await;
     sessions_are_forgotten(&make().await).await;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_session::{EventStore as _, Redis, Saved, SessionStore as _, Version};
+use mcp_redis::Redis;
+use mcp_session::{EventStore as _, Saved, SessionStore as _, Version};
 use tokio::time::{Instant, sleep};
 
 use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};

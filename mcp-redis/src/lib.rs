@@ -1,12 +1,15 @@
-//! Sessions and events in Redis, for more than one instance of a server.
+//! Session and event stores in Redis, for servers that run on several machines.
 //!
 //! See [`Redis`].
 
+#![forbid(unsafe_code)]
+
+mod connection;
 mod events;
 #[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod internals;
 mod keys;
-mod link;
 mod options;
 mod queue;
 mod record;
@@ -24,16 +27,16 @@ pub use events::RedisEvents;
 pub use options::RedisOptions;
 pub use sessions::RedisSessions;
 
-use crate::StoreError;
+use connection::Link;
 use keys::Keys;
-use link::Link;
+use mcp_session::StoreError;
 use queue::{Queue, QueueLimits};
 use writer::Writer;
 
 /// A Redis server that several instances of a server keep their sessions in.
 ///
 /// ```no_run
-/// use mcp_session::{Redis, RedisOptions};
+/// use mcp_redis::{Redis, RedisOptions};
 ///
 /// # async fn example() -> Result<(), mcp_session::StoreError> {
 /// let options = RedisOptions::default().prefix("shop");

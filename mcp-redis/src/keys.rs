@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::SessionId;
+use mcp_session::SessionId;
 
 /// The names of everything that belongs to one prefix.
 ///
@@ -18,34 +18,34 @@ use crate::SessionId;
 ///
 /// Seen from the end, each says what it is and what its prefix is, whatever that contains.
 #[derive(Clone, Debug)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     prefix: String,
 }
 
 impl Keys {
-    pub(super) fn new(prefix: String) -> Self {
+    pub(crate) fn new(prefix: String) -> Self {
         Self { prefix }
     }
 
-    pub(super) fn session(&self, id: SessionId) -> String {
+    pub(crate) fn session(&self, id: SessionId) -> String {
         format!("{}:session:{}", self.prefix, hash(id))
     }
 
-    pub(super) fn events(&self, id: SessionId) -> String {
+    pub(crate) fn events(&self, id: SessionId) -> String {
         format!("{}:events:{}", self.prefix, hash(id))
     }
 
-    pub(super) fn epoch(&self) -> String {
+    pub(crate) fn epoch(&self) -> String {
         format!("{}:events:epoch", self.prefix)
     }
 }
 
 /// What stands for a session where operators can read it: the id itself would let them take the session over.
-pub(super) fn hash(id: SessionId) -> String {
+pub(crate) fn hash(id: SessionId) -> String {
     hex(&Sha256::digest(id.as_bytes()))
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

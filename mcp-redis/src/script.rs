@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redis::Cmd;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Script {
+pub(crate) enum Script {
     Save,
     Append,
     Lose,
@@ -14,22 +14,22 @@ pub(super) enum Script {
 }
 
 impl Script {
-    pub(super) const ALL: [Self; 5] = [Self::Save, Self::Append, Self::Lose, Self::Forget, Self::Replay];
+    pub(crate) const ALL: [Self; 5] = [Self::Save, Self::Append, Self::Lose, Self::Forget, Self::Replay];
 
-    pub(super) const fn source(self) -> &'static str {
+    pub(crate) const fn source(self) -> &'static str {
         match self {
-            Self::Save => include_str!("save.lua"),
-            Self::Append => concat!(include_str!("stream.lua"), include_str!("append.lua")),
-            Self::Lose => concat!(include_str!("stream.lua"), include_str!("lose.lua")),
-            Self::Forget => include_str!("forget.lua"),
-            Self::Replay => include_str!("replay.lua"),
+            Self::Save => include_str!("scripts/save.lua"),
+            Self::Append => concat!(include_str!("scripts/stream.lua"), include_str!("scripts/append.lua")),
+            Self::Lose => concat!(include_str!("scripts/stream.lua"), include_str!("scripts/lose.lua")),
+            Self::Forget => include_str!("scripts/forget.lua"),
+            Self::Replay => include_str!("scripts/replay.lua"),
         }
     }
 }
 
 /// How scripts are called on a connection.
 #[derive(Clone, Debug)]
-pub(super) enum Scripts {
+pub(crate) enum Scripts {
     /// By the names that Redis gave them, in the order of [`Script::ALL`].
     Loaded(Arc<[String]>),
     /// With all of their text.
@@ -38,7 +38,7 @@ pub(super) enum Scripts {
 
 impl Scripts {
     /// A call to which the arguments have still to be added, the keys first.
-    pub(super) fn call(&self, script: Script, keys: usize) -> Cmd {
+    pub(crate) fn call(&self, script: Script, keys: usize) -> Cmd {
         let name = match self {
             Self::Loaded(names) => names.get(script as usize),
             Self::Whole => None,

@@ -9,12 +9,12 @@ use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, PushInfo, P
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::script::{Script, Scripts};
-use crate::StoreError;
+use crate::script::{Script, Scripts};
+use mcp_session::StoreError;
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// Nothing can be said about what became of the commands.
     Away(String),
     /// Redis has read a command and will not do it.
@@ -26,7 +26,7 @@ pub(super) enum Failure {
 }
 
 /// One connection, made anew when it breaks. Many commands can be on their way at once.
-pub(super) struct Link {
+pub(crate) struct Link {
     client: Client,
     limit: Duration,
     state: Mutex<State>,
@@ -48,12 +48,12 @@ struct Connected {
 }
 
 impl Link {
-    pub(super) fn new(client: Client, limit: Duration) -> Self {
+    pub(crate) fn new(client: Client, limit: Duration) -> Self {
         Self { client, limit, state: Mutex::default() }
     }
 
     /// Does commands that may be done twice: on a connection that breaks they are tried once more.
-    pub(super) async fn repeat(
+    pub(crate) async fn repeat(
         &self,
         commands: impl Fn(&Scripts) -> Pipeline,
     ) -> Result<Vec<Result<Value, Failure>>, Failure> {
@@ -65,7 +65,7 @@ impl Link {
     }
 
     /// Does commands at most once, and gives them more time than others have.
-    pub(super) async fn once(
+    pub(crate) async fn once(
         &self,
         more: Duration,
         commands: impl Fn(&Scripts) -> Pipeline,
@@ -74,12 +74,12 @@ impl Link {
     }
 
     /// Does one command, at most once.
-    pub(super) async fn one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
+    pub(crate) async fn one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
         single(self.once(Duration::ZERO, |scripts| pipeline([command(scripts)])).await?)
     }
 
     /// Does one command that may be done twice.
-    pub(super) async fn repeat_one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
+    pub(crate) async fn repeat_one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
         single(self.repeat(|scripts| pipeline([command(scripts)])).await?)
     }
 
@@ -170,7 +170,7 @@ async fn connect(client: &Client) -> Result<Connected, RedisError> {
 }
 
 /// Commands that go together, each with a result of its own.
-pub(super) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
+pub(crate) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
     let mut pipeline = Pipeline::new();
     pipeline.ignore_errors();
     for command in commands {
@@ -215,10 +215,10 @@ impl From<Failure> for StoreError {
 
 /// How long to wait before another attempt: longer each time, and not as long as everybody else.
 #[derive(Default)]
-pub(super) struct Backoff(u32);
+pub(crate) struct Backoff(u32);
 
 impl Backoff {
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let whole = LONGEST_PAUSE.min(SHORTEST_PAUSE * (1 << self.0));
         self.0 = (self.0 + 1).min(8);
         let mut random = [0];

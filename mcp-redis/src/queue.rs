@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use crate::{SessionId, StoredEvent};
+use mcp_session::{SessionId, StoredEvent};
 
 type Stream = (SessionId, u64);
 
 /// Between those who send events, who never wait, and the one who writes them.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
     limits: QueueLimits,
     wake: Notify,
@@ -23,11 +23,11 @@ pub(super) struct Queue {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QueueLimits {
-    pub(super) events: usize,
-    pub(super) bytes: usize,
+pub(crate) struct QueueLimits {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
     /// How many streams are remembered, of each kind.
-    pub(super) streams: usize,
+    pub(crate) streams: usize,
 }
 
 #[derive(Default)]
@@ -53,17 +53,17 @@ struct State {
 
 /// An event to be written.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(crate) struct Item {
     ticket: u64,
-    pub(super) session: SessionId,
-    pub(super) stream: u64,
-    pub(super) previous: Previous,
-    pub(super) event: StoredEvent,
+    pub(crate) session: SessionId,
+    pub(crate) stream: u64,
+    pub(crate) previous: Previous,
+    pub(crate) event: StoredEvent,
 }
 
 /// What came before an event in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Previous {
+pub(crate) enum Previous {
     /// Nothing that this process knows of.
     None,
     Number(u64),
@@ -73,30 +73,30 @@ pub(super) enum Previous {
 
 /// What is written at once, in this order. Doing it twice is doing it once.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) distrusts_all: bool,
-    pub(super) forgotten: BTreeSet<SessionId>,
-    pub(super) lost: BTreeMap<Stream, u64>,
-    pub(super) items: Vec<Item>,
+pub(crate) struct Batch {
+    pub(crate) distrusts_all: bool,
+    pub(crate) forgotten: BTreeSet<SessionId>,
+    pub(crate) lost: BTreeMap<Stream, u64>,
+    pub(crate) items: Vec<Item>,
     /// All up to here has been done then, unless there is more of it.
     ticket: Option<u64>,
 }
 
 impl Batch {
     /// What there is to send, more or less.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let short = self.forgotten.len() + self.lost.len();
         self.items.iter().map(|item| cost(&item.event)).sum::<usize>() + short * size_of::<Item>()
     }
 }
 
 impl Queue {
-    pub(super) fn new(limits: QueueLimits) -> Self {
+    pub(crate) fn new(limits: QueueLimits) -> Self {
         let (state, wake, done, dropped) = Default::default();
         Self { state, limits, wake, done: watch::Sender::new(done), dropped }
     }
 
-    pub(super) fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
+    pub(crate) fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         let mut state = self.state();
         state.ticket += 1;
         let previous = state.use_number((session, stream), event.number, self.limits.streams);
@@ -115,7 +115,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    pub(super) fn forget(&self, session: SessionId) {
+    pub(crate) fn forget(&self, session: SessionId) {
         let mut state = self.state();
         state.ticket += 1;
         let State { items, events, bytes, .. } = &mut *state;
@@ -139,7 +139,7 @@ impl Queue {
     }
 
     /// Waits until all that was asked for so far has been written or given up; false if that will never be.
-    pub(super) async fn flushed(&self) -> bool {
+    pub(crate) async fn flushed(&self) -> bool {
         let ticket = self.state().ticket;
         let mut done = self.done.subscribe();
         loop {
@@ -153,7 +153,7 @@ impl Queue {
     }
 
     /// Waits for something to write; nothing once the queue is closed and empty.
-    pub(super) async fn next(&self) -> Option<Batch> {
+    pub(crate) async fn next(&self) -> Option<Batch> {
         loop {
             let waiting = self.wake.notified();
             {
@@ -172,7 +172,7 @@ impl Queue {
     }
 
     /// Says that a batch has been written, except for these items.
-    pub(super) fn finish(&self, batch: &Batch, refused: &[usize]) {
+    pub(crate) fn finish(&self, batch: &Batch, refused: &[usize]) {
         let mut state = self.state();
         for item in &batch.items {
             state.events -= 1;
@@ -189,22 +189,22 @@ impl Queue {
     }
 
     /// Nothing more will come, or nobody is left to write it.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.wake.notify_one();
         self.done.send_modify(|_| ());
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.state().is_closed
     }
 
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
     /// How many events wait or are being written, and their bytes.
-    pub(super) fn waiting(&self) -> (usize, usize) {
+    pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.state();
         (state.events, state.bytes)
     }

@@ -35,7 +35,7 @@ impl Server {
             return None;
         }
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("mcp-session-redis-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("mcp-redis-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(name);
         // A port that is free now may be taken by the time it is used; then there is another.
         for _ in 0..10 {

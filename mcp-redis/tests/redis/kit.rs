@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_kernel::server::Principal;
-use mcp_session::{EventStore as _, Redis, RedisEvents, RedisOptions, SessionId, SessionRecord, StoredEvent};
+use mcp_redis::{Redis, RedisEvents, RedisOptions};
+use mcp_session::{EventStore as _, SessionId, SessionRecord, StoredEvent};
 use mcp_types::{RawObject, Revision};
 use tokio::time::{Instant, sleep};
 

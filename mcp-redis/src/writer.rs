@@ -6,21 +6,21 @@ use std::time::Duration;
 use redis::{Cmd, Pipeline};
 use tokio::time::sleep;
 
-use super::keys::{Keys, hex};
-use super::link::{Backoff, Failure, Link, pipeline};
-use super::queue::{Batch, Item, Previous, Queue};
-use super::script::{Script, Scripts};
-use super::{RedisOptions, milliseconds};
+use crate::connection::{Backoff, Failure, Link, pipeline};
+use crate::keys::{Keys, hex};
+use crate::queue::{Batch, Item, Previous, Queue};
+use crate::script::{Script, Scripts};
+use crate::{RedisOptions, milliseconds};
 
-pub(super) struct Writer {
-    pub(super) link: Link,
-    pub(super) queue: Arc<Queue>,
-    pub(super) keys: Keys,
-    pub(super) limits: StreamLimits,
+pub(crate) struct Writer {
+    pub(crate) link: Link,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) keys: Keys,
+    pub(crate) limits: StreamLimits,
 }
 
 /// What is kept in Redis of streams.
-pub(super) struct StreamLimits {
+pub(crate) struct StreamLimits {
     events: usize,
     bytes: usize,
     streams: usize,
@@ -40,7 +40,7 @@ impl From<&RedisOptions> for StreamLimits {
 
 impl Writer {
     /// Writes until nobody is left who could send events, and all that they sent is written.
-    pub(super) async fn run(self) {
+    pub(crate) async fn run(self) {
         let closing = CloseOnDrop(&self.queue);
         while let Some(batch) = self.queue.next().await {
             let Some(refused) = self.write(&batch).await else { break };
@@ -152,7 +152,7 @@ impl Writer {
 const ENDED: u64 = 10 * 60 * 1000;
 
 /// Numbers that are in order as texts.
-pub(super) fn padded(number: u64) -> String {
+pub(crate) fn padded(number: u64) -> String {
     format!("{number:020}")
 }
 
