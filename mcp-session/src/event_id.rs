@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::hmac::{Hmac, is_same};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use mcp_types::base64::url_safe;
+use sha2::Sha256;
+
 use crate::{NoRandomness, SessionId};
 
 /// Writes and reads the ids of events, so that nobody but the session that they were sent to can ask for what came
@@ -23,7 +26,7 @@ use crate::{NoRandomness, SessionId};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct EventKey(Hmac);
+pub struct EventKey(Hmac<Sha256>);
 
 impl EventKey {
     /// Takes a key that other processes have as well, so that clients can go on with any of them.
@@ -31,7 +34,10 @@ impl EventKey {
     /// It has to be as random as [`random`](Self::random) makes it, and has to be kept secret.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
-        Self(Hmac::new(&key))
+        // HMAC pads a key that is shorter than a block of its hash with zeros.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&key);
+        Self(Hmac::new(&block.into()))
     }
 
     /// Makes a key that only this process has.
@@ -48,29 +54,27 @@ impl EventKey {
     /// Names an event.
     #[must_use]
     pub fn write(&self, session: &SessionId, stream: u64, number: u64) -> String {
-        let (place, code) = (place(stream, number), self.code(session, stream, number));
-        let mut bytes = [0; 32];
-        bytes[..16].copy_from_slice(&place);
-        bytes[16..].copy_from_slice(&code);
-        encode(&bytes)
+        let place = place(stream, number);
+        let tag = self.authenticate(session, &place).finalize().into_bytes();
+        let mut bytes = [0; LENGTH];
+        bytes[..PLACE].copy_from_slice(&place);
+        bytes[PLACE..].copy_from_slice(&tag[..LENGTH - PLACE]);
+        url_safe::encode(&bytes)
     }
 
     /// Finds the stream of an event and its number there, if this is the id of an event of this session.
     #[must_use]
     pub fn read(&self, session: &SessionId, id: &str) -> Option<(u64, u64)> {
-        let bytes = decode(id)?;
-        let (stream, rest) = bytes.split_first_chunk()?;
-        let (number, rest) = rest.split_first_chunk()?;
-        let (stream, number) = (u64::from_be_bytes(*stream), u64::from_be_bytes(*number));
-        let code = rest.first_chunk()?;
-        is_same(code, &self.code(session, stream, number)).then_some((stream, number))
+        let bytes: [u8; LENGTH] = url_safe::decode(id).ok()?.try_into().ok()?;
+        let (place, tag) = bytes.split_first_chunk::<PLACE>()?;
+        // In constant time, as `verify` methods are.
+        self.authenticate(session, place).verify_truncated_left(tag).ok()?;
+        let (stream, number) = place.split_first_chunk()?;
+        Some((u64::from_be_bytes(*stream), u64::from_be_bytes(*number.first_chunk()?)))
     }
 
-    fn code(&self, session: &SessionId, stream: u64, number: u64) -> [u8; 16] {
-        let code = self.0.code(&[USE, session.as_bytes(), &place(stream, number)]);
-        let mut half = [0; 16];
-        half.copy_from_slice(&code[..16]);
-        half
+    fn authenticate(&self, session: &SessionId, place: &[u8; PLACE]) -> Hmac<Sha256> {
+        self.0.clone().chain_update(USE).chain_update(session.as_bytes()).chain_update(place)
     }
 }
 
@@ -81,58 +85,14 @@ impl fmt::Debug for EventKey {
     }
 }
 
-fn place(stream: u64, number: u64) -> [u8; 16] {
+fn place(stream: u64, number: u64) -> [u8; PLACE] {
     (u128::from(stream) << 64 | u128::from(number)).to_be_bytes()
 }
 
-fn encode(bytes: &[u8; 32]) -> String {
-    let mut text = String::with_capacity(LENGTH);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().zip([16, 8, 0]).fold(0, |bits, (byte, shift)| bits | u32::from(*byte) << shift);
-        for shift in [18, 12, 6, 0].into_iter().take(group.len() + 1) {
-            text.push(char::from(DIGITS[(bits >> shift & 63) as usize]));
-        }
-    }
-    text
-}
-
-/// Takes only what [`encode`] writes: one text for each id.
-fn decode(text: &str) -> Option<[u8; 32]> {
-    if text.len() != LENGTH {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (group, bytes) in text.as_bytes().chunks(4).zip(bytes.chunks_mut(3)) {
-        let mut bits = 0;
-        for (digit, shift) in group.iter().zip([18, 12, 6, 0]) {
-            bits |= value(*digit)? << shift;
-        }
-        for (byte, shift) in bytes.iter_mut().zip([16, 8, 0]) {
-            *byte = (bits >> shift & 255) as u8;
-            bits &= !(255 << shift);
-        }
-        if bits != 0 {
-            return None;
-        }
-    }
-    Some(bytes)
-}
-
-fn value(digit: u8) -> Option<u32> {
-    let value = match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'-' => 62,
-        b'_' => 63,
-        _ => return None,
-    };
-    Some(value.into())
-}
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// 32 bytes with 6 bits in each character.
-const LENGTH: usize = 43;
+/// The bytes of the stream and the number.
+const PLACE: usize = 16;
+/// The bytes of an id: the place, and half of an HMAC-SHA-256.
+const LENGTH: usize = 32;
 /// Keeps codes apart from those that the same key may make for something else.
 const USE: &[u8] = b"mcp event id 1";
 
@@ -153,7 +113,7 @@ mod tests {
             assert_eq!(key.read(&yours, &id), None, "another session");
             assert_eq!(EventKey::random().unwrap().read(&mine, &id), None, "another process");
             for at in 0..id.len() {
-                for digit in DIGITS {
+                for digit in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
                     let mut other = id.clone().into_bytes();
                     if std::mem::replace(&mut other[at], *digit) != *digit {
                         let other = String::from_utf8(other).unwrap();
@@ -180,14 +140,20 @@ mod tests {
         assert_eq!(format!("{one:?}"), "EventKey(..)");
     }
 
-    /// Bytes of any kind survive.
+    /// Ids are the same in every version, so that instances of different versions can replay each other's events. These
+    /// were computed with other implementations of HMAC and Base64.
     // covers: RB-55
     #[test]
-    fn bytes_survive() {
-        for byte in 0..=255 {
-            let mut bytes = [byte; 32];
-            bytes[31] = !byte;
-            assert_eq!(decode(&encode(&bytes)), Some(bytes));
+    fn ids_do_not_change() {
+        let session = SessionId::parse(&"5a".repeat(32)).unwrap();
+        let counting = std::array::from_fn(|index| index as u8);
+        for (key, stream, number, id) in [
+            ([7; 32], 1, 1, "AAAAAAAAAAEAAAAAAAAAAXFqHJsFZ105PjSXwNbxxjk"),
+            (counting, u64::MAX, 77, "__________8AAAAAAAAATV1hjUSirkJOZIx_RpV18Dk"),
+        ] {
+            let key = EventKey::new(key);
+            assert_eq!(key.write(&session, stream, number), id);
+            assert_eq!(key.read(&session, id), Some((stream, number)));
         }
     }
 }

@@ -62,7 +62,6 @@
 #![forbid(unsafe_code)]
 
 mod event_id;
-mod hmac;
 mod id;
 mod manager;
 mod memory;
