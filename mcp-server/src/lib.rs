@@ -265,83 +265,48 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
-mod ask;
-mod ask_options;
-mod build_error;
-mod builder;
-mod callers;
-mod cancel;
-mod completion;
+mod asking;
+mod build;
 mod connection;
-mod connection_handle;
-mod context;
-mod described;
-mod dispatch;
-mod endpoint;
 mod extensions;
-pub mod form;
-mod guarded;
-mod hub;
-#[cfg(feature = "tower")]
-mod layers;
-mod method;
-mod notification;
-mod page;
-mod port;
-mod prompt;
-mod reentry;
-mod registry;
-mod reply;
-mod resource;
-#[cfg(feature = "mrtr")]
-mod rounds;
-mod schema;
+mod handlers;
+mod serve;
 mod server;
-mod settings;
-mod shared;
-mod tasks;
-mod teardown;
-mod telemetry;
-mod text_values;
-mod tool;
-mod tool_result;
 mod uri_template;
-#[cfg(feature = "validate")]
-mod validate;
 
 /// The guide, whose examples have to compile.
 #[cfg(all(doctest, feature = "mrtr"))]
 #[doc = include_str!("../../docs/asking-the-user.md")]
 mod asking_the_user {}
 
-pub use answer::Answer;
-pub use ask::{AskError, ElicitContent, Elicited, NotAccepted};
-pub use ask_options::AskOptions;
-pub use build_error::BuildError;
-pub use builder::ServerBuilder;
-pub use completion::{Completer, Typed};
+pub use asking::client_requests::{AskError, ElicitContent, Elicited, NotAccepted};
+pub use asking::form;
+pub use asking::options::AskOptions;
+pub use build::builder::ServerBuilder;
+pub use build::error::BuildError;
+pub use build::registry::Registry;
+pub use build::settings::List;
+pub use connection::handle::ConnectionHandle;
+pub use connection::port::{ConnectionPort, InboxFull};
+pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
-pub use connection_handle::ConnectionHandle;
-pub use context::{Progress, RequestContext};
-pub use endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
 pub use extensions::Extensions;
+pub use handlers::completion::{Completer, Typed};
+pub use handlers::notification::Notification;
+pub use handlers::prompt::{IntoPromptResult, Prompt, prompt};
+pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
+pub use handlers::schema::NoArguments;
+pub use handlers::text_values::InvalidText;
+pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
+pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, Outcome};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits};
 #[cfg(feature = "mrtr")]
 pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
 pub use mcp_types::{ClientCapability, HeaderParam};
-pub use notification::Notification;
-pub use port::{ConnectionPort, InboxFull};
-pub use prompt::{IntoPromptResult, Prompt, prompt};
-pub use registry::Registry;
-pub use resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
-pub use schema::NoArguments;
+pub use serve::context::{Progress, RequestContext};
+pub use serve::endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
+pub use serve::response::Answer;
 pub use server::Server;
-pub use settings::List;
-pub use shared::RouteWaker;
-pub use text_values::InvalidText;
-pub use tool::{ArgumentErrors, Tool, raw_tool, tool};
-pub use tool_result::{HandlerError, IntoToolResult, Json, Outcome};
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};

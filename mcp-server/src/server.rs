@@ -6,13 +6,13 @@ use mcp_kernel::Change;
 use mcp_kernel::server::ServerConfig;
 use mcp_types::{HeaderParam, Implementation};
 
-use crate::build_error::BuildError;
-use crate::builder::ServerBuilder;
-use crate::endpoint::Endpoint;
+use crate::build::builder::ServerBuilder;
+use crate::build::error::BuildError;
+use crate::build::registry::Registry;
+use crate::build::settings::Settings;
+use crate::connection::broadcast::Hub;
 use crate::extensions::Extensions;
-use crate::hub::Hub;
-use crate::registry::Registry;
-use crate::settings::Settings;
+use crate::serve::endpoint::Endpoint;
 
 /// A server: what it is, what it offers, how it behaves. Nothing about any client.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) endpoint: Endpoint,
     pub(crate) state: Extensions,
-    pub(crate) on_notification: Option<crate::notification::Listener>,
+    pub(crate) on_notification: Option<crate::handlers::notification::Listener>,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// One change at a time, so that none is lost.
     pub(crate) updating: Mutex<()>,
@@ -162,7 +162,7 @@ impl Server {
         &self.0.hub
     }
 
-    pub(crate) fn on_notification(&self) -> Option<&crate::notification::Listener> {
+    pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::Listener> {
         self.0.on_notification.as_ref()
     }
 }

@@ -57,7 +57,7 @@ const SETTINGS: [Settings; 18] = [
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),
     all("Restart", "mcp-transport-stdio/src/client/restart.rs", &["first_delay"]),
     some("ClientBuilder", "mcp-client/src/builder.rs"),
-    some("ServerBuilder", "mcp-server/src/builder.rs"),
+    some("ServerBuilder", "mcp-server/src/build/builder.rs"),
     some("HttpTransport", "mcp-transport-http/src/client/transport.rs"),
     some("ChildTransport", "mcp-transport-stdio/src/client/child.rs"),
     some("StreamTransport", "mcp-transport-stdio/src/client/stream.rs"),

@@ -16,10 +16,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("mcp-types/src/schema_budget.rs", "walks through schemas, which it reads without special names"),
     ("mcp-types/src/tasks.rs", "writes a list of its own"),
     ("mcp-kernel/src/server/commands.rs", "writes two values of its own"),
-    ("mcp-server/src/form.rs", "reads the schemas of the program's own types"),
-    ("mcp-server/src/form/flatten.rs", "reads the schemas of the program's own types"),
-    ("mcp-server/src/form/decode.rs", "puts values together that were read as what they are"),
-    ("mcp-server/src/validate.rs", "hands trees to the validator"),
+    ("mcp-server/src/asking/form/mod.rs", "reads the schemas of the program's own types"),
+    ("mcp-server/src/asking/form/flatten.rs", "reads the schemas of the program's own types"),
+    ("mcp-server/src/asking/form/decode.rs", "puts values together that were read as what they are"),
+    ("mcp-server/src/handlers/validate.rs", "hands trees to the validator"),
 ];
 
 /// What reads something as whatever type is wanted.
@@ -55,12 +55,12 @@ const READING: &[(&str, &[&str])] = &[
             "params.decode::<Asked>()",
         ],
     ),
-    ("mcp-server/src/form.rs", &["mod decode;", "pub use decode::decode;"]),
+    ("mcp-server/src/asking/form/mod.rs", &["mod decode;", "pub use decode::decode;"]),
     (
-        "mcp-server/src/form/decode.rs",
+        "mcp-server/src/asking/form/decode.rs",
         &["pub fn decode<T: DeserializeOwned>(", "T::deserialize(Value::Object(members))"],
     ),
-    ("mcp-server/src/form/flatten.rs", &["serde_json::from_value(Value::Object(plain))"]),
+    ("mcp-server/src/asking/form/flatten.rs", &["serde_json::from_value(Value::Object(plain))"]),
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

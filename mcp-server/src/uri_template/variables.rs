@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::text_values::{self, InvalidText};
+use crate::handlers::text_values::{self, InvalidText};
 
 /// The variables of a [`UriTemplate`](super::UriTemplate) with their decoded values, in the order of the template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,67 @@
+//! Explicit questions on a legacy connection: they are asked as real requests, and the handler runs again.
+
+use mcp_types::{
+    CallToolResult, ErrorObject, InputRequest, InputRequests, InputRequiredResult, InputResponses, Method, RawObject,
+    RequestParams,
+};
+
+use crate::asking::client_requests::AskError;
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::{Request, Served};
+use crate::serve::response::Answer;
+
+/// How often a handler may ask in this way before it is given up.
+const ROUNDS: usize = 10;
+
+/// Asks what a handler returned as questions, and runs it again with the answers, until it has none any more.
+pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> Result<Answer, ErrorObject> {
+    let mut asks = first;
+    for _ in 0..ROUNDS {
+        let responses = match ask_all(&ctx, asks.input_requests.take().unwrap_or_default()).await {
+            Ok(responses) => responses,
+            Err(error) => return failed(&ctx, &error),
+        };
+        let again = ctx.again(responses, asks.request_state.take());
+        let served = match ctx.server().endpoint().serve(Request::new(again.clone())) {
+            Served::Now(outcome) => outcome,
+            Served::Later(later) => later.await,
+        };
+        #[cfg(feature = "mrtr")]
+        let served = crate::asking::rounds::in_one_style(&again, served);
+        match served {
+            Ok(Answer::InputRequired(next)) => asks = *next,
+            done => return done,
+        }
+    }
+    tracing::error!(target: "mcp", rounds = ROUNDS, "a handler asks without end");
+    Err(ErrorObject::internal_error("the handler asks without end"))
+}
+
+async fn ask_all(ctx: &RequestContext, questions: InputRequests) -> Result<InputResponses, AskError> {
+    let mut responses = InputResponses::new();
+    for (key, question) in questions {
+        responses.insert(key, ask_one(ctx, question).await?);
+    }
+    Ok(responses)
+}
+
+/// Asks by a real request; the kernel checks what the client declared.
+async fn ask_one(ctx: &RequestContext, question: InputRequest) -> Result<RawObject, AskError> {
+    match question {
+        InputRequest::Elicit(elicit) => ctx.ask_now(Method::ELICITATION_CREATE, elicit.params).await,
+        InputRequest::CreateMessage(message) => ctx.ask_now(Method::SAMPLING_CREATE_MESSAGE, message.params).await,
+        InputRequest::ListRoots(_) => ctx.ask_now(Method::ROOTS_LIST, RequestParams::default()).await,
+        InputRequest::Unknown(_) | _ => Err(AskError::InvalidQuestion("nobody knows this kind of question".to_owned())),
+    }
+}
+
+/// A tool that cannot ask has failed in the way that tools do.
+fn failed(ctx: &RequestContext, error: &AskError) -> Result<Answer, ErrorObject> {
+    if let Some(error) = error.to_error_object() {
+        return Err(error);
+    }
+    if *ctx.method() == Method::TOOLS_CALL {
+        return Ok(Answer::ToolCall(CallToolResult::error(error.to_string())));
+    }
+    Err(ErrorObject::internal_error(error.to_string()))
+}

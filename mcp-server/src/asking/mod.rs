@@ -1,0 +1,8 @@
+//! Server-to-client requests: elicitation, sampling and roots, in both eras.
+
+pub(crate) mod client_requests;
+pub mod form;
+pub(crate) mod legacy_rounds;
+pub(crate) mod options;
+#[cfg(feature = "mrtr")]
+pub(crate) mod rounds;

@@ -1,0 +1,206 @@
+//! Questions of the modern era: a request that asks ends, and comes again with the answers.
+
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Questions, Rejected, Round, Sealer};
+use mcp_types::gate;
+use mcp_types::{Era, ErrorObject, InputRequest, InputRequiredResult, RawJson};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::asking::client_requests::AskError;
+use crate::serve::context::RequestContext;
+use crate::serve::response::Answer;
+
+/// How states are sealed that travel to clients and back.
+pub(crate) struct Asking {
+    /// The keys that were given; without any, one is made that nobody else has.
+    pub(crate) ring: Option<KeyRing>,
+    sealer: OnceLock<Sealer>,
+    pub(crate) ledger: Option<Arc<dyn Ledger>>,
+    /// How long a state is good, in seconds.
+    pub(crate) lifetime: u64,
+    /// How many bytes a state may have: as many as are taken back.
+    limit: usize,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self { ring: None, sealer: OnceLock::new(), ledger: None, lifetime: 600, limit: usize::MAX }
+    }
+}
+
+impl Asking {
+    /// Gives out no state that would be refused when it comes back: requests count it with its quotes.
+    pub(crate) fn limit_to(&mut self, request_state_bytes: usize) {
+        self.limit = request_state_bytes.saturating_sub(2);
+    }
+
+    fn sealer(&self) -> Result<&Sealer, AskError> {
+        if let Some(sealer) = self.sealer.get() {
+            return Ok(sealer);
+        }
+        let ring = match &self.ring {
+            Some(ring) => ring.clone(),
+            None => KeyRing::new(Key::new(u32::from_le_bytes(random()?), random()?)),
+        };
+        let made = Sealer::new(ring).with_lifetime(self.lifetime).with_limit(self.limit);
+        Ok(self.sealer.get_or_init(|| made))
+    }
+}
+
+/// Refuses questions that a handler returns after it has asked, or taken a step: neither would be known in the next
+/// round, and both would be repeated.
+pub(crate) fn in_one_style(ctx: &RequestContext, outcome: Result<Answer, ErrorObject>) -> Result<Answer, ErrorObject> {
+    if matches!(outcome, Ok(Answer::InputRequired(_))) && ctx.round().is_some() {
+        tracing::error!(target: "mcp", "a handler asks, or uses `once`, and returns questions: it has to do one of both");
+        return Err(ErrorObject::internal_error("the server cannot ask for input"));
+    }
+    outcome
+}
+
+/// Notes that a handler asks a legacy client, or takes a step for one; nothing of it has to be kept.
+pub(crate) fn begin(ctx: &RequestContext) {
+    ctx.round().get_or_insert_default();
+}
+
+/// Finds the answer to a question, or notes that there is none yet.
+pub(crate) fn ask(ctx: &RequestContext, key: &str, question: &InputRequest) -> Result<Asked, AskError> {
+    with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidQuestion(skew.to_string())))?
+}
+
+/// The result of a step that was taken in an earlier round.
+pub(crate) fn step(ctx: &RequestContext, key: &str) -> Result<Option<RawJson>, AskError> {
+    with_round(ctx, |round| round.step(key).cloned())
+}
+
+/// Notes the result of a step.
+pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) -> Result<(), AskError> {
+    with_round(ctx, |round| round.complete_step(key, result))
+}
+
+/// Ends a round: the questions for the client, and the state that it has to bring back.
+pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
+    let finished = ctx.round().take().and_then(|round| round.finish());
+    let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("nothing was asked"))?;
+    let state = seal(ctx, &journal.to_bytes()).map_err(|fault| {
+        tracing::error!(target: "mcp", %fault, "a request cannot ask");
+        ErrorObject::internal_error("the server cannot ask for input")
+    })?;
+    let mut result = InputRequiredResult::default();
+    (result.input_requests, result.request_state) = (Some(questions), Some(state));
+    Ok(Answer::InputRequired(Box::new(result)))
+}
+
+/// Opens the round of a request, the first time that it is needed: until then a state may be the application's own.
+fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
+    let mut round = ctx.round();
+    if round.is_none() {
+        *round = Some(Box::new(open(ctx)?));
+    }
+    round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
+}
+
+/// Whether the request may come again with answers.
+//
+pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
+    gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision()))
+}
+
+fn open(ctx: &RequestContext) -> Result<Round, AskError> {
+    if !may_ask(ctx) {
+        return Err(AskError::NoBackChannel("only tools, prompts and resources may ask"));
+    }
+    let journal = match ctx.request_state() {
+        None => Journal::default(),
+        Some(state) => {
+            let journal = Journal::from_bytes(&unseal(ctx, state)?);
+            journal.map_err(|skew| AskError::InvalidQuestion(skew.to_string()))?
+        }
+    };
+    Ok(Round::new(journal, ctx.input_responses().clone()))
+}
+
+fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
+    let sealer = ctx.server().settings().asking.sealer()?;
+    let state = sealer.seal(seconds(), random::<NONCE_BYTES>()?, &binding(ctx), content);
+    state.map_err(|fault| AskError::InvalidQuestion(fault.to_string()))
+}
+
+fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
+    let asking = &ctx.server().settings().asking;
+    let (sealer, binding, now) = (asking.sealer()?, binding(ctx), seconds());
+    let opened = match &asking.ledger {
+        None => sealer.open(now, &binding, state),
+        Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
+    };
+    opened.map(|opened| opened.content).map_err(|rejected| {
+        tracing::warn!(target: "mcp", %rejected, "a state was rejected");
+        AskError::Rejected(rejected)
+    })
+}
+
+/// Questions by hand: what a handler returns itself, with a state of its own.
+impl RequestContext {
+    /// Starts to collect questions for an interim result: `build` it, and return it.
+    ///
+    /// Questions that this client cannot be asked, because of what it declared, of its revision, or because there is no
+    /// session, are an error of [`build`](Questions::build).
+    pub fn questions(&self) -> Questions {
+        let questions = Questions::new(self.method(), self.capabilities());
+        match self.era() {
+            Era::Modern => questions,
+            Era::Legacy => questions.legacy(self.revision(), !self.is_stateless()),
+        }
+    }
+
+    /// Seals a state for an interim result: nobody can read it, change it, or use it for another request, another
+    /// principal or another server, and it expires.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written, or is too large.
+    //
+    pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
+        let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
+        // A mark that no journal begins with keeps the two apart.
+        seal(self, &[&[APPLICATION], state.as_slice()].concat())
+    }
+
+    /// The sealed state of the round before, if there was one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not one that was sealed for this request; the client is told no more than that.
+    pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
+        let Some(state) = self.request_state() else { return Ok(None) };
+        let content = unseal(self, state)?;
+        let state = content.strip_prefix(&[APPLICATION]).ok_or(AskError::Rejected(Rejected::OtherRequest))?;
+        let malformed = || AskError::Rejected(Rejected::Malformed);
+        let state = str::from_utf8(state).ok().and_then(|state| RawJson::parse(state).ok()).ok_or_else(malformed)?;
+        state.decode().map(Some).map_err(|_| malformed())
+    }
+}
+
+/// What the sealed state of an application begins with.
+const APPLICATION: u8 = b's';
+
+/// What a state of this request is good for.
+//
+fn binding(ctx: &RequestContext) -> Binding {
+    let principal = ctx.principal().map(|principal| (principal.issuer.as_deref(), &*principal.subject));
+    Binding::new(principal, &ctx.server().info().name, ctx.method().as_str(), ctx.params())
+}
+
+fn seconds() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "states expire by the clock that all instances share")]
+    let now = SystemTime::now();
+    now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn random<const N: usize>() -> Result<[u8; N], AskError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| AskError::NoBackChannel("there is no randomness to seal a state with"))?;
+    Ok(bytes)
+}

@@ -1,0 +1,6 @@
+//! Describing a server: the builder, its errors, and what is registered.
+
+pub(crate) mod builder;
+pub(crate) mod error;
+pub(crate) mod registry;
+pub(crate) mod settings;

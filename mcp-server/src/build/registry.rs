@@ -1,0 +1,223 @@
+//! What a server offers, at one moment.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use mcp_types::{HeaderParam, Method};
+
+use crate::build::error::BuildError;
+use crate::handlers::prompt::Prompt;
+use crate::handlers::resource::{Resource, Template};
+use crate::handlers::tool::Tool;
+
+/// The tools, prompts and resources of a server: filled by the builder, and changed by
+/// [`Server::update`](crate::Server::update).
+#[derive(Clone, Default)]
+pub struct Registry {
+    pub(crate) tools: Shelf<Tool>,
+    pub(crate) prompts: Shelf<Prompt>,
+    pub(crate) resources: Shelf<Resource>,
+    pub(crate) templates: Shelf<Template>,
+    /// Only of tools that have any.
+    pub(crate) header_params: BTreeMap<String, Arc<[HeaderParam]>>,
+    pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::Custom>,
+    #[cfg(feature = "validate")]
+    pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
+}
+
+/// Things with unique names, in the order in which they came.
+#[derive(Clone)]
+pub(crate) struct Shelf<T> {
+    pub(crate) items: Vec<Arc<T>>,
+    /// Hashed, so that finding one costs the same however many there are.
+    index: HashMap<String, usize>,
+    /// Whether anything came or went since the shelf was looked at.
+    pub(crate) changed: bool,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), index: HashMap::new(), changed: false }
+    }
+}
+
+impl<T> Shelf<T> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
+        self.items.get(*self.index.get(name)?)
+    }
+
+    fn add(&mut self, name: &str, item: T) -> bool {
+        if self.index.contains_key(name) {
+            return false;
+        }
+        self.index.insert(name.to_owned(), self.items.len());
+        self.items.push(Arc::new(item));
+        self.changed = true;
+        true
+    }
+
+    fn remove(&mut self, name: &str) -> bool {
+        let Some(removed) = self.index.remove(name) else { return false };
+        self.items.remove(removed);
+        self.index.values_mut().filter(|index| **index > removed).for_each(|index| *index -= 1);
+        self.changed = true;
+        true
+    }
+}
+
+impl Registry {
+    /// Adds a tool.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is a tool with the name, or if its schemas are not what the protocol wants.
+    pub fn add_tool(&mut self, tool: Tool) -> Result<(), BuildError> {
+        let name = tool.name().to_owned();
+        check_name("tool", &name)?;
+        if let Some(why) = tool.fault.clone() {
+            return Err(BuildError::InvalidTool { name, why });
+        }
+        let invalid = |why: String| BuildError::InvalidTool { name: name.clone(), why };
+        check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
+        let params = HeaderParam::find(&tool.definition.input_schema).map_err(invalid)?;
+        if let Some(output) = &tool.definition.output_schema {
+            check_schema("output", output, false).map_err(invalid)?;
+        }
+        #[cfg(feature = "validate")]
+        let validators = crate::handlers::validate::Validators::of(&tool).map_err(invalid)?;
+        if !self.tools.add(&name, tool) {
+            return Err(BuildError::Twice { what: "tool", name });
+        }
+        if !params.is_empty() {
+            self.header_params.insert(name.clone(), params.into());
+        }
+        #[cfg(feature = "validate")]
+        self.validators.insert(name, Arc::new(validators));
+        Ok(())
+    }
+
+    /// Removes a tool; returns whether it was there.
+    pub fn remove_tool(&mut self, name: &str) -> bool {
+        #[cfg(feature = "validate")]
+        self.validators.remove(name);
+        self.header_params.remove(name);
+        self.tools.remove(name)
+    }
+
+    /// Adds a prompt.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is a prompt with the name.
+    pub fn add_prompt(&mut self, prompt: Prompt) -> Result<(), BuildError> {
+        let name = prompt.name().to_owned();
+        check_name("prompt", &name)?;
+        if let Some(why) = prompt.fault.clone() {
+            return Err(BuildError::InvalidPrompt { name, why });
+        }
+        if self.prompts.add(&name, prompt) { Ok(()) } else { Err(BuildError::Twice { what: "prompt", name }) }
+    }
+
+    /// Removes a prompt; returns whether it was there.
+    pub fn remove_prompt(&mut self, name: &str) -> bool {
+        self.prompts.remove(name)
+    }
+
+    /// Adds a resource.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is a resource with the address, or if it is not an absolute address.
+    // RS-8
+    pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
+        let uri = resource.definition.uri.clone();
+        check_scheme(&uri)?;
+        if self.resources.add(&uri, resource) { Ok(()) } else { Err(BuildError::Twice { what: "resource", name: uri }) }
+    }
+
+    /// Removes a resource by its address; returns whether it was there.
+    pub fn remove_resource(&mut self, uri: &str) -> bool {
+        self.resources.remove(uri)
+    }
+
+    /// Adds resources with a template for their addresses.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is such a template, or if it is not one.
+    // RS-9
+    pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
+        let uri = template.definition.uri_template.clone();
+        if let Some(why) = template.fault.clone() {
+            return Err(BuildError::InvalidTemplate { template: uri, why });
+        }
+        if self.templates.add(&uri, template) { Ok(()) } else { Err(BuildError::Twice { what: "template", name: uri }) }
+    }
+
+    /// Removes a template, by its text; returns whether it was there.
+    pub fn remove_template(&mut self, uri_template: &str) -> bool {
+        self.templates.remove(uri_template)
+    }
+}
+
+impl Registry {
+    /// Whether anything here suggests values.
+    pub(crate) fn completes(&self) -> bool {
+        self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
+            || self.templates.items.iter().any(|template| !template.completers.is_empty())
+    }
+
+    /// What has changed: tools, prompts, resources, templates.
+    pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
+        [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("tools", &self.tools.items.len())
+            .field("prompts", &self.prompts.items.len())
+            .field("resources", &self.resources.items.len())
+            .field("templates", &self.templates.items.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Any name is good that is not empty and can be shown; the recommended ones are narrower.
+// TL-11
+fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
+    if name.is_empty() || name.chars().any(char::is_control) {
+        return Err(BuildError::InvalidName { what, name: name.to_owned() });
+    }
+    Ok(())
+}
+
+/// RFC 3986 wants a scheme in front of everything.
+fn check_scheme(uri: &str) -> Result<(), BuildError> {
+    let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
+    if is_scheme(scheme) { Ok(()) } else { Err(BuildError::InvalidUri { uri: uri.to_owned() }) }
+}
+
+pub(crate) fn is_scheme(scheme: &str) -> bool {
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
+}
+
+/// The schema of arguments is one of an object; that of results may be any.
+// TL-3, TL-5
+fn check_schema(which: &str, schema: &mcp_types::RawObject, of_object: bool) -> Result<(), String> {
+    #[derive(serde::Deserialize)]
+    struct Root {
+        #[serde(rename = "type")]
+        kind: Option<mcp_types::RawJson>,
+    }
+    let root: Root = schema.decode().map_err(|error| format!("the {which} schema is not JSON: {error}"))?;
+    if of_object && root.kind.and_then(|kind| kind.decode::<String>().ok()).as_deref() != Some("object") {
+        return Err(format!(
+            "the {which} schema must have \"type\": \"object\" at its root; make the arguments a struct, or use \
+             `NoArguments` for none"
+        ));
+    }
+    Ok(())
+}

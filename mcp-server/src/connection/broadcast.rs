@@ -1,0 +1,98 @@
+//! All connections of a server, to tell them of changes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use mcp_kernel::server::Announcement;
+use mcp_kernel::{Change, Route};
+
+use crate::connection::shared::Shared;
+
+/// The connections that may want to hear of changes.
+#[derive(Default)]
+pub(crate) struct Hub(Mutex<BTreeMap<usize, Weak<Shared>>>);
+
+impl Hub {
+    /// Adds a connection, unless it is there already.
+    pub(crate) fn join(&self, connection: &Arc<Shared>) {
+        if connection.has_joined.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        members.insert(address(connection), Arc::downgrade(connection));
+    }
+
+    /// Removes a connection, of which nothing is kept.
+    pub(crate) fn leave(&self, connection: &Arc<Shared>) {
+        if connection.has_joined.load(Ordering::Relaxed) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address(connection));
+        }
+    }
+
+    pub(crate) fn publish(&self, change: &Change) {
+        let members: Vec<Arc<Shared>> = {
+            let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            members.values().filter_map(Weak::upgrade).collect()
+        };
+        let announcement = Announcement::new(change);
+        for member in members {
+            let (has_news, has_agreed) = {
+                let mut state = member.lock();
+                state.kernel.announce(&announcement);
+                (state.kernel.has_transmit(), state.kernel.negotiated().is_some())
+            };
+            if has_news {
+                // To a client that has shaken hands a change belongs to no request.
+                member.wake(has_agreed.then_some(Route::Standalone));
+            }
+        }
+    }
+}
+
+/// No other connection has it, as long as this one is a member.
+fn address(connection: &Arc<Shared>) -> usize {
+    Arc::as_ptr(connection).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_kernel::server::{Connection, ServerConfig};
+    use mcp_types::{Implementation, ServerCapabilities};
+
+    use super::*;
+
+    /// A client that subscribes again and again is told once, and costs no more than one that does so once.
+    // covers: S0.20
+    #[test]
+    fn a_connection_is_there_once() {
+        let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
+        let connection = Arc::new(Shared::new(Connection::for_loop(Arc::new(config))));
+        let hub = Hub::default();
+        for _ in 0..10 {
+            hub.join(&connection);
+        }
+        assert_eq!(hub.0.lock().unwrap().len(), 1);
+    }
+
+    /// Many come and go, and nothing is left of those who went.
+    #[test]
+    fn those_who_leave_are_gone() {
+        let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
+        let config = Arc::new(config);
+        let connect = || Arc::new(Shared::new(Connection::for_loop(Arc::clone(&config))));
+        let hub = Hub::default();
+        let mut connections: Vec<_> = (0..100).map(|_| connect()).collect();
+        for connection in &connections {
+            hub.join(connection);
+        }
+        hub.leave(&connect());
+        let last = connections.split_off(99);
+        for connection in connections {
+            hub.leave(&connection);
+            assert_eq!(Arc::weak_count(&connection), 0);
+        }
+        let members = hub.0.lock().unwrap();
+        assert!(members.len() == 1 && Arc::weak_count(&last[0]) == 1);
+    }
+}

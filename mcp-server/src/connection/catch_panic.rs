@@ -1,0 +1,50 @@
+//! Handlers whose panics are their own affair.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use mcp_types::ErrorObject;
+use tracing::Span;
+use tracing::instrument::Instrumented;
+
+use crate::serve::endpoint::AnswerFuture;
+use crate::serve::response::Answer;
+
+/// A handler at work: if it panics, its client gets an error and everything else goes on, also when it panics while it
+/// is dropped.
+pub(crate) struct Guarded(Option<Instrumented<AnswerFuture>>);
+
+impl Guarded {
+    pub(crate) fn new(handler: Instrumented<AnswerFuture>) -> Self {
+        Self(Some(handler))
+    }
+
+    /// The span that the handler runs in.
+    pub(crate) fn span(&self) -> Span {
+        self.0.as_ref().map_or_else(Span::none, |handler| handler.span().clone())
+    }
+}
+
+impl Future for Guarded {
+    type Output = Result<Answer, ErrorObject>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(handler) = &mut self.0 else { return Poll::Pending };
+        catch_unwind(AssertUnwindSafe(|| Pin::new(handler).poll(cx))).unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let handler = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
+            tracing::error!(target: "mcp", "a handler panicked when it was dropped");
+        }
+    }
+}
+
+pub(crate) fn panicked() -> ErrorObject {
+    tracing::error!(target: "mcp", "a handler panicked");
+    ErrorObject::internal_error("the handler failed")
+}

@@ -1,0 +1,164 @@
+//! Handlers that wait for something.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+
+use mcp_kernel::server::Responder;
+use mcp_kernel::{RequestKey, Route};
+use mcp_types::ErrorObject;
+
+use crate::connection::catch_panic::Guarded;
+use crate::connection::shared::RouteWaker;
+use crate::serve::context::RequestContext;
+use crate::serve::response::Answer;
+use crate::serve::telemetry;
+
+/// The handlers of one connection, by request. Only those that were woken are polled.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    open: BTreeMap<RequestKey, Task>,
+    /// Most requests are answered without waiting, so it is made for the first that does not.
+    woken: Option<Arc<Woken>>,
+}
+
+/// A handler at work, with the right to answer for it.
+pub(crate) struct Task {
+    pub(crate) handler: Guarded,
+    pub(crate) responder: Responder,
+    pub(crate) ctx: RequestContext,
+}
+
+impl Task {
+    /// Drops the handler where it waits.
+    fn cancel(self) {
+        let span = self.handler.span();
+        self.ctx.cancel();
+        drop(self.handler);
+        telemetry::cancelled(&span, &self.ctx);
+    }
+}
+
+/// Who can go on, and whom that concerns.
+#[derive(Default)]
+struct Woken {
+    ready: Mutex<Vec<Arc<TaskWaker>>>,
+    driver: DriverWaker,
+    route_waker: Option<RouteWaker>,
+}
+
+struct TaskWaker {
+    key: RequestKey,
+    is_ready: AtomicBool,
+    /// Not kept alive from here: it holds those who were woken, and a connection may end before it looks at them.
+    woken: Weak<Woken>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        if !self.is_ready.swap(true, Ordering::AcqRel) {
+            let Some(woken) = self.woken.upgrade() else { return };
+            let key = self.key;
+            woken.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+            match &woken.route_waker {
+                Some(wake) => wake(Some(Route::Related(key))),
+                None => woken.driver.wake(),
+            }
+        }
+    }
+}
+
+impl Tasks {
+    /// Takes a handler in; it is polled next time.
+    pub(crate) fn push(&mut self, task: Task, route_waker: Option<&RouteWaker>) {
+        let key = task.responder.key();
+        self.open.insert(key, task);
+        let woken = self
+            .woken
+            .get_or_insert_with(|| Arc::new(Woken { route_waker: route_waker.map(Arc::clone), ..Woken::default() }));
+        let woken = Arc::downgrade(woken);
+        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
+    }
+
+    /// Polls the handlers that were woken, each once; returns those that are done.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(Task, Result<Answer, ErrorObject>)> {
+        let mut done = Vec::new();
+        let Some(woken) = &self.woken else { return done };
+        woken.driver.register(cx.waker());
+        let ready = std::mem::take(&mut *woken.ready.lock().unwrap_or_else(PoisonError::into_inner));
+        for waker in ready {
+            // Whoever wakes it from here on means the next time.
+            waker.is_ready.store(false, Ordering::Release);
+            let key = waker.key;
+            let Some(task) = self.open.get_mut(&key) else { continue };
+            let waker = Waker::from(waker);
+            if let Poll::Ready(outcome) = Pin::new(&mut task.handler).poll(&mut Context::from_waker(&waker))
+                && let Some(task) = self.open.remove(&key)
+            {
+                done.push((task, outcome));
+            }
+        }
+        done
+    }
+
+    /// Takes a handler out where it waits.
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn take(&mut self, key: RequestKey) -> Option<Task> {
+        self.open.remove(&key)
+    }
+
+    /// Drops a handler where it waits; whatever it gave away learns that nobody waits for it.
+    pub(crate) fn cancel(&mut self, key: RequestKey) -> bool {
+        let task = self.open.remove(&key);
+        let is_there = task.is_some();
+        task.into_iter().for_each(Task::cancel);
+        is_there
+    }
+
+    pub(crate) fn cancel_all(&mut self) {
+        self.take_all().for_each(Task::cancel);
+    }
+
+    /// Takes all handlers out where they wait.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Task> + use<> {
+        std::mem::take(&mut self.open).into_values()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.cancel_all();
+    }
+}
+
+/// The task that drives a connection.
+#[derive(Default)]
+pub(crate) struct DriverWaker(Mutex<Option<Waker>>);
+
+impl DriverWaker {
+    pub(crate) fn register(&self, waker: &Waker) {
+        if self.lock().as_ref().is_some_and(|driver| driver.will_wake(waker)) {
+            return;
+        }
+        // Wakers are cloned and dropped without the lock.
+        let mut driver = Some(waker.clone());
+        std::mem::swap(&mut *self.lock(), &mut driver);
+    }
+
+    pub(crate) fn wake(&self) {
+        let driver = self.lock().clone();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

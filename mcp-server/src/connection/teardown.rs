@@ -1,0 +1,37 @@
+//! What handlers left to be done at the end of a connection.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::PoisonError;
+use std::task::Poll;
+
+use crate::connection::shared::Shared;
+
+/// Runs what is left to be done: last in, first out, each within the time that `bound` gives it.
+pub(crate) async fn run_teardown<B: Future<Output = ()>>(shared: &Shared, mut bound: impl FnMut() -> B) {
+    let next = || shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    while let Some(teardown) = next() {
+        let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
+        let mut bound = std::pin::pin!(bound());
+        let outcome = std::future::poll_fn(|cx| {
+            let Ok(running) = &mut teardown else { return Poll::Ready(Err(Teardown::Panicked)) };
+            match std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+                Ok(Poll::Pending) => bound.as_mut().poll(cx).map(|()| Err(Teardown::TooLong)),
+                Err(_) => Poll::Ready(Err(Teardown::Panicked)),
+            }
+        });
+        match outcome.await {
+            Ok(()) => {}
+            Err(Teardown::Panicked) => tracing::warn!(target: "mcp", "a teardown callback panicked"),
+            Err(Teardown::TooLong) => {
+                tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
+            }
+        }
+    }
+}
+
+/// Why a teardown callback came to no good end.
+enum Teardown {
+    Panicked,
+    TooLong,
+}

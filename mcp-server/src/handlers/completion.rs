@@ -1,0 +1,83 @@
+//! Suggestions for the arguments of prompts and resource templates.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mcp_types::{CompleteResult, Completion, OrderedMap};
+
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::BoxFuture;
+
+/// What a client may be told at once.
+const MOST: usize = 100;
+
+/// What has been typed of an argument, and what is known of the others.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Typed {
+    /// What has been typed so far.
+    pub value: String,
+    /// The other arguments that have a value already.
+    pub others: OrderedMap<String>,
+}
+
+/// Suggests values: an async function of a [`RequestContext`] and what has been [`Typed`], best suggestion first.
+///
+/// More than 100 values are cut, and the client is told that there are more.
+pub trait Completer: Send + Sync + 'static {
+    /// Suggests values.
+    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<Vec<String>>;
+}
+
+impl<F, Fut> Completer for F
+where
+    F: Fn(RequestContext, Typed) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Vec<String>> + Send + 'static,
+{
+    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<Vec<String>> {
+        Box::pin(self(ctx, typed))
+    }
+}
+
+/// The completers of one prompt or template, by argument.
+#[derive(Clone, Default)]
+pub(crate) struct Completers(BTreeMap<String, Arc<dyn Completer>>);
+
+impl Completers {
+    pub(crate) fn insert(&mut self, argument: &str, completer: impl Completer) {
+        self.0.insert(argument.to_owned(), Arc::new(completer));
+    }
+
+    pub(crate) fn get(&self, argument: &str) -> Option<&Arc<dyn Completer>> {
+        self.0.get(argument)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The answer to a client, within the limit of the protocol.
+pub(crate) fn result(mut values: Vec<String>) -> CompleteResult {
+    let total = values.len();
+    values.truncate(MOST);
+    let mut completion = Completion::new(values);
+    completion.total = i64::try_from(total).ok();
+    completion.has_more = Some(total > MOST);
+    CompleteResult::new(completion)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Never more than a hundred.
+    //
+    #[test]
+    fn what_is_too_much_is_cut() {
+        let many = result((0..150).map(|number| number.to_string()).collect()).completion;
+        assert_eq!((many.values.len(), many.total, many.has_more), (100, Some(150), Some(true)));
+        let few = result(vec!["a".into()]).completion;
+        assert_eq!((few.values.len(), few.total, few.has_more), (1, Some(1), Some(false)));
+    }
+}

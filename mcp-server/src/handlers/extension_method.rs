@@ -1,0 +1,20 @@
+//! Methods beyond the protocol's own.
+
+use std::sync::Arc;
+
+use mcp_types::{ErrorObject, RawObject};
+
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::BoxFuture;
+
+/// What answers a method of an extension.
+pub(crate) type Custom =
+    Arc<dyn Fn(RequestContext, RawObject) -> BoxFuture<Result<RawObject, ErrorObject>> + Send + Sync>;
+
+pub(crate) fn custom<F, Fut>(handler: F) -> Custom
+where
+    F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<RawObject, ErrorObject>> + Send + 'static,
+{
+    Arc::new(move |ctx, params| Box::pin(handler(ctx, params)))
+}

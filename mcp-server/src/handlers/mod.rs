@@ -1,0 +1,14 @@
+//! What a server offers, and what handlers take and return.
+
+pub(crate) mod completion;
+pub(crate) mod definition;
+pub(crate) mod extension_method;
+pub(crate) mod notification;
+pub(crate) mod prompt;
+pub(crate) mod resource;
+pub(crate) mod schema;
+pub(crate) mod text_values;
+pub(crate) mod tool;
+pub(crate) mod tool_result;
+#[cfg(feature = "validate")]
+pub(crate) mod validate;

@@ -1,0 +1,213 @@
+//! One prompt: what clients see of it, and how it is made.
+
+use std::any::Any;
+use std::fmt;
+use std::future::ready;
+use std::sync::Arc;
+
+use mcp_types::{ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::handlers::completion::{Completer, Completers};
+use crate::handlers::definition::described;
+use crate::handlers::schema;
+use crate::handlers::text_values;
+use crate::handlers::tool_result::{Outcome, protocol_error};
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::AnswerFuture;
+use crate::serve::response::Answer;
+
+/// A prompt that a server offers: made by [`prompt`].
+#[derive(Clone)]
+#[must_use = "a prompt that is not added to a server does nothing"]
+pub struct Prompt {
+    pub(crate) definition: mcp_types::Prompt,
+    pub(crate) handler: Handler,
+    pub(crate) completers: Completers,
+    pub(crate) fault: Option<String>,
+}
+
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> AnswerFuture + Send + Sync>;
+
+/// What can be returned by a prompt: messages, one message, text as a message of the user, an [`Outcome`] of these where
+/// the prompt may ask first, or a `Result` of these.
+#[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
+pub trait IntoPromptResult {
+    /// Turns the value into the result of a request.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the protocol error that the client is to get instead.
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject>;
+}
+
+impl IntoPromptResult for GetPromptResult {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        Ok(Outcome::Complete(self))
+    }
+}
+
+impl IntoPromptResult for InputRequiredResult {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        Ok(Outcome::InputRequired(Box::new(self)))
+    }
+}
+
+impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        match self {
+            Self::Complete(value) => value.into_prompt_result(),
+            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+        }
+    }
+}
+
+impl IntoPromptResult for Vec<PromptMessage> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        GetPromptResult::new(self).into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for PromptMessage {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        vec![self].into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for String {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        PromptMessage::user(self).into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for &'static str {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        PromptMessage::user(self).into_prompt_result()
+    }
+}
+
+impl<T: IntoPromptResult, E: fmt::Display + Any> IntoPromptResult for Result<T, E> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+        let internal = |error: E| {
+            protocol_error(&error)
+                .unwrap_or_else(|| ErrorObject::internal_error(format!("the prompt failed: {error:#}")))
+        };
+        self.map_err(internal)?.into_prompt_result()
+    }
+}
+
+/// Makes a prompt of an async function. Arguments travel as text; a member of type number, boolean or unit enum is read
+/// from it.
+// PR-2
+pub fn prompt<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Prompt
+where
+    A: DeserializeOwned + JsonSchema + 'static,
+    F: Fn(RequestContext, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoPromptResult + 'static,
+{
+    let mut definition = mcp_types::Prompt::new(name);
+    let arguments = arguments_of::<A>();
+    let fault = arguments.as_ref().err().cloned();
+    definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> AnswerFuture {
+        match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
+            Ok(arguments) => {
+                let made = handler(ctx, arguments);
+                Box::pin(async move { Ok(Answer::of(made.await.into_prompt_result()?, Answer::Prompt)) })
+            }
+            // PR-5
+            Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
+        }
+    });
+    Prompt { definition, handler, completers: Completers::default(), fault }
+}
+
+/// The arguments of a prompt are the members of a struct, in its order: that is how a user interface asks for them.
+fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument>, String> {
+    #[derive(Deserialize)]
+    struct Shape {
+        #[serde(default)]
+        properties: OrderedMap<Member>,
+        #[serde(default)]
+        required: Vec<String>,
+        #[serde(rename = "type")]
+        kind: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Member {
+        title: Option<String>,
+        description: Option<String>,
+    }
+    let schema = schema::of_arguments::<A>().map_err(|error| error.to_string())?;
+    let shape: Shape = schema.decode().map_err(|error| error.to_string())?;
+    if shape.kind.as_deref() != Some("object") {
+        return Err("the arguments of a prompt must be a struct; use `NoArguments` for none".to_owned());
+    }
+    let argument = |(name, member): (&str, &Member)| {
+        let mut argument = PromptArgument::new(name);
+        argument.title.clone_from(&member.title);
+        argument.description.clone_from(&member.description);
+        argument.required = Some(shape.required.iter().any(|required| required == name));
+        argument
+    };
+    Ok(shape.properties.iter().map(argument).collect())
+}
+
+impl Prompt {
+    /// Suggests values for an argument while it is typed.
+    pub fn complete(mut self, argument: &str, completer: impl Completer) -> Self {
+        if !self.definition.arguments.iter().flatten().any(|known| known.name == argument) {
+            self.fault.get_or_insert_with(|| format!("there is no argument `{argument}` to complete"));
+        }
+        self.completers.insert(argument, completer);
+        self
+    }
+
+    /// The name by which the prompt is asked for.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// Finds out which required arguments are missing.
+    pub(crate) fn missing(&self, given: &OrderedMap<String>) -> Option<&str> {
+        let required = self.definition.arguments.iter().flatten().filter(|argument| argument.required == Some(true));
+        required.map(|argument| argument.name.as_str()).find(|name| !given.contains(name))
+    }
+}
+
+described!(Prompt: "What the prompt is for.");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_may_ask_before_it_answers() {
+        let made = Outcome::Complete("hi").into_prompt_result().unwrap();
+        let Outcome::Complete(result) = made else { panic!("expected messages, found {made:?}") };
+        assert_eq!(result.messages[0].content.as_text(), Some("hi"));
+        let asks = || InputRequiredResult::default().request_state("round 1");
+        let asked = Outcome::<String>::from(asks()).into_prompt_result();
+        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+    }
+
+    #[test]
+    fn arguments_are_in_the_order_of_the_struct() {
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Arguments {
+            topic: String,
+            length: Option<u32>,
+            #[serde(rename = "as")]
+            style: String,
+        }
+        let prompt = prompt("write", async |_, _: Arguments| "Write.");
+        let arguments = prompt.definition.arguments.unwrap();
+        let arguments: Vec<_> = arguments.iter().map(|it| (it.name.as_str(), it.required)).collect();
+        assert_eq!(arguments, [("topic", Some(true)), ("length", Some(false)), ("as", Some(true))]);
+    }
+}

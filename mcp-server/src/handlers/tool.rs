@@ -1,0 +1,157 @@
+//! One tool: what clients see of it, and what it does.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use mcp_types::jsonrpc::{Limits, PayloadBuf};
+use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::handlers::definition::described;
+use crate::handlers::schema;
+use crate::handlers::tool_result::IntoToolResult;
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::AnswerFuture;
+use crate::serve::response::Answer;
+
+/// A tool that a server offers: made by [`tool`] or [`raw_tool`].
+#[derive(Clone)]
+#[must_use = "a tool that is not added to a server does nothing"]
+pub struct Tool {
+    pub(crate) definition: mcp_types::Tool,
+    pub(crate) handler: Handler,
+    /// Why the tool cannot be offered, for the builder to say.
+    pub(crate) fault: Option<String>,
+    /// Whether arguments and results are still to be checked against their schemas.
+    pub(crate) is_raw: bool,
+}
+
+/// Takes the arguments as text, so that they are read once, into the type that the tool wants.
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> AnswerFuture + Send + Sync>;
+
+/// How a client learns that the arguments of a tool are wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArgumentErrors {
+    /// As the result of the call, with `isError`: the model reads it and can do better.
+    #[default]
+    AsResult,
+    /// As a protocol error, -32602.
+    AsError,
+}
+
+impl ArgumentErrors {
+    pub(crate) fn answer(self, fault: String) -> Result<Answer, ErrorObject> {
+        let text = format!("invalid arguments: {fault}");
+        match self {
+            Self::AsResult => Ok(Answer::ToolCall(CallToolResult::error(text))),
+            Self::AsError => Err(ErrorObject::invalid_params(text)),
+        }
+    }
+}
+
+/// Makes a tool of an async function. Its arguments are any type with a schema, its result anything that
+/// [`IntoToolResult`] says.
+///
+/// ```
+/// use mcp_server::{Json, tool};
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add { a: f64, b: f64 }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Sum { sum: f64 }
+///
+/// let add = tool("add", async |_ctx, Add { a, b }: Add| Json(Sum { sum: a + b })).description("Adds two numbers");
+///
+/// // A function that brings something along is a closure around an async block, which takes its own copy.
+/// let factor = std::sync::Arc::new(2.0);
+/// let scale = tool("scale", move |_ctx, Add { a, b }: Add| {
+///     let factor = factor.clone();
+///     async move { ((a + b) * *factor).to_string() }
+/// });
+/// ```
+///
+/// Arguments are checked by their type: what `serde` reads is what the handler gets. What a schema says beyond that, such
+/// as `#[schemars(range(max = 8))]`, tells the model what to do, and is the handler's to check.
+pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + 'static,
+    F: Fn(RequestContext, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoToolResult + 'static,
+{
+    let input = schema::of_arguments::<A>();
+    let fault = input.as_ref().err().map(ToString::to_string);
+    let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
+    definition.output_schema = R::output_schema();
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> AnswerFuture {
+        match serde_json::from_str(arguments) {
+            Ok(arguments) => finished(handler(ctx, arguments)),
+            Err(fault) => Box::pin(ready(errors.answer(name_member::<A>(arguments, &fault)))),
+        }
+    });
+    Tool { definition, handler, fault, is_raw: false }
+}
+
+/// Makes a tool with a schema of its own, whose function gets the arguments as they are.
+///
+/// With the feature `validate` they were checked against the schema before.
+pub fn raw_tool<F, Fut, R>(name: impl Into<String>, input_schema: impl Into<RawObject>, handler: F) -> Tool
+where
+    F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoToolResult + 'static,
+{
+    let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
+    definition.output_schema = R::output_schema();
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> AnswerFuture {
+        match RawObject::parse(arguments) {
+            Ok(arguments) => finished(handler(ctx, arguments)),
+            Err(fault) => Box::pin(ready(errors.answer(fault.to_string()))),
+        }
+    });
+    Tool { definition, handler, fault: None, is_raw: true }
+}
+
+fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> AnswerFuture {
+    Box::pin(async move { Ok(Answer::of(call.await.into_tool_result()?, Answer::ToolCall)) })
+}
+
+/// Says which member is to blame; this costs a second look, which only wrong arguments get.
+fn name_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
+    let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
+    named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
+}
+
+impl Tool {
+    /// Hints about the tool's behaviour.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// The schema of the structured content, where the type of the result does not tell it.
+    pub fn output_schema(mut self, schema: impl Into<RawObject>) -> Self {
+        self.definition.output_schema = Some(schema.into());
+        self.is_raw = true;
+        self
+    }
+
+    /// The name by which the tool is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// What clients see in the list of tools.
+    #[must_use]
+    pub fn definition(&self) -> &mcp_types::Tool {
+        &self.definition
+    }
+}
+
+described!(Tool: "What the tool does and when to use it, written for the model.");

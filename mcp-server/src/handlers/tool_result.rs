@@ -1,0 +1,282 @@
+//! What a tool may return.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, RawObject};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::asking::client_requests::AskError;
+use crate::handlers::schema;
+
+/// How a request ended: with its result, or with questions to the client.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "the protocol knows these two")]
+pub enum Outcome<R> {
+    /// The result.
+    Complete(R),
+    /// Questions, with whose answers the client asks again (modern era).
+    InputRequired(Box<InputRequiredResult>),
+}
+
+impl<R> From<InputRequiredResult> for Outcome<R> {
+    fn from(questions: InputRequiredResult) -> Self {
+        Self::InputRequired(Box::new(questions))
+    }
+}
+
+/// What can be returned by a tool.
+///
+/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for everything at once, `()` for nothing,
+/// an [`Outcome`] of these where the tool may ask first, and a `Result` of any of these. An error becomes a result with `isError`, which the model gets to read; an
+/// [`ErrorObject`] is answered as the protocol error that it is, also where it is the cause of a [`HandlerError`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a tool",
+    note = "return text, `Json<T>`, a content block, a `CallToolResult`, or a `Result` of one of these"
+)]
+pub trait IntoToolResult {
+    /// The schema of the structured content, if there is any.
+    #[must_use]
+    fn output_schema() -> Option<RawObject> {
+        None
+    }
+
+    /// Turns the value into the result of a call.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the protocol error that the client is to get instead of a result.
+    fn into_tool_result(self) -> Result<Outcome<CallToolResult>, ErrorObject>;
+}
+
+type ToolResult = Result<Outcome<CallToolResult>, ErrorObject>;
+
+fn complete(result: CallToolResult) -> ToolResult {
+    Ok(Outcome::Complete(result))
+}
+
+/// Structured content: the value as JSON, and the same as text for clients that know no structured content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+    fn output_schema() -> Option<RawObject> {
+        schema::of::<T>().ok()
+    }
+
+    fn into_tool_result(self) -> ToolResult {
+        CallToolResult::structured(&self.0)
+            .map(Outcome::Complete)
+            .map_err(|error| ErrorObject::internal_error(format!("the result is not JSON: {error}")))
+    }
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> ToolResult {
+        complete(self)
+    }
+}
+
+impl IntoToolResult for InputRequiredResult {
+    fn into_tool_result(self) -> ToolResult {
+        Ok(Outcome::InputRequired(Box::new(self)))
+    }
+}
+
+impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
+    fn output_schema() -> Option<RawObject> {
+        T::output_schema()
+    }
+
+    fn into_tool_result(self) -> ToolResult {
+        match self {
+            Self::Complete(value) => value.into_tool_result(),
+            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+        }
+    }
+}
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> ToolResult {
+        complete(CallToolResult::text(self))
+    }
+}
+
+impl IntoToolResult for &'static str {
+    fn into_tool_result(self) -> ToolResult {
+        complete(CallToolResult::text(self))
+    }
+}
+
+impl IntoToolResult for Cow<'static, str> {
+    fn into_tool_result(self) -> ToolResult {
+        complete(CallToolResult::text(self))
+    }
+}
+
+impl IntoToolResult for ContentBlock {
+    fn into_tool_result(self) -> ToolResult {
+        complete(CallToolResult::new(vec![self]))
+    }
+}
+
+impl IntoToolResult for Vec<ContentBlock> {
+    fn into_tool_result(self) -> ToolResult {
+        complete(CallToolResult::new(self))
+    }
+}
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> ToolResult {
+        complete(CallToolResult::new(Vec::new()))
+    }
+}
+
+impl<T: IntoToolResult, E: fmt::Display + Any> IntoToolResult for Result<T, E> {
+    fn output_schema() -> Option<RawObject> {
+        T::output_schema()
+    }
+
+    fn into_tool_result(self) -> ToolResult {
+        match self {
+            Ok(value) => value.into_tool_result(),
+            Err(error) => match protocol_error(&error) {
+                Some(error) => Err(error),
+                None => complete(CallToolResult::error(format!("{error:#}"))),
+            },
+        }
+    }
+}
+
+/// Finds out whether an error is one that the protocol has a code for, however it is wrapped.
+pub(crate) fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
+    if let Some(boxed) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+        return of_error(boxed.as_ref());
+    }
+    if let Some(HandlerError(boxed)) = error.downcast_ref() {
+        return of_error(boxed.as_ref());
+    }
+    if let Some(error) = error.downcast_ref::<ErrorObject>() {
+        return of_error(error);
+    }
+    error.downcast_ref::<AskError>().and_then(|error| of_error(error))
+}
+
+/// Looks at an error and at what caused it.
+fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let object = error.downcast_ref::<ErrorObject>().cloned();
+        let object = object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object));
+        #[cfg(feature = "mrtr")]
+        let object = object.or_else(|| match error.downcast_ref::<mcp_mrtr::InvalidQuestions>() {
+            Some(refused @ mcp_mrtr::InvalidQuestions::NotDeclared(_)) => Some(refused.to_error_object()),
+            _ => None,
+        });
+        if object.is_some() {
+            return object;
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// Any error, for handlers that use `?` on several kinds.
+///
+/// ```
+/// use mcp_server::HandlerError;
+///
+/// async fn size(path: &str) -> Result<String, HandlerError> {
+///     let size = std::fs::metadata(path)?.len();
+///     if size == 0 {
+///         return Err(HandlerError::new("the file is empty"));
+///     }
+///     Ok(format!("{size} bytes"))
+/// }
+/// ```
+#[derive(Debug)]
+pub struct HandlerError(Box<dyn Error + Send + Sync>);
+
+impl HandlerError {
+    /// An error that is only a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into().into())
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// It is not an error itself, as that would conflict with this conversion.
+impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::ErrorCode;
+
+    use super::*;
+
+    fn result(value: impl IntoToolResult) -> CallToolResult {
+        match value.into_tool_result() {
+            Ok(Outcome::Complete(result)) => result,
+            other => panic!("expected a result, found {other:?}"),
+        }
+    }
+
+    #[test]
+    fn errors_are_for_the_model_to_read() {
+        let failed = result(Err::<String, _>("no such file"));
+        assert_eq!(failed.is_error, Some(true));
+        assert_eq!(failed.content[0].as_text(), Some("no such file"));
+        let failed = result(Err::<String, _>(HandlerError::new("no such file")));
+        assert_eq!(failed.content[0].as_text(), Some("no such file"));
+    }
+
+    #[test]
+    fn protocol_errors_stay_what_they_are() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("it failed")]
+        struct Failed(#[source] ErrorObject);
+
+        let object = || ErrorObject::invalid_params("no");
+        let plain = Err::<String, _>(object()).into_tool_result();
+        let boxed = Err::<String, Box<dyn Error + Send + Sync>>(object().into()).into_tool_result();
+        let wrapped = Err::<String, HandlerError>(object().into()).into_tool_result();
+        let caused = Err::<String, HandlerError>(Failed(object()).into()).into_tool_result();
+        for refused in [plain, boxed, wrapped, caused] {
+            assert_eq!(refused.unwrap_err().code, ErrorCode::INVALID_PARAMS);
+        }
+    }
+
+    #[test]
+    fn a_tool_may_ask_before_it_answers() {
+        assert_eq!(result(Outcome::Complete("done")).content[0].as_text(), Some("done"));
+        let asks = || InputRequiredResult::default().request_state("round 1");
+        let asked = Outcome::<String>::from(asks()).into_tool_result();
+        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+    }
+
+    #[test]
+    fn structured_content_is_text_too() {
+        #[derive(Serialize, JsonSchema)]
+        struct Sum {
+            sum: i64,
+        }
+        let result = result(Json(Sum { sum: 3 }));
+        assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3}"#));
+        assert_eq!(result.structured_content.unwrap().as_str(), r#"{"sum":3}"#);
+        assert!(<Result<Json<Sum>, String>>::output_schema().unwrap().as_str().contains("\"sum\""));
+    }
+}

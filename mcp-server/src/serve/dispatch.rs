@@ -1,0 +1,212 @@
+//! From a method to its handler.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::{
+    CacheScope, CompleteRequestParams, CompletionReference, ErrorObject, GetPromptRequestParams, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, RawObject,
+    ReadResourceRequestParams,
+};
+use serde::de::DeserializeOwned;
+
+use crate::build::registry::{Registry, Shelf};
+use crate::build::settings::List;
+use crate::handlers::completion::{self, Typed};
+use crate::handlers::resource::Address;
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::{Request, Served};
+use crate::serve::page::page;
+use crate::serve::response::Answer;
+
+/// Serves a request by what is registered at this moment.
+pub(crate) fn dispatch(request: Request) -> Served {
+    let Request { ctx } = request;
+    let this = ctx.clone();
+    let params = this.params();
+    let registry = ctx.server().registry();
+    let served = match ctx.method().as_str() {
+        "tools/call" => return call_tool(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error))),
+        "tools/list" => list_tools(&registry, &ctx, params),
+        "prompts/list" => list_prompts(&registry, &ctx, params),
+        "resources/list" => list_resources(&registry, &ctx, params),
+        "resources/templates/list" => list_templates(&registry, &ctx, params),
+        "prompts/get" => return get_prompt(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error))),
+        "resources/read" => {
+            return read_resource(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
+        }
+        "completion/complete" => {
+            return complete(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
+        }
+        "server/discover"
+        | "logging/setLevel"
+        | "resources/subscribe"
+        | "resources/unsubscribe"
+        | "subscriptions/listen" => Ok(Answer::ByProtocol),
+        method => match registry.methods.get(ctx.method()) {
+            Some(custom) => return custom_method(custom, ctx, params),
+            None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),
+        },
+    };
+    Served::Now(served)
+}
+
+fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
+    params.decode().map_err(|fault| ErrorObject::invalid_params(fault.to_string()))
+}
+
+/// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
+fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+    let invalid = |why: &dyn std::fmt::Display| ErrorObject::invalid_params(format!("`name`: {why}"));
+    let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
+    let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
+    // TL-15
+    let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
+    let tool = registry.tools.get(&name).ok_or_else(unknown)?;
+    let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
+    if !arguments.starts_with('{') {
+        return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
+    }
+    let errors = ctx.server().settings().argument_errors;
+    #[cfg(feature = "validate")]
+    if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
+        return Ok(Served::Now(errors.answer(fault)));
+    }
+    let call = (tool.handler)(ctx, arguments, errors);
+    #[cfg(feature = "validate")]
+    let call = crate::handlers::validate::checked(registry.validators.get(&*name).cloned(), call);
+    Ok(Served::Later(call))
+}
+
+/// A string, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+    let (tools, next) = listed(&registry.tools, |tool| &tool.definition.name, ctx, params)?;
+    let mut result = ListToolsResult::new(tools.iter().map(|tool| tool.definition.clone()).collect());
+    result.next_cursor = next;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Tools);
+    Ok(Answer::Tools(result))
+}
+
+fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+    let (prompts, next) = listed(&registry.prompts, |prompt| &prompt.definition.name, ctx, params)?;
+    let mut result = ListPromptsResult::new(prompts.iter().map(|prompt| prompt.definition.clone()).collect());
+    result.next_cursor = next;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Prompts);
+    Ok(Answer::Prompts(result))
+}
+
+fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+    let (resources, next) = listed(&registry.resources, |resource| &resource.definition.uri, ctx, params)?;
+    let mut result = ListResourcesResult::new(resources.iter().map(|resource| resource.definition.clone()).collect());
+    result.next_cursor = next;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Resources);
+    Ok(Answer::Resources(result))
+}
+
+fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+    let (templates, next) = listed(&registry.templates, |template| &template.definition.uri_template, ctx, params)?;
+    let mut result =
+        ListResourceTemplatesResult::new(templates.iter().map(|template| template.definition.clone()).collect());
+    result.next_cursor = next;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Templates);
+    Ok(Answer::Templates(result))
+}
+
+/// The page of a list that a client asks for.
+fn listed<'a, T>(
+    shelf: &'a Shelf<T>,
+    name: impl Fn(&T) -> &String,
+    ctx: &RequestContext,
+    params: &PayloadBuf,
+) -> Result<(&'a [Arc<T>], Option<String>), ErrorObject> {
+    let PaginatedRequestParams { cursor, .. } = decode(params)?;
+    page(&shelf.items, |item| name(item), ctx.server().settings().page_size, cursor.as_deref())
+}
+
+/// What was said about keeping a list; the kernel fills in what was not.
+fn cache(ctx: &RequestContext, list: List) -> (Option<i64>, Option<CacheScope>) {
+    ctx.server().settings().caches.get(&list).map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())))
+}
+
+fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+    let GetPromptRequestParams { name, arguments, .. } = decode(params)?;
+    let unknown = || ErrorObject::invalid_params(format!("Unknown prompt: {name}"));
+    let prompt = registry.prompts.get(&name).ok_or_else(unknown)?;
+    let arguments = arguments.unwrap_or_default();
+    if let Some(missing) = prompt.missing(&arguments) {
+        // PR-5
+        return Err(ErrorObject::invalid_params(format!("missing argument `{missing}`")));
+    }
+    Ok(Served::Later((prompt.handler)(ctx, &arguments)))
+}
+
+fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+    let ReadResourceRequestParams { uri, .. } = decode(params)?;
+    let limit = ctx.server().config().limits.uri_bytes;
+    if uri.len() > limit {
+        return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`uri_bytes`)")));
+    }
+    let read = if let Some(resource) = registry.resources.get(&uri) {
+        resource.read(ctx)
+    } else {
+        let found = registry.templates.items.iter().find_map(|template| {
+            let variables = template.template.as_ref()?.matches(&uri)?;
+            Some((template, variables))
+        });
+        let Some((template, variables)) = found else {
+            // RS-2, RS-3: the code depends on the revision.
+            return Err(ErrorObject::resource_not_found(ctx.revision(), uri));
+        };
+        template.read(ctx, Address { uri: &uri, variables })
+    };
+    Ok(Served::Later(read))
+}
+
+fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+    let CompleteRequestParams { reference, argument, context, .. } = decode(params)?;
+    //
+    let unknown = |what: String| ErrorObject::invalid_params(what);
+    let (completers, arguments): (_, Vec<&str>) = match &reference {
+        CompletionReference::Prompt(prompt) => {
+            let found = registry.prompts.get(&prompt.name);
+            let prompt = found.ok_or_else(|| unknown(format!("Unknown prompt: {}", prompt.name)))?;
+            let arguments = prompt.definition.arguments.iter().flatten().map(|known| known.name.as_str()).collect();
+            (&prompt.completers, arguments)
+        }
+        CompletionReference::Resource(template) => {
+            let found = registry.templates.get(&template.uri);
+            let template = found.ok_or_else(|| unknown(format!("Unknown resource template: {}", template.uri)))?;
+            (&template.completers, template.template.iter().flat_map(|template| template.variables()).collect())
+        }
+        CompletionReference::Unknown(_) | _ => {
+            return Err(unknown("`ref`: expected a prompt or a resource template".to_owned()));
+        }
+    };
+    if !arguments.contains(&argument.name.as_str()) {
+        return Err(unknown(format!("there is no argument `{}`", argument.name)));
+    }
+    let Some(completer) = completers.get(&argument.name) else {
+        return Ok(Served::Now(Ok(Answer::Completion(completion::result(Vec::new())))));
+    };
+    let others = context.and_then(|context| context.arguments).unwrap_or_default();
+    let suggested = completer.complete(ctx, Typed { value: argument.value, others });
+    Ok(Served::Later(Box::pin(async move { Ok(Answer::Completion(completion::result(suggested.await))) })))
+}
+
+fn custom_method(
+    custom: &crate::handlers::extension_method::Custom,
+    ctx: RequestContext,
+    params: &PayloadBuf,
+) -> Served {
+    match RawObject::parse(params.as_str()) {
+        Ok(params) => {
+            let answered = custom(ctx, params);
+            Served::Later(Box::pin(async move { answered.await.map(Answer::Other) }))
+        }
+        Err(fault) => Served::Now(Err(ErrorObject::invalid_params(fault.to_string()))),
+    }
+}

@@ -1,0 +1,50 @@
+//! The endpoint as a service of tower, and layers around it.
+
+use std::future::{poll_fn, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use mcp_types::ErrorObject;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::serve::endpoint::{AnswerFuture, Endpoint, Request, Served};
+use crate::serve::response::Answer;
+
+impl Endpoint {
+    /// Puts a layer around everything that is there.
+    pub(crate) fn wrap<L>(self, layer: &L) -> Self
+    where
+        L: Layer<Self>,
+        L::Service: Service<Request, Response = Answer, Error: Into<ErrorObject>> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Request>>::Future: Send + 'static,
+    {
+        let service = layer.layer(self);
+        let call = move |request| {
+            let mut service = service.clone();
+            let served: AnswerFuture = Box::pin(async move {
+                poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+                service.call(request).await.map_err(Into::into)
+            });
+            served
+        };
+        Self { layered: Some(Arc::new(call)) }
+    }
+}
+
+impl Service<Request> for Endpoint {
+    type Response = Answer;
+    type Error = ErrorObject;
+    type Future = AnswerFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> AnswerFuture {
+        match self.serve(request) {
+            Served::Now(answer) => Box::pin(ready(answer)),
+            Served::Later(answer) => answer,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! From an admitted request to its response.
+
+pub(crate) mod cancel;
+pub(crate) mod context;
+pub(crate) mod dispatch;
+pub(crate) mod endpoint;
+#[cfg(feature = "tower")]
+pub(crate) mod layers;
+pub(crate) mod page;
+pub(crate) mod response;
+pub(crate) mod telemetry;

@@ -1,0 +1,153 @@
+//! What an operator sees, named by the OpenTelemetry conventions for MCP.
+
+use std::time::Instant;
+
+use mcp_kernel::PeerMisbehaved;
+use mcp_kernel::server::{Event, RequestScope};
+use mcp_types::ErrorObject;
+use mcp_types::jsonrpc::PayloadBuf;
+use tracing::{Level, Span, field};
+
+use crate::connection::shared::Shared;
+use crate::serve::context::RequestContext;
+use crate::serve::response::Answer;
+use crate::server::Server;
+
+/// The target of all spans and events here.
+const TARGET: &str = "mcp";
+
+/// How many characters of a client's text are shown.
+const MOST_SHOWN: usize = 128;
+
+/// The beginning of a client's text: what is kept of each request must not grow with it.
+fn excerpt(text: &str) -> &str {
+    text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
+/// The span of a request; free where nobody looks.
+///
+/// Its name has the name of a tool, prompt or resource only if that is registered, so that clients cannot make up names.
+/// All other text of a client is cut off.
+pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared, server: &Server) -> Span {
+    let method = scope.method().as_str();
+    let span = tracing::info_span!(
+        target: TARGET,
+        "mcp.request",
+        otel.name = method,
+        otel.kind = "server",
+        mcp.method.name = method,
+        mcp.protocol.version = scope.revision().as_str(),
+        jsonrpc.request.id = excerpt(&scope.id().to_string()),
+        gen_ai.tool.name = field::Empty,
+        gen_ai.prompt.name = field::Empty,
+        mcp.resource.uri = field::Empty,
+        mcp.session.id = field::Empty,
+        traceparent = scope.trace_context().traceparent().map(excerpt),
+        rpc.response.status_code = field::Empty,
+        error.type = field::Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    span.record("mcp.session.id", connection.token());
+    let (member, name) = match method {
+        "tools/call" => ("name", "gen_ai.tool.name"),
+        "prompts/get" => ("name", "gen_ai.prompt.name"),
+        "resources/read" => ("uri", "mcp.resource.uri"),
+        _ => return span,
+    };
+    let Some(raw) = params.get(member).map(|raw| raw.get()) else { return span };
+    if raw.len() > MOST_READ {
+        span.record(name, excerpt(raw.trim_start_matches('"')));
+        return span;
+    }
+    let Ok(target) = serde_json::from_str::<String>(raw) else { return span };
+    span.record(name, excerpt(&target));
+    let registry = server.registry();
+    let is_registered = match method {
+        "tools/call" => registry.tools.get(&target).is_some(),
+        "prompts/get" => registry.prompts.get(&target).is_some(),
+        _ => registry.resources.get(&target).is_some(),
+    };
+    if is_registered {
+        span.record("otel.name", format!("{method} {target}").as_str());
+    }
+    span
+}
+
+/// A longer text than this, in bytes, is not decoded to be shown.
+const MOST_READ: usize = 1024;
+
+/// The time at which a request begins, if it is to be told how long it takes.
+#[expect(clippy::disallowed_methods, reason = "operators are told how long handlers take; nothing depends on it")]
+pub(crate) fn begin() -> Option<Instant> {
+    tracing::enabled!(target: TARGET, Level::DEBUG).then(Instant::now)
+}
+
+/// Tells that a handler was dropped where it waited.
+pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
+    ended(span, ctx, "cancelled");
+}
+
+fn ended(span: &Span, ctx: &RequestContext, outcome: &'static str) {
+    let Some(began) = ctx.began() else { return };
+    let (method, duration) = (ctx.method().as_str(), began.elapsed().as_secs_f64());
+    tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "a handler has ended");
+}
+
+/// Tells how a request ended, and notes in its span where that is not well.
+pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Answer, ErrorObject>) {
+    let is_failed = match outcome {
+        Ok(Answer::ToolCall(result)) => result.is_error == Some(true),
+        Ok(_) => false,
+        Err(_) => true,
+    };
+    ended(
+        span,
+        ctx,
+        match outcome {
+            _ if ctx.is_cancelled() => "cancelled",
+            Ok(Answer::InputRequired(_)) => "input_required",
+            _ if is_failed => "failed",
+            _ => "completed",
+        },
+    );
+    if span.is_disabled() {
+        return;
+    }
+    match outcome {
+        Ok(Answer::ToolCall(result)) if result.is_error == Some(true) => {
+            span.record("error.type", "tool_error");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let code = error.code.to_string();
+            span.record("rpc.response.status_code", code.as_str());
+            span.record("error.type", code.as_str());
+        }
+    }
+}
+
+/// Tells of what the kernel noticed and the application does not need to know.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest is for the connection to act on")]
+pub(crate) fn note(event: &Event) {
+    match event {
+        Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
+            tracing::warn!(target: TARGET, %what, "the client changes ids, which is tolerated");
+        }
+        Event::PeerMisbehaved(what) => {
+            tracing::debug!(target: TARGET, what = excerpt(&what.to_string()), "the client broke a rule");
+        }
+        Event::Stripped { revision, members } => {
+            tracing::trace!(target: TARGET, revision = revision.as_str(), ?members, "left out of an answer");
+        }
+        Event::NotExpressible { what, .. } => {
+            tracing::warn!(target: TARGET, ?what, "an answer cannot be expressed in the client's revision");
+        }
+        Event::Dropped { count, .. } => tracing::debug!(target: TARGET, count, "dropped for a slow reader"),
+        Event::Cancelled { reason, .. } => {
+            tracing::debug!(target: TARGET, reason = reason.as_deref().map(excerpt), "cancelled by the client");
+        }
+        _ => {}
+    }
+}
