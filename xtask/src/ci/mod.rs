@@ -3,6 +3,7 @@
 mod dependencies;
 mod licences;
 mod metadata;
+mod minimal;
 mod report;
 mod spelling;
 mod steps;

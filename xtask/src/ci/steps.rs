@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
 use super::tools::{self, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
-use super::{Checked, Step, dependencies, licences, spelling, unused};
+use super::{Checked, Step, dependencies, licences, minimal, spelling, unused};
 use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
 /// The longest that a single command may take.
@@ -23,11 +23,12 @@ const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 21] = [
+pub(super) const STEPS: [Step; 22] = [
     step("format", "rustfmt", First, format),
     step("spelling", "typos", Foreground, spelling),
     step("licences", "the licences of all dependencies", First, licences),
     step("unused", "dependencies that are not used", First, unused),
+    step("minimal", "the lowest versions of dependencies are those that are tested", First, minimal),
     step("lints", "clippy on everything, with all features", First, lints),
     step("features", "clippy with other sets of features", First, features),
     step("build", "the tests compile", First, build),
@@ -67,6 +68,10 @@ fn licences() -> Result<Checked, String> {
 
 fn unused() -> Result<Checked, String> {
     unused::check().map(Checked::Yes)
+}
+
+fn minimal() -> Result<Checked, String> {
+    minimal::check().map(Checked::Yes)
 }
 
 fn lints() -> Result<Checked, String> {
