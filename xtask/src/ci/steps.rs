@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
-use super::tools::{self, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
+use super::tools::{self, CARGO_HACK, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
 use super::{Checked, Step, dependencies, licences, minimal, spelling, unused};
 use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
@@ -18,6 +18,9 @@ const SCHEMAS: &str = "../shared/schema";
 /// is compiled once.
 const ALL: [&str; 3] = ["--workspace", "--all-features", "--locked"];
 
+/// Packages that nobody depends on.
+const UNPUBLISHED: [&str; 3] = ["mcp-examples", "mcp-tests", "xtask"];
+
 /// Tests that need more than Rust. They run only if they are named.
 const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
@@ -30,7 +33,7 @@ pub(super) const STEPS: [Step; 22] = [
     step("unused", "dependencies that are not used", First, unused),
     step("minimal", "the lowest versions of dependencies are those that are tested", First, minimal),
     step("lints", "clippy on everything, with all features", First, lints),
-    step("features", "clippy with other sets of features", First, features),
+    step("features", "clippy with each feature alone and with each pair", First, features),
     step("build", "the tests compile", First, build),
     step("tests", "what the README tells contributors to run", Background, tests),
     step("redis", "sessions in Redis", Background, redis),
@@ -83,9 +86,12 @@ fn lints() -> Result<Checked, String> {
 }
 
 fn features() -> Result<Checked, String> {
-    lint(&["--workspace", "--all-targets", "--locked"])?;
-    lint(&["--package", "mcp-server", "--no-default-features", "--locked"])?;
-    lint(&["--package", "mcp-transport-http", "--no-default-features", "--features", "client", "--locked"])
+    tools::install(CARGO_HACK)?;
+    let mut command = cargo(&["hack", "clippy", "--feature-powerset", "--depth", "2", "--lib", "--locked"]);
+    // Features that are not documented have no other use than one of our own.
+    command.args(["--workspace", "--exclude-features", "internals"]);
+    command.args(UNPUBLISHED.iter().flat_map(|package| ["--exclude", package]));
+    done(command.args(["--", "-D", "warnings"]))
 }
 
 fn build() -> Result<Checked, String> {

@@ -1,7 +1,7 @@
 //! The tools that steps use, and how they are installed.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{Checked, log_path};
@@ -43,6 +43,25 @@ pub(super) fn install_in_background() -> Result<(Running, PathBuf), String> {
 pub(super) fn finish((installing, log): (Running, PathBuf)) -> Result<(), String> {
     super::report::headline(&format!("waiting for the tools, with messages in {}", log.display()));
     installing.wait(INSTALL_LIMIT).map(drop)
+}
+
+/// A subcommand of cargo, and the package that has it.
+pub(super) struct Subcommand {
+    name: &'static str,
+    package: &'static str,
+}
+
+pub(super) const CARGO_HACK: Subcommand = Subcommand { name: "hack", package: "cargo-hack@0.6.46" };
+
+/// Installs a subcommand of cargo, unless it is there.
+pub(super) fn install(Subcommand { name, package }: Subcommand) -> Result<(), String> {
+    let mut version = Command::new("cargo");
+    version.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if version.status().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    let mut command = Command::new("cargo");
+    process::run(command.args(["install", "--locked", package]), package, INSTALL_LIMIT)
 }
 
 /// Runs a step if its tools are there. A missing one is an error if `CI` is set, and otherwise named in the report.
