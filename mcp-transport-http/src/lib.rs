@@ -22,7 +22,7 @@
 //! | give legacy clients sessions, keep them in a store | [`SessionMode`], [`SessionOptions`], [`session`] |
 //! | let a client go while its request goes on | [`ResponseStream`] |
 //! | end without breaking anything off | [`HttpService::drain`], [`Drained`] |
-//! | serve clients that know nothing but 2024-11-05's `/sse` | [`HttpService::legacy_sse`], [`SseService`] |
+//! | serve clients that know nothing but 2024-11-05's `/sse` | [`HttpService::legacy_sse`], [`LegacySseService`] |
 //! | check headers elsewhere, as a gateway does | [`rules`] |
 //! | be a client (feature `client`, with `client-tls` also of `https`) | `HttpTransport` |
 //! | know who asks, as a client | `Authorizer`, `Credential` |
@@ -62,15 +62,15 @@ mod stateless_or_stateful {}
 #[doc(hidden)]
 pub use client::internals;
 #[cfg(feature = "client")]
-pub use client::{Authorizer, Authorizing, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl};
+pub use client::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport, InvalidCredential, InvalidUrl};
 #[cfg(feature = "server")]
 pub use mcp_session as session;
 #[cfg(feature = "server")]
 pub use mcp_session::{SessionMetrics, SessionOptions};
 #[cfg(feature = "server")]
 pub use server::{
-    Drained, HttpOptions, HttpService, Refusal, ResponseBody, ResponseFuture, ResponseStream, SessionMode, SseFuture,
-    SseRefused, SseService, StartError, ValidUntil,
+    Drained, HttpOptions, HttpService, LegacySseError, LegacySseFuture, LegacySseService, Refusal, ResponseBody,
+    ResponseFuture, ResponseStream, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
-pub use server::{HttpServer, serve, told_to_end};
+pub use server::{HttpServer, serve, shutdown_signal};

@@ -37,11 +37,11 @@ const SETTINGS: [Settings; 18] = [
         &[
             "allow_any_host",
             "allow_any_origin",
-            "configure",
             "event_store",
-            "keep_alive",
+            "keep_alive_interval",
             "resumable",
             "retry_after",
+            "select_server",
             "session_options",
             "session_store",
             "sessions",

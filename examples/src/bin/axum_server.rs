@@ -17,7 +17,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use mcp_server::{BuildError, NoArguments, Principal, RequestContext, Server, tool};
-use mcp_transport_http::{HttpService, told_to_end};
+use mcp_transport_http::{HttpService, shutdown_signal};
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
@@ -31,7 +31,7 @@ async fn main() -> io::Result<()> {
     let listener = tokio::net::TcpListener::bind(address).await?;
     writeln!(io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     let stop = async move {
-        told_to_end().await;
+        shutdown_signal().await;
         // What is at work may finish, while nothing new is taken on.
         mcp.drain(std::time::Duration::from_secs(30)).await;
     };

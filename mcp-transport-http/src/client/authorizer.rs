@@ -16,7 +16,7 @@ use http::HeaderValue;
 /// changes nothing if both name that user ([`Credential::subject`]).
 pub trait Authorizer: Send + Sync + 'static {
     /// What to show with the next request; nothing, if there is nothing to show yet.
-    fn credential(&self) -> Authorizing<'_>;
+    fn credential(&self) -> CredentialFuture<'_>;
 
     /// The server did not let a request pass. Whatever this comes back with is shown in a second attempt; with nothing,
     /// the status is the answer.
@@ -27,11 +27,11 @@ pub trait Authorizer: Send + Sync + 'static {
     /// The time of the call, or of the handshake, goes on meanwhile, and when it is over, what is returned here is dropped.
     /// Where a person is asked, the client needs
     /// [time for that](mcp_client::ClientBuilder::handshake_timeout), or the question a task of its own.
-    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> Authorizing<'a>;
+    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a>;
 }
 
 /// What an [`Authorizer`] comes back with, when it has it.
-pub type Authorizing<'a> = Pin<Box<dyn Future<Output = Option<Credential>> + Send + 'a>>;
+pub type CredentialFuture<'a> = Pin<Box<dyn Future<Output = Option<Credential>> + Send + 'a>>;
 
 /// The value of an `Authorization` header. It is never shown in logs.
 #[derive(Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub struct Challenge {
     /// 401 or 403.
     pub status: u16,
     /// The values of all `WWW-Authenticate` headers.
-    pub authenticate: Vec<String>,
+    pub www_authenticate: Vec<String>,
     /// What was shown with the request.
     pub refused: Option<Credential>,
 }
@@ -115,11 +115,11 @@ pub struct Challenge {
 pub(super) struct Fixed(pub(super) Credential);
 
 impl Authorizer for Fixed {
-    fn credential(&self) -> Authorizing<'_> {
+    fn credential(&self) -> CredentialFuture<'_> {
         Box::pin(std::future::ready(Some(self.0.clone())))
     }
 
-    fn challenged<'a>(&'a self, _: &'a Challenge) -> Authorizing<'a> {
+    fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
         Box::pin(std::future::ready(None))
     }
 }

@@ -158,7 +158,7 @@ impl Driver {
             let _ = tokio::time::timeout(LAST_WORDS, self.finish_saying()).await;
         }
         drop(self.requests);
-        if self.wire.options.owns_session && self.session.id.is_some() && self.old_endpoint.is_none() {
+        if self.wire.options.end_session_on_close && self.session.id.is_some() && self.old_endpoint.is_none() {
             let head = head::of_end(self.revision, &self.session);
             let ending = self.wire.send(Verb::DELETE, &self.wire.url, &head, None, &self.session, &self.news);
             // Servers need not know how (405), and may have forgotten the session already.

@@ -5,8 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_client::{CredentialFingerprint, Outgoing};
 use mcp_types::{Era, Method, Revision};
 
-use crate::rules::metadata::{METHOD, NAME, PARAM_PREFIX, VERSION};
-use crate::rules::{media, sentinel};
+use crate::rules::headers::{METHOD, NAME, PARAM_PREFIX, VERSION};
+use crate::rules::{header_encoding, media};
 
 /// The session of a request.
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -43,12 +43,12 @@ pub(super) fn of_message(outgoing: &Outgoing, session: &Session) -> Result<Heade
                 head.insert(METHOD, value(method.as_str())?);
             }
             if let Some(name) = &outgoing.headers.name {
-                head.insert(NAME, value(&sentinel::encode(name))?);
+                head.insert(NAME, value(&header_encoding::encode(name))?);
             }
             for (name, said) in &outgoing.headers.params {
                 let name = HeaderName::try_from(format!("{PARAM_PREFIX}{name}"))
                     .map_err(|_| format!("the tool wants a header that cannot be: `Mcp-Param-{name}`"))?;
-                head.insert(name, value(&sentinel::encode(said))?);
+                head.insert(name, value(&header_encoding::encode(said))?);
             }
         }
         // The handshake belongs to no session, and to no revision yet.

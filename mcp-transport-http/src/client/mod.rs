@@ -16,5 +16,5 @@ mod saying;
 mod transport;
 mod wire;
 
-pub use authorizer::{Authorizer, Authorizing, Challenge, Credential, InvalidCredential};
+pub use authorizer::{Authorizer, Challenge, Credential, CredentialFuture, InvalidCredential};
 pub use transport::{HttpTransport, InvalidUrl};

@@ -94,7 +94,7 @@ impl Post {
         }
         let refusal = self.refusal(response).await?;
         if let Way::Handshake = self.way
-            && self.wire.options.http_sse
+            && self.wire.options.legacy_sse_fallback
             && is_old(status, &refusal)
         {
             match self.find_old_server().await {
@@ -149,11 +149,11 @@ impl Post {
         }
         match kind_of(response.headers())? {
             Kind::Json => {
-                let message = read_body(response, self.wire.options.max_body).await?;
+                let message = read_body(response, self.wire.options.body_limit).await?;
                 self.news.tell(Heard::Reply { call: self.call, message }).await;
                 Ok(())
             }
-            Kind::Events => self.follow(Box::new(Events::new(response, self.wire.options.max_event)), session).await,
+            Kind::Events => self.follow(Box::new(Events::new(response, self.wire.options.event_limit)), session).await,
         }
     }
 
@@ -260,7 +260,7 @@ impl Post {
             if response.status() != StatusCode::OK || kind_of(response.headers())? != Kind::Events {
                 return Err(format!("no stream of events ({})", response.status()));
             }
-            let mut events = Box::new(Events::new(response, self.wire.options.max_event));
+            let mut events = Box::new(Events::new(response, self.wire.options.event_limit));
             loop {
                 match events.next().await {
                     Ok(Some(event)) if event.name == b"endpoint" => {

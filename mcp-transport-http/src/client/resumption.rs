@@ -89,7 +89,7 @@ impl Resumption {
             return Ok(Opened::Refused(response.status()));
         }
         Ok(match kind_of(response.headers()) {
-            Ok(Kind::Events) => Opened::Events(Box::new(Events::new(response, self.wire.options.max_event))),
+            Ok(Kind::Events) => Opened::Events(Box::new(Events::new(response, self.wire.options.event_limit))),
             Ok(Kind::Json) => {
                 Opened::Unusable("the server answered with JSON instead of a stream of events".to_owned())
             }

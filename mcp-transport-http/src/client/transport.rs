@@ -60,14 +60,14 @@ type Setup = Box<dyn FnOnce(ClientBuilder) -> ClientBuilder + Send>;
 /// What a transport was told, apart from what it needs for each request.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
-    pub(super) owns_session: bool,
+    pub(super) end_session_on_close: bool,
     pub(super) standalone_stream: bool,
-    pub(super) http_sse: bool,
+    pub(super) legacy_sse_fallback: bool,
     pub(super) max_reconnects: u32,
     pub(super) reconnect_interval: Duration,
     pub(super) connect_timeout: Duration,
-    pub(super) max_body: usize,
-    pub(super) max_event: usize,
+    pub(super) body_limit: usize,
+    pub(super) event_limit: usize,
     /// Takes the place of the network.
     #[cfg(feature = "internals")]
     pub(super) script: Option<super::internals::Script>,
@@ -94,14 +94,14 @@ impl HttpTransport {
             headers: HeaderMap::new(),
             authorizer: None,
             options: Options {
-                owns_session: true,
+                end_session_on_close: true,
                 standalone_stream: true,
-                http_sse: true,
+                legacy_sse_fallback: true,
                 max_reconnects: 5,
                 reconnect_interval: Duration::from_secs(1),
                 connect_timeout: Duration::from_secs(30),
-                max_body: MOST_BYTES,
-                max_event: MOST_BYTES,
+                body_limit: MOST_BYTES,
+                event_limit: MOST_BYTES,
                 #[cfg(feature = "internals")]
                 script: None,
             },
@@ -120,7 +120,10 @@ impl HttpTransport {
     }
 
     /// Sets up the client of our own further: proxies, certificates, a name of the application.
-    pub fn http_client_with(mut self, setup: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static) -> Self {
+    pub fn configure_http_client(
+        mut self,
+        setup: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static,
+    ) -> Self {
         self.client = ClientSource::Own(Some(Box::new(setup)));
         self
     }
@@ -152,8 +155,8 @@ impl HttpTransport {
     /// Whether a legacy session ends with the client. Default: yes. Without, it can be gone on with by
     /// [`ClientBuilder::resume`](mcp_client::ClientBuilder::resume).
     // S4.59
-    pub fn owns_session(mut self, owns: bool) -> Self {
-        self.options.owns_session = owns;
+    pub fn end_session_on_close(mut self, owns: bool) -> Self {
+        self.options.end_session_on_close = owns;
         self
     }
 
@@ -167,8 +170,8 @@ impl HttpTransport {
 
     /// Whether to look for a server of 2024-11-05, with two addresses, where there is no other. Default: yes.
     // DU-38
-    pub fn http_sse(mut self, look: bool) -> Self {
-        self.options.http_sse = look;
+    pub fn legacy_sse_fallback(mut self, look: bool) -> Self {
+        self.options.legacy_sse_fallback = look;
         self
     }
 
@@ -194,14 +197,14 @@ impl HttpTransport {
     }
 
     /// How many bytes an answer may have. Default: 16 MiB.
-    pub fn max_body(mut self, bytes: usize) -> Self {
-        self.options.max_body = bytes;
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.options.body_limit = bytes;
         self
     }
 
     /// How many bytes one event of a stream may have, and with it each line. Default: 16 MiB.
-    pub fn max_event(mut self, bytes: usize) -> Self {
-        self.options.max_event = bytes;
+    pub fn event_limit(mut self, bytes: usize) -> Self {
+        self.options.event_limit = bytes;
         self
     }
 }

@@ -115,8 +115,8 @@ impl Wire {
                 return Ok(Sent { response, by });
             };
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
-            let authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-            let challenge = Challenge { status: status.as_u16(), authenticate, refused: credential };
+            let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
+            let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential };
             match authorizer.challenged(&challenge).await {
                 Some(other) => credential = Some(other),
                 None => return Ok(Sent { response, by }),
@@ -271,18 +271,18 @@ pub(super) fn describe(fault: &reqwest::Error) -> String {
 mod tests {
     use futures_util::FutureExt as _;
 
-    use super::super::authorizer::Authorizing;
+    use super::super::authorizer::CredentialFuture;
     use super::super::transport::HttpTransport;
     use super::*;
 
     struct Somebody;
 
     impl Authorizer for Somebody {
-        fn credential(&self) -> Authorizing<'_> {
+        fn credential(&self) -> CredentialFuture<'_> {
             Box::pin(async { Some(Credential::bearer("a").expect("a token")) })
         }
 
-        fn challenged<'a>(&'a self, _: &'a Challenge) -> Authorizing<'a> {
+        fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
             Box::pin(async { None })
         }
     }

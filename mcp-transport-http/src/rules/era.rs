@@ -9,19 +9,19 @@ use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, Request};
 use mcp_types::meta::key;
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, RequestMeta, Revision};
 
-use super::metadata::{HeaderFault, VERSION, check_names, check_param, check_version, value_of};
+use super::headers::{HeaderMismatch, VERSION, check_method_and_name, check_param, check_version, single_value};
 
 /// How a message is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Served {
+pub enum SelectedEra {
     /// By what it says about itself.
     Modern,
     /// Alone, by the rules of a legacy revision.
     Legacy(Revision),
 }
 
-impl Served {
+impl SelectedEra {
     /// The era of the answer.
     #[must_use]
     pub fn era(self) -> Era {
@@ -44,7 +44,7 @@ impl Served {
 /// What is served at all.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Offer<'a> {
+pub struct SupportedRevisions<'a> {
     /// The revisions of the server.
     pub revisions: &'a [Revision],
     /// Whether legacy clients are served.
@@ -53,7 +53,7 @@ pub struct Offer<'a> {
     pub has_sessions: bool,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> SupportedRevisions<'a> {
     /// Describes what is served. Without a legacy revision no legacy client is.
     #[must_use]
     pub fn new(revisions: &'a [Revision], serves_legacy: bool) -> Self {
@@ -61,10 +61,10 @@ impl<'a> Offer<'a> {
         Self { revisions, serves_legacy, has_sessions: false }
     }
 
-    /// The same, where legacy clients have sessions.
+    /// Sets whether legacy clients have sessions.
     #[must_use]
-    pub fn with_sessions(self) -> Self {
-        Self { has_sessions: true, ..self }
+    pub fn sessions(self, has_sessions: bool) -> Self {
+        Self { has_sessions, ..self }
     }
 
     fn has(&self, revision: Revision) -> bool {
@@ -86,29 +86,29 @@ impl<'a> Offer<'a> {
 /// about headers are left to the kernel, and so is what it would refuse before these: the order is that of
 /// `docs/requirements.md`.
 // DU-13
-pub fn choose(
-    offer: &Offer<'_>,
+pub fn select_era(
+    supported: &SupportedRevisions<'_>,
     headers: &HeaderMap,
     incoming: &Result<Incoming<'_>, InvalidMessage>,
-) -> Result<Served, ErrorObject> {
+) -> Result<SelectedEra, ErrorObject> {
     let request = match incoming {
         Ok(Incoming::Single(Message::Request(request))) => Some(request),
         Ok(_) | Err(_) => None,
     };
     if let Some(request) = request.filter(|request| is_modern(request)) {
-        check_modern(offer, headers, request)?;
-        return Ok(Served::Modern);
+        check_modern(supported, headers, request)?;
+        return Ok(SelectedEra::Modern);
     }
-    let version = value_of(headers, &VERSION).map_err(|fault| fault.to_error_object());
-    let served = version.and_then(|version| by_version(offer, version));
+    let version = single_value(headers, &VERSION).map_err(|fault| fault.to_error_object());
+    let served = version.and_then(|version| by_version(supported, version));
     if incoming.is_err() {
         // What cannot be read is refused for that; the header says no more than how.
-        return Ok(served.unwrap_or(Served::Modern));
+        return Ok(served.unwrap_or(SelectedEra::Modern));
     }
     let served = served?;
     match incoming {
         // DU-15, DU-16: a modern header does not make a modern request.
-        Ok(Incoming::Single(Message::Request(request))) if served == Served::Modern && offer.serves_legacy => {
+        Ok(Incoming::Single(Message::Request(request))) if served == SelectedEra::Modern && supported.serves_legacy => {
             Err(if request.method == Method::INITIALIZE {
                 let text = "`initialize` belongs to older revisions than `MCP-Protocol-Version` says";
                 ErrorObject::new(ErrorCode::HEADER_MISMATCH, text)
@@ -118,17 +118,20 @@ pub fn choose(
             })
         }
         // DU-21
-        Ok(Incoming::Single(Message::Response(_))) if served == Served::Modern || !offer.has_sessions => {
+        Ok(Incoming::Single(Message::Response(_))) if served == SelectedEra::Modern || !supported.has_sessions => {
             Err(ErrorObject::invalid_request("a response answers a request of a session, and there is none here"))
         }
         // DU-20
         Ok(Incoming::Batch(_))
-            if served == Served::Modern || !(offer.has_sessions || served == Served::Legacy(Revision::V2025_03_26)) =>
+            if served == SelectedEra::Modern
+                || !(supported.has_sessions || served == SelectedEra::Legacy(Revision::V2025_03_26)) =>
         {
             Err(ErrorObject::invalid_request("a batch is not allowed here: send each message in a request of its own"))
         }
         // H-44
-        Ok(Incoming::Single(Message::Notification(_))) if !headers.contains_key(&VERSION) && !offer.serves_legacy => {
+        Ok(Incoming::Single(Message::Notification(_)))
+            if !headers.contains_key(&VERSION) && !supported.serves_legacy =>
+        {
             Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, "the header `MCP-Protocol-Version` is missing"))
         }
         Ok(_) | Err(_) => Ok(served),
@@ -143,37 +146,44 @@ pub(crate) fn is_modern(request: &Request<'_>) -> bool {
 
 /// What the header says about a message that says nothing itself.
 // DU-17, DU-22, H-43
-fn by_version(offer: &Offer<'_>, version: Option<&str>) -> Result<Served, ErrorObject> {
+fn by_version(supported: &SupportedRevisions<'_>, version: Option<&str>) -> Result<SelectedEra, ErrorObject> {
     let Some(version) = version else {
         // The oldest revision that is told by its header at all is the next one.
         let unnamed = Revision::V2025_03_26;
-        return Ok(if offer.has(unnamed) { Served::Legacy(unnamed) } else { newest_legacy(offer) });
+        return Ok(if supported.has(unnamed) { SelectedEra::Legacy(unnamed) } else { newest_legacy(supported) });
     };
     let requested = ProtocolVersion::from(version.to_owned());
-    match requested.revision().filter(|revision| offer.has(*revision)) {
-        Some(revision) if revision.era() == Era::Modern => Ok(Served::Modern),
-        Some(revision) => Ok(Served::Legacy(revision)),
-        None => Err(ErrorObject::unsupported_protocol_version(requested, offer.versions())),
+    match requested.revision().filter(|revision| supported.has(*revision)) {
+        Some(revision) if revision.era() == Era::Modern => Ok(SelectedEra::Modern),
+        Some(revision) => Ok(SelectedEra::Legacy(revision)),
+        None => Err(ErrorObject::unsupported_protocol_version(requested, supported.versions())),
     }
 }
 
-fn newest_legacy(offer: &Offer<'_>) -> Served {
-    let legacy =
-        offer.revisions.iter().copied().filter(|revision| revision.era() == Era::Legacy && offer.has(*revision));
-    legacy.max().map_or(Served::Modern, Served::Legacy)
+fn newest_legacy(supported: &SupportedRevisions<'_>) -> SelectedEra {
+    let legacy = supported
+        .revisions
+        .iter()
+        .copied()
+        .filter(|revision| revision.era() == Era::Legacy && supported.has(*revision));
+    legacy.max().map_or(SelectedEra::Modern, SelectedEra::Legacy)
 }
 
 /// Compares the headers of a modern request with its body, in the order of checks of `docs/requirements.md`.
-fn check_modern(offer: &Offer<'_>, headers: &HeaderMap, request: &Request<'_>) -> Result<(), ErrorObject> {
+fn check_modern(
+    supported: &SupportedRevisions<'_>,
+    headers: &HeaderMap,
+    request: &Request<'_>,
+) -> Result<(), ErrorObject> {
     let Err(fault) = check_version(headers, request) else {
-        return match check_names(headers, request) {
+        return match check_method_and_name(headers, request) {
             Ok(()) => Ok(()),
-            Err(fault) => refuse_unless_earlier(offer, request, &fault, Stage::Names),
+            Err(fault) => refuse_unless_earlier(supported, request, &fault, Stage::Names),
         };
     };
     // A header that is missing is looked for later than one that differs is found.
-    let is_missing = fault.kind == super::metadata::HeaderFaultKind::Missing;
-    refuse_unless_earlier(offer, request, &fault, if is_missing { Stage::Names } else { Stage::Version })
+    let is_missing = fault.kind == super::headers::HeaderMismatchKind::Missing;
+    refuse_unless_earlier(supported, request, &fault, if is_missing { Stage::Names } else { Stage::Version })
 }
 
 /// Compares the parameters that a tool wants repeated with the headers, which comes after everything else about headers.
@@ -183,8 +193,8 @@ fn check_modern(offer: &Offer<'_>, headers: &HeaderMap, request: &Request<'_>) -
 ///
 /// Fails with what the client is told, with status 400, unless the kernel refuses the request for something else first.
 // H-77, H-79
-pub fn check_params(
-    offer: &Offer<'_>,
+pub fn check_param_headers(
+    supported: &SupportedRevisions<'_>,
     headers: &HeaderMap,
     request: &Request<'_>,
     wanted: impl FnOnce(&str) -> Option<Arc<[HeaderParam]>>,
@@ -199,7 +209,7 @@ pub fn check_params(
     let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
     for param in wanted.iter().flat_map(|wanted| wanted.iter()) {
         if let Err(fault) = check_param(headers, &param.name, &param.path, arguments) {
-            return refuse_unless_earlier(offer, request, &fault, Stage::Names);
+            return refuse_unless_earlier(supported, request, &fault, Stage::Names);
         }
     }
     Ok(())
@@ -214,9 +224,9 @@ enum Stage {
 }
 
 fn refuse_unless_earlier(
-    offer: &Offer<'_>,
+    supported: &SupportedRevisions<'_>,
     request: &Request<'_>,
-    fault: &HeaderFault,
+    fault: &HeaderMismatch,
     stage: Stage,
 ) -> Result<(), ErrorObject> {
     let meta = request.params.as_ref().map(|params| params.decode_meta::<RequestMeta>());
@@ -224,15 +234,16 @@ fn refuse_unless_earlier(
         // Metadata that is malformed or lacks something comes first.
         return Ok(());
     };
-    let is_supported =
-        version.revision().is_some_and(|revision| revision.era() == Era::Modern && offer.revisions.contains(&revision));
+    let is_supported = version
+        .revision()
+        .is_some_and(|revision| revision.era() == Era::Modern && supported.revisions.contains(&revision));
     if stage == Stage::Names && !is_supported { Ok(()) } else { Err(fault.to_error_object()) }
 }
 
 /// The id that an answer to a message repeats.
 // H-34
 #[must_use]
-pub fn id_of<'a>(incoming: &'a Incoming<'_>) -> Option<&'a RequestId> {
+pub fn request_id<'a>(incoming: &'a Incoming<'_>) -> Option<&'a RequestId> {
     match incoming {
         Incoming::Single(Message::Request(request)) => Some(&request.id),
         Incoming::Single(_) | Incoming::Batch(_) => None,
@@ -259,13 +270,17 @@ mod tests {
     /// The version, and other headers.
     type Headers<'a> = (Option<&'a str>, &'a [(&'static str, &'static str)]);
 
-    fn chosen(offer: &Offer<'_>, (version, others): Headers<'_>, body: &str) -> Result<Served, i64> {
+    fn chosen(
+        supported: &SupportedRevisions<'_>,
+        (version, others): Headers<'_>,
+        body: &str,
+    ) -> Result<SelectedEra, i64> {
         let mut headers = HeaderMap::new();
         for (name, value) in version.map(|version| ("mcp-protocol-version", version)).iter().chain(others) {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         let incoming = parse(body.as_bytes(), &Limits::default());
-        choose(offer, &headers, &incoming).map_err(|error| error.code.get())
+        select_era(supported, &headers, &incoming).map_err(|error| error.code.get())
     }
 
     fn request(method: &str, params: &str) -> String {
@@ -292,7 +307,7 @@ mod tests {
     // covers: DU-10, DU-13, DU-14, DU-18, H-42, H-44..H-47, H-52, H-55
     #[test]
     fn envelopes_are_compared_in_order() {
-        let offer = Offer::new(&ALL, true);
+        let supported = SupportedRevisions::new(&ALL, true);
         let good = modern("tools/list", r#""2026-07-28""#, "{}", "");
         let call = modern("tools/call", r#""2026-07-28""#, "{}", r#""name":"a","#);
         let nameless = modern("tools/call", r#""2026-07-28""#, "{}", "");
@@ -301,7 +316,7 @@ mod tests {
         let initialize = modern("initialize", r#""2026-07-28""#, "{}", "");
         let no_capabilities =
             request("tools/list", r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#);
-        let (kernel, differs) = (Ok(Served::Modern), Err(-32020));
+        let (kernel, differs) = (Ok(SelectedEra::Modern), Err(-32020));
         for (what, headers, body, expected) in [
             ("everything fits", (Some(MODERN), LIST), &good, kernel),
             ("with a name", (Some(MODERN), CALL), &call, kernel),
@@ -324,19 +339,19 @@ mod tests {
             ("-32022 for legacy versions", (Some("2025-11-25"), LIST), &old, kernel),
             ("no handshake", (Some(MODERN), &[("mcp-method", "initialize")]), &initialize, kernel),
         ] {
-            assert_eq!(chosen(&offer, headers, body), expected, "{what}");
+            assert_eq!(chosen(&supported, headers, body), expected, "{what}");
         }
         let twice = [("mcp-protocol-version", MODERN), LIST[0]];
-        assert_eq!(chosen(&offer, (Some(MODERN), &twice), &good), differs);
+        assert_eq!(chosen(&supported, (Some(MODERN), &twice), &good), differs);
     }
 
     /// What has no envelope is served by its header, if it may be sent under it at all.
     // covers: DU-11, DU-15..DU-17, DU-20..DU-22, H-10, H-13, H-43
     #[test]
     fn without_an_envelope_the_header_decides() {
-        let offer = Offer::new(&ALL, true);
+        let supported = SupportedRevisions::new(&ALL, true);
         let (list, initialize) = (request("tools/list", "{}"), request("initialize", "{}"));
-        let unnamed = Served::Legacy(Revision::V2025_03_26);
+        let unnamed = SelectedEra::Legacy(Revision::V2025_03_26);
         for (version, body, expected) in [
             (None, list.as_str(), Ok(unnamed)),
             (None, &initialize, Ok(unnamed)),
@@ -346,56 +361,60 @@ mod tests {
             (None, "{", Ok(unnamed)),
             (Some(MODERN), &list, Err(-32602)),
             (Some(MODERN), &initialize, Err(-32020)),
-            (Some(MODERN), NOTIFICATION, Ok(Served::Modern)),
+            (Some(MODERN), NOTIFICATION, Ok(SelectedEra::Modern)),
             (Some(MODERN), BATCH, Err(-32600)),
             (Some(MODERN), RESPONSE, Err(-32600)),
-            (Some(MODERN), "{", Ok(Served::Modern)),
+            (Some(MODERN), "{", Ok(SelectedEra::Modern)),
             (Some("v999"), &list, Err(-32022)),
             (Some("v999"), &initialize, Err(-32022)),
             (Some("v999"), NOTIFICATION, Err(-32022)),
             (Some("v999"), BATCH, Err(-32022)),
-            (Some("v999"), "{", Ok(Served::Modern)),
+            (Some("v999"), "{", Ok(SelectedEra::Modern)),
             (Some(""), &list, Err(-32022)),
         ] {
-            assert_eq!(chosen(&offer, (version, &[]), body), expected, "{version:?} {body}");
+            assert_eq!(chosen(&supported, (version, &[]), body), expected, "{version:?} {body}");
         }
         for revision in &ALL[..4] {
-            let (headers, served) = ((Some(revision.as_str()), LIST), Ok(Served::Legacy(*revision)));
+            let (headers, served) = ((Some(revision.as_str()), LIST), Ok(SelectedEra::Legacy(*revision)));
             for body in [&list, &initialize, NOTIFICATION, "{"] {
-                assert_eq!(chosen(&offer, headers, body), served, "{body}");
+                assert_eq!(chosen(&supported, headers, body), served, "{body}");
             }
             let batches = if *revision == Revision::V2025_03_26 { served } else { Err(-32600) };
-            assert_eq!(chosen(&offer, headers, BATCH), batches);
+            assert_eq!(chosen(&supported, headers, BATCH), batches);
         }
         let twice = (Some("2025-06-18"), &[("mcp-protocol-version", "2025-06-18")][..]);
-        assert_eq!(chosen(&offer, twice, &list), Err(-32020));
-        assert_eq!(chosen(&offer, twice, "{"), Ok(Served::Modern));
+        assert_eq!(chosen(&supported, twice, &list), Err(-32020));
+        assert_eq!(chosen(&supported, twice, "{"), Ok(SelectedEra::Modern));
     }
 
     /// A server without legacy clients, be it for its revisions or its settings.
     // covers: H-13, H-44, DU-17, DU-19
     #[test]
     fn legacy_clients_need_an_offer() {
-        for offer in [Offer::new(&ALL, false), Offer::new(&ALL[4..], true), Offer::new(&ALL[4..], false)] {
+        for supported in [
+            SupportedRevisions::new(&ALL, false),
+            SupportedRevisions::new(&ALL[4..], true),
+            SupportedRevisions::new(&ALL[4..], false),
+        ] {
             let (list, initialize) = (request("tools/list", "{}"), request("initialize", "{}"));
             let good = modern("tools/list", r#""2026-07-28""#, "{}", "");
             for (version, body, expected) in [
-                (Some(MODERN), good.as_str(), Ok(Served::Modern)),
+                (Some(MODERN), good.as_str(), Ok(SelectedEra::Modern)),
                 // The kernel says what is missing, or which revisions there are.
-                (None, &list, Ok(Served::Modern)),
-                (None, &initialize, Ok(Served::Modern)),
-                (Some(MODERN), &list, Ok(Served::Modern)),
-                (Some(MODERN), &initialize, Ok(Served::Modern)),
+                (None, &list, Ok(SelectedEra::Modern)),
+                (None, &initialize, Ok(SelectedEra::Modern)),
+                (Some(MODERN), &list, Ok(SelectedEra::Modern)),
+                (Some(MODERN), &initialize, Ok(SelectedEra::Modern)),
                 (Some("2025-11-25"), &list, Err(-32022)),
                 (Some("2025-11-25"), &initialize, Err(-32022)),
                 (Some("2025-11-25"), NOTIFICATION, Err(-32022)),
-                (Some(MODERN), NOTIFICATION, Ok(Served::Modern)),
+                (Some(MODERN), NOTIFICATION, Ok(SelectedEra::Modern)),
                 (None, NOTIFICATION, Err(-32020)),
                 (None, BATCH, Err(-32600)),
                 (None, RESPONSE, Err(-32600)),
-                (None, "{", Ok(Served::Modern)),
+                (None, "{", Ok(SelectedEra::Modern)),
             ] {
-                assert_eq!(chosen(&offer, (version, LIST), body), expected, "{offer:?} {version:?} {body}");
+                assert_eq!(chosen(&supported, (version, LIST), body), expected, "{supported:?} {version:?} {body}");
             }
         }
     }
@@ -406,13 +425,13 @@ mod tests {
     fn modern_clients_need_an_offer() {
         let (list, good) = (request("tools/list", "{}"), modern("tools/list", r#""2026-07-28""#, "{}", ""));
         for (revisions, unnamed) in [(&ALL[..4], ALL[1]), (&ALL[2..4], ALL[3]), (&ALL[..1], ALL[0])] {
-            let offer = Offer::new(revisions, true);
-            assert_eq!(chosen(&offer, (None, &[]), &list), Ok(Served::Legacy(unnamed)));
-            assert_eq!(chosen(&offer, (Some(MODERN), &[]), &list), Err(-32022));
+            let supported = SupportedRevisions::new(revisions, true);
+            assert_eq!(chosen(&supported, (None, &[]), &list), Ok(SelectedEra::Legacy(unnamed)));
+            assert_eq!(chosen(&supported, (Some(MODERN), &[]), &list), Err(-32022));
             // The kernel says which there are, and not that a header is missing.
-            assert_eq!(chosen(&offer, (Some(MODERN), &[]), &good), Ok(Served::Modern));
+            assert_eq!(chosen(&supported, (Some(MODERN), &[]), &good), Ok(SelectedEra::Modern));
         }
-        let versions = Offer::new(&ALL, true).versions();
+        let versions = SupportedRevisions::new(&ALL, true).versions();
         assert_eq!(versions.len(), 5);
         assert!(versions.is_sorted_by(|a, b| a.as_str() > b.as_str()), "the newest first");
     }

@@ -1,9 +1,9 @@
 //! The rules of the protocol that are about HTTP: pure functions of headers and messages.
 
+pub mod header_encoding;
+pub mod headers;
 pub mod hosts;
 pub mod media;
-pub mod metadata;
-pub mod sentinel;
 
 #[cfg(feature = "server")]
 pub mod era;

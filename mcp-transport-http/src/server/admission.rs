@@ -61,14 +61,14 @@ impl Admission {
     ) -> Result<Permit, Refusal> {
         let (most, most_of_one, all, one) = match kind {
             Kind::Request | Kind::Lookup | Kind::Refusal => (
-                options.in_flight,
-                options.in_flight_per_principal,
+                options.max_in_flight,
+                options.max_in_flight_per_principal,
                 "the server works on as many requests as it can: try again later",
                 "you have as many requests at work as you may: try again when one is done",
             ),
             Kind::Listener => (
-                options.listeners,
-                options.listeners_per_principal,
+                options.max_listen_streams,
+                options.max_listen_streams_per_principal,
                 "as many streams are open for changes as the server can keep: try again later",
                 "you have as many streams open for changes as you may: close one first",
             ),
@@ -100,7 +100,7 @@ impl Admission {
         if !response.body().needs_permit() {
             return;
         }
-        if take(&self.refusals.all, 1, options.in_flight.max(LEAST_REFUSALS)) {
+        if take(&self.refusals.all, 1, options.max_in_flight.max(LEAST_REFUSALS)) {
             let permit = Permit { admission: Arc::clone(self), kind: Kind::Refusal, count: 1, principal: None };
             response.body_mut().hold(permit);
             return;
@@ -111,7 +111,7 @@ impl Admission {
 
     /// Takes a body that does not come at once, if there is room.
     pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Place, Refusal> {
-        if take(&self.uploads, 1, options.uploads) {
+        if take(&self.uploads, 1, options.max_uploads) {
             return Ok(Place(Arc::clone(self)));
         }
         let text = "as many bodies are on their way as the server can take: send it at once, or try again later";
@@ -183,7 +183,8 @@ mod tests {
     // covers: RB-52, L-18
     #[test]
     fn there_is_room_again() {
-        let options = HttpOptions::default().in_flight(3).in_flight_per_principal(2).listeners(1).uploads(1);
+        let options =
+            HttpOptions::default().max_in_flight(3).max_in_flight_per_principal(2).max_listen_streams(1).max_uploads(1);
         let admission = Arc::new(Admission::default());
         let (ann, bob) = (Principal::new(None, "ann"), Principal::new(Some("here"), "ann"));
         let admit = |kind, who| admission.admit(kind, 1, who, &options);

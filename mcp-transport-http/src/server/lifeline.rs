@@ -35,7 +35,7 @@ pub struct Drained {
     /// How many requests finished by themselves, with streams that were ended properly.
     pub finished: usize,
     /// How many had to be given up, because they took longer than they were given.
-    pub cut: usize,
+    pub aborted: usize,
 }
 
 impl Lifeline {
@@ -61,7 +61,7 @@ impl Lifeline {
             Err(_) => self.at_work.load(Ordering::SeqCst),
         };
         self.enter(Stage::Cut);
-        Drained { finished: begin.saturating_sub(cut), cut }
+        Drained { finished: begin.saturating_sub(cut), aborted: cut }
     }
 
     async fn finished(&self) {

@@ -26,8 +26,8 @@ pub use lifeline::Drained;
 pub use options::{HttpOptions, SessionMode};
 pub use refusal::Refusal;
 #[cfg(feature = "serve")]
-pub use serve::{HttpServer, serve, told_to_end};
+pub use serve::{HttpServer, serve, shutdown_signal};
 pub use service::{HttpService, ResponseFuture, ValidUntil};
 pub use sessions::ResponseStream;
-pub use sse::{SseFuture, SseRefused, SseService};
+pub use sse::{LegacySseError, LegacySseFuture, LegacySseService};
 pub use start_error::StartError;

@@ -34,39 +34,39 @@ pub enum SessionMode {
 /// | [`sessions`](Self::sessions) | [`Stateless`](SessionMode::Stateless) | gives legacy clients sessions |
 /// | [`allow_host`](Self::allow_host), [`allow_origin`](Self::allow_origin) | this machine | lets names and pages of others in; without a check, any page in a browser on this machine can use the server |
 /// | [`body_limit`](Self::body_limit) | 4 MiB | takes more memory for each request |
-/// | [`body_time`](Self::body_time) | 30 s | lets slow clients keep what they have sent so far in memory for longer |
-/// | [`uploads`](Self::uploads) | 256 | lets more bodies come in bit by bit at the same time |
-/// | [`in_flight`](Self::in_flight) | 1,024 | works on more requests at the same time, and keeps more responses that are not sent yet |
-/// | [`in_flight_per_principal`](Self::in_flight_per_principal) | 256 | lets one user take more of these |
-/// | [`listeners`](Self::listeners) | 1,024 | keeps more streams open for changes |
-/// | [`listeners_per_principal`](Self::listeners_per_principal) | 16 | lets one user take more of these |
-/// | [`keep_alive`](Self::keep_alive) | 15 s | costs less, but proxies may close what is silent |
+/// | [`body_timeout`](Self::body_timeout) | 30 s | lets slow clients keep what they have sent so far in memory for longer |
+/// | [`max_uploads`](Self::max_uploads) | 256 | lets more bodies come in bit by bit at the same time |
+/// | [`max_in_flight`](Self::max_in_flight) | 1,024 | works on more requests at the same time, and keeps more responses that are not sent yet |
+/// | [`max_in_flight_per_principal`](Self::max_in_flight_per_principal) | 256 | lets one user take more of these |
+/// | [`max_listen_streams`](Self::max_listen_streams) | 1,024 | keeps more streams open for changes |
+/// | [`max_listen_streams_per_principal`](Self::max_listen_streams_per_principal) | 16 | lets one user take more of these |
+/// | [`keep_alive_interval`](Self::keep_alive_interval) | 15 s | costs less, but proxies may close what is silent |
 /// | [`retry_after`](Self::retry_after) | 1 s | keeps clients away for longer when there is too much to do |
 #[derive(Clone)]
 pub struct HttpOptions {
     pub(crate) sessions: SessionMode,
     pub(crate) allowed: AllowList,
     pub(crate) body_limit: usize,
-    pub(crate) body_time: Duration,
-    pub(crate) uploads: usize,
-    pub(crate) in_flight: usize,
-    pub(crate) in_flight_per_principal: usize,
-    pub(crate) listeners: usize,
-    pub(crate) listeners_per_principal: usize,
-    pub(crate) keep_alive: Duration,
+    pub(crate) body_timeout: Duration,
+    pub(crate) max_uploads: usize,
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_in_flight_per_principal: usize,
+    pub(crate) max_listen_streams: usize,
+    pub(crate) max_listen_streams_per_principal: usize,
+    pub(crate) keep_alive_interval: Duration,
     pub(crate) retry_after: Duration,
     pub(crate) session_options: SessionOptions,
     pub(crate) resumable: bool,
     pub(crate) sse_retry: Duration,
-    pub(crate) grace: Duration,
+    pub(crate) orphaned_request_timeout: Duration,
     pub(crate) session_store: Option<Arc<dyn SessionStore>>,
     pub(crate) event_store: Option<Arc<dyn EventStore>>,
     pub(crate) event_key: Option<Arc<EventKey>>,
-    pub(crate) record_time: Duration,
-    pub(crate) configure: Option<Configure>,
+    pub(crate) record_ttl: Duration,
+    pub(crate) select_server: Option<SelectServer>,
 }
 
-pub(crate) type Configure = Arc<dyn Fn(Arc<Parts>) -> BoxFuture<Result<Server, Refusal>> + Send + Sync>;
+pub(crate) type SelectServer = Arc<dyn Fn(Arc<Parts>) -> BoxFuture<Result<Server, Refusal>> + Send + Sync>;
 
 impl Default for HttpOptions {
     fn default() -> Self {
@@ -74,23 +74,23 @@ impl Default for HttpOptions {
             sessions: SessionMode::default(),
             allowed: AllowList::default(),
             body_limit: 4 << 20,
-            body_time: Duration::from_secs(30),
-            uploads: 256,
-            in_flight: 1024,
-            in_flight_per_principal: 256,
-            listeners: 1024,
-            listeners_per_principal: 16,
-            keep_alive: Duration::from_secs(15),
+            body_timeout: Duration::from_secs(30),
+            max_uploads: 256,
+            max_in_flight: 1024,
+            max_in_flight_per_principal: 256,
+            max_listen_streams: 1024,
+            max_listen_streams_per_principal: 16,
+            keep_alive_interval: Duration::from_secs(15),
             retry_after: Duration::from_secs(1),
             session_options: SessionOptions::default(),
             resumable: true,
             sse_retry: Duration::from_secs(1),
-            grace: Duration::from_secs(300),
+            orphaned_request_timeout: Duration::from_secs(300),
             session_store: None,
             event_store: None,
             event_key: None,
-            record_time: Duration::from_secs(2 * 3600),
-            configure: None,
+            record_ttl: Duration::from_secs(2 * 3600),
+            select_server: None,
         }
     }
 }
@@ -99,7 +99,7 @@ impl HttpOptions {
     /// Sets how legacy clients are served. Defaults to [`SessionMode::Stateless`].
     ///
     /// A server that [requires sessions](mcp_server::ServerBuilder::requires_sessions) is refused with anything but
-    /// [`SessionMode::Stateful`], when the service is made, and likewise where [`configure`](Self::configure) chooses one.
+    /// [`SessionMode::Stateful`], when the service is made, and likewise where [`select_server`](Self::select_server) chooses one.
     #[must_use]
     pub fn sessions(mut self, sessions: SessionMode) -> Self {
         self.sessions = sessions;
@@ -150,16 +150,16 @@ impl HttpOptions {
 
     /// How long a body may take to arrive; what takes longer is answered with 408.
     #[must_use]
-    pub fn body_time(mut self, time: Duration) -> Self {
-        self.body_time = time;
+    pub fn body_timeout(mut self, time: Duration) -> Self {
+        self.body_timeout = time;
         self
     }
 
     /// How many bodies may be on their way at the same time; more are answered with 503. A body counts once it has taken
     /// a second, or more than 16 KiB of it have come and not the rest, so slow clients cannot keep others out.
     #[must_use]
-    pub fn uploads(mut self, count: usize) -> Self {
-        self.uploads = count;
+    pub fn max_uploads(mut self, count: usize) -> Self {
+        self.max_uploads = count;
         self
     }
 
@@ -169,30 +169,30 @@ impl HttpOptions {
     /// [`HttpServer`](crate::HttpServer) takes at most 100 at a time of one connection, and ends what clients
     /// [do not read](crate::HttpServer::stall_timeout). Other servers have to do both themselves.
     #[must_use]
-    pub fn in_flight(mut self, count: usize) -> Self {
-        self.in_flight = count;
+    pub fn max_in_flight(mut self, count: usize) -> Self {
+        self.max_in_flight = count;
         self
     }
 
     /// How many of them may be of one principal; more are answered with 429. It is known if something in front of the
     /// service puts a [`Principal`](mcp_server::Principal) into the extensions of a request.
     #[must_use]
-    pub fn in_flight_per_principal(mut self, count: usize) -> Self {
-        self.in_flight_per_principal = count;
+    pub fn max_in_flight_per_principal(mut self, count: usize) -> Self {
+        self.max_in_flight_per_principal = count;
         self
     }
 
     /// How many streams may be open for changes at the same time; more are answered with 503.
     #[must_use]
-    pub fn listeners(mut self, count: usize) -> Self {
-        self.listeners = count;
+    pub fn max_listen_streams(mut self, count: usize) -> Self {
+        self.max_listen_streams = count;
         self
     }
 
     /// How many of them may be of one principal; more are answered with 429.
     #[must_use]
-    pub fn listeners_per_principal(mut self, count: usize) -> Self {
-        self.listeners_per_principal = count;
+    pub fn max_listen_streams_per_principal(mut self, count: usize) -> Self {
+        self.max_listen_streams_per_principal = count;
         self
     }
 
@@ -200,8 +200,8 @@ impl HttpOptions {
     /// ignore. At least a tenth of a second.
     // H-21
     #[must_use]
-    pub fn keep_alive(mut self, time: Duration) -> Self {
-        self.keep_alive = time.max(Duration::from_millis(100));
+    pub fn keep_alive_interval(mut self, time: Duration) -> Self {
+        self.keep_alive_interval = time.max(Duration::from_millis(100));
         self
     }
 
@@ -231,8 +231,8 @@ impl HttpOptions {
     /// cancelling there.
     // B-28
     #[must_use]
-    pub fn grace(mut self, time: Duration) -> Self {
-        self.grace = time;
+    pub fn orphaned_request_timeout(mut self, time: Duration) -> Self {
+        self.orphaned_request_timeout = time;
         self
     }
 
@@ -247,7 +247,7 @@ impl HttpOptions {
     /// another process with the same store goes on with them. Each request of a session then asks the store once.
     #[must_use]
     pub fn session_store(mut self, store: Arc<dyn SessionStore>, time_to_live: Duration) -> Self {
-        (self.session_store, self.record_time) = (Some(store), time_to_live);
+        (self.session_store, self.record_ttl) = (Some(store), time_to_live);
         self
     }
 
@@ -271,7 +271,7 @@ impl HttpOptions {
     /// use mcp_transport_http::{HttpOptions, Refusal};
     ///
     /// let (old, new) = (Server::builder("shop", "1.0").build()?, Server::builder("shop", "2.0").build()?);
-    /// let options = HttpOptions::default().configure(move |parts: Arc<Parts>| {
+    /// let options = HttpOptions::default().select_server(move |parts: Arc<Parts>| {
     ///     let server = match parts.headers.get("x-api-version").map(|version| version.as_bytes()) {
     ///         None | Some(b"1") => Ok(old.clone()),
     ///         Some(b"2") => Ok(new.clone()),
@@ -283,12 +283,12 @@ impl HttpOptions {
     /// ```
     // S4.64, S4.65
     #[must_use]
-    pub fn configure<F, Fut>(mut self, configure: F) -> Self
+    pub fn select_server<F, Fut>(mut self, select_server: F) -> Self
     where
         F: Fn(Arc<Parts>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Server, Refusal>> + Send + 'static,
     {
-        self.configure = Some(Arc::new(move |parts| Box::pin(configure(parts))));
+        self.select_server = Some(Arc::new(move |parts| Box::pin(select_server(parts))));
         self
     }
 }
@@ -299,8 +299,8 @@ impl std::fmt::Debug for HttpOptions {
             .field("sessions", &self.sessions)
             .field("allowed", &self.allowed)
             .field("body_limit", &self.body_limit)
-            .field("in_flight", &self.in_flight)
-            .field("listeners", &self.listeners)
+            .field("max_in_flight", &self.max_in_flight)
+            .field("max_listen_streams", &self.max_listen_streams)
             .finish_non_exhaustive()
     }
 }

@@ -28,7 +28,7 @@ use super::options::HttpOptions;
 use super::patience::Patience;
 use super::refusal::Refusal;
 use super::service::{HttpService, ResponseFuture};
-use super::sse::{SseFuture, SseService, method_not_allowed};
+use super::sse::{LegacySseFuture, LegacySseService, method_not_allowed};
 use super::stall::{Stall, Streams, Stuck};
 
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
@@ -46,11 +46,11 @@ pub async fn serve(server: Server, address: impl ToSocketAddrs) -> io::Result<()
     let service = HttpService::try_with_options(server, HttpOptions::default())?;
     let listener = HttpServer::bind(address).await?;
     let told_again = async {
-        told_to_end().await;
-        told_to_end().await;
+        shutdown_signal().await;
+        shutdown_signal().await;
     };
     tokio::select! {
-        _ = listener.serve(service, told_to_end()) => {}
+        _ = listener.serve(service, shutdown_signal()) => {}
         // Somebody does not want to wait.
         () = told_again => {}
     }
@@ -58,7 +58,7 @@ pub async fn serve(server: Server, address: impl ToSocketAddrs) -> io::Result<()
 }
 
 /// Ready when the process is told to end, by Ctrl-C or SIGTERM.
-pub async fn told_to_end() {
+pub async fn shutdown_signal() {
     let interrupted = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {
@@ -88,7 +88,7 @@ pub async fn told_to_end() {
 /// let listener = HttpServer::bind("0.0.0.0:8000").await?;
 /// println!("{}", listener.url());
 /// let ended = listener.serve(HttpService::with_options(server, options), std::future::pending()).await;
-/// println!("{} requests were cut off", ended.cut);
+/// println!("{} requests were cut off", ended.aborted);
 /// # Ok(())
 /// # }
 /// ```
@@ -97,9 +97,9 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     path: String,
-    sse: Option<SseService>,
-    connections: usize,
-    drain_time: Duration,
+    sse: Option<LegacySseService>,
+    max_connections: usize,
+    drain_timeout: Duration,
     stall_timeout: Duration,
 }
 
@@ -141,8 +141,8 @@ impl HttpServer {
             address,
             path: "/mcp".to_owned(),
             sse: None,
-            connections: 10_000,
-            drain_time: Duration::from_secs(30),
+            max_connections: 10_000,
+            drain_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
         })
     }
@@ -155,7 +155,7 @@ impl HttpServer {
     }
 
     /// Serves clients of 2024-11-05, too, which know nothing but HTTP+SSE: their streams are at `/sse`, and their messages
-    /// go to `/message`, unless [`SseService::message_path`] says otherwise. They are not served unless told.
+    /// go to `/message`, unless [`LegacySseService::message_path`] says otherwise. They are not served unless told.
     ///
     /// ```no_run
     /// use mcp_server::Server;
@@ -170,28 +170,28 @@ impl HttpServer {
     /// # }
     /// ```
     #[must_use]
-    pub fn legacy_sse(mut self, sse: SseService) -> Self {
+    pub fn legacy_sse(mut self, sse: LegacySseService) -> Self {
         self.sse = Some(sse);
         self
     }
 
     /// How many connections are kept at the same time, 10,000 unless told; others wait until one is closed.
     #[must_use]
-    pub fn connections(mut self, count: usize) -> Self {
-        self.connections = count;
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.max_connections = count;
         self
     }
 
     /// How long what is at work may take at the end, 30 s unless told.
     #[must_use]
-    pub fn drain_time(mut self, time: Duration) -> Self {
-        self.drain_time = time;
+    pub fn drain_timeout(mut self, time: Duration) -> Self {
+        self.drain_timeout = time;
         self
     }
 
     /// Sets how long a client may read nothing of a response that is there for it. Defaults to 60 s.
     ///
-    /// A request counts as [in flight](HttpOptions::in_flight) until its response is sent, so clients that do not
+    /// A request counts as [in flight](HttpOptions::max_in_flight) until its response is sent, so clients that do not
     /// read take room from others until then. A client of HTTP/1.1 loses its connection; one of HTTP/2 loses the stream
     /// that it does not read, even if it answers pings and reads others, and its connection if the window of the stream
     /// is too small for as much as 16 KiB. As progress counts every 64 KiB that are sent, or the rest of a response.
@@ -221,8 +221,8 @@ impl HttpServer {
     /// Serves until `stop` is ready, and then until what is at work is done, as far as there is time for it.
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
         let mut stop = pin!(stop);
-        let places = Arc::new(Semaphore::new(self.connections.min(Semaphore::MAX_PERMITS)));
-        let other = self.sse.as_ref().map(SseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
+        let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
+        let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
         let sse = self.sse.map(|sse| (sse.message_path_beside(SSE_PATH), sse));
         let routes = Arc::new(Routes { path: self.path, service: service.clone(), sse, discards: Discards::default() });
         let (ending, _) = watch::channel(false);
@@ -244,20 +244,20 @@ impl HttpServer {
         drop(self.listener);
         // Whoever has nothing at work is let go at once; the others when it is done.
         let _ = ending.send(true);
-        let end = after(self.drain_time.saturating_add(FAREWELL));
+        let end = after(self.drain_timeout.saturating_add(FAREWELL));
         let drain_other = async {
             match other {
-                Some(other) => other.drain(self.drain_time).await,
+                Some(other) => other.drain(self.drain_timeout).await,
                 None => Drained::default(),
             }
         };
-        let (mut drained, others) = tokio::join!(service.drain(self.drain_time), drain_other);
+        let (mut drained, others) = tokio::join!(service.drain(self.drain_timeout), drain_other);
         drained.finished += others.finished;
-        drained.cut += others.cut;
+        drained.aborted += others.aborted;
         // Answers that are there may not have been read yet.
         let gone = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout_at(end, gone).await.is_err() {
-            drained.cut += connections.len();
+            drained.aborted += connections.len();
         }
         connections.shutdown().await;
         drained
@@ -285,7 +285,7 @@ struct Routes {
     path: String,
     service: HttpService,
     /// With the path of its messages.
-    sse: Option<(String, SseService)>,
+    sse: Option<(String, LegacySseService)>,
     discards: Discards,
 }
 
@@ -325,7 +325,7 @@ impl Routes {
 )]
 enum Routed {
     Service(ResponseFuture<RequestBody>),
-    Sse(Pin<Box<SseFuture<RequestBody>>>),
+    Sse(Pin<Box<LegacySseFuture<RequestBody>>>),
     /// Clients that look for Streamable HTTP first learn that it is not here.
     NotThisVerb(&'static str),
     Nowhere,

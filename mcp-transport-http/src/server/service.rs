@@ -25,10 +25,10 @@ use super::lifeline::{AtWork, Drained, Lifeline, Stage};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
 use super::sessions::{Entered, Sessions, Taken};
-use super::sse::{SseRefused, SseService};
+use super::sse::{LegacySseError, LegacySseService};
 use super::start_error::StartError;
 use super::upload::Upload;
-use crate::rules::era::{Offer, Served, check_params, choose, id_of};
+use crate::rules::era::{SelectedEra, SupportedRevisions, check_param_headers, request_id, select_era};
 use crate::rules::media;
 use crate::rules::status::status_of;
 
@@ -119,13 +119,13 @@ impl HttpService {
     }
 
     /// The older transport of 2024-11-05 (HTTP+SSE) beside this one, for clients that know no other. It shares the
-    /// limits of this service, and its end. See [`SseService`] for what it costs.
+    /// limits of this service, and its end. See [`LegacySseService`] for what it costs.
     ///
     /// # Errors
     ///
     /// Fails if legacy clients have no sessions here, or no legacy revision is served.
-    pub fn legacy_sse(&self) -> Result<SseService, SseRefused> {
-        SseService::new(self)
+    pub fn legacy_sse(&self) -> Result<LegacySseService, LegacySseError> {
+        LegacySseService::new(self)
     }
 
     /// Ends the service: new requests are turned away with 503, streams for changes end with their result, and what is
@@ -135,7 +135,7 @@ impl HttpService {
         if let Some(sessions) = &self.0.sessions {
             sessions.shutdown().await;
         }
-        tracing::info!(target: "mcp", finished = drained.finished, cut = drained.cut, "the service has ended");
+        tracing::info!(target: "mcp", finished = drained.finished, aborted = drained.aborted, "the service has ended");
         drained
     }
 }
@@ -167,7 +167,7 @@ impl<B: Body> Service<Request<B>> for HttpService {
             tokio::spawn(look_elsewhere(Arc::downgrade(&self.0)));
         }
         let begun = checked.and_then(|()| {
-            let choosing = self.0.choose_server(&parts)?;
+            let choosing = self.0.select_server_unless_in_session(&parts)?;
             // A DELETE goes on without its client, and brings the session here then.
             let restoring = if parts.method == Verb::DELETE { None } else { self.0.restore(&parts)? };
             Ok((choosing, restoring))
@@ -199,7 +199,7 @@ pin_project! {
         taken: Option<(Arc<Parts>, AtWork)>,
         #[pin]
         upload: Option<Upload<B>>,
-        source: Option<(Source, Served)>,
+        source: Option<(Source, SelectedEra)>,
     }
 }
 
@@ -328,12 +328,12 @@ impl Inner {
     }
 
     /// Has the application choose the server, if it wants to and has not when a session began.
-    fn choose_server(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
+    fn select_server_unless_in_session(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
         if self.sessions.is_some() && Sessions::is_inside(parts) {
             // S4.64: that was done when the session began.
             return Ok(None);
         }
-        self.configure(parts)
+        self.select_server(parts)
     }
 
     /// Brings the session of a request here, if sessions are kept elsewhere. Anybody can name one, so that what the store
@@ -341,14 +341,14 @@ impl Inner {
     fn restore(&self, parts: &Arc<Parts>) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
         let admit = || self.admission.admit(Kind::Lookup, 1, parts.extensions.get(), &self.options);
         let Some(sessions) = &self.sessions else { return Ok(None) };
-        sessions.restore(&self.server, self.options.configure.clone(), parts, admit)
+        sessions.restore(&self.server, self.options.select_server.clone(), parts, admit)
     }
 
     /// Has the application choose the server, if it wants to; that counts as work.
-    pub(crate) fn configure(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
-        let Some(configure) = &self.options.configure else { return Ok(None) };
+    pub(crate) fn select_server(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
+        let Some(select_server) = &self.options.select_server else { return Ok(None) };
         let permit = self.admission.admit(Kind::Request, 1, parts.extensions.get(), &self.options)?;
-        Ok(Some(Choosing { server: configure(Arc::clone(parts)), _permit: permit }))
+        Ok(Some(Choosing { server: select_server(Arc::clone(parts)), _permit: permit }))
     }
 
     pub(crate) fn ending(&self) -> Refusal {
@@ -371,12 +371,12 @@ impl Inner {
     ) -> Started {
         // Inside a session, the revision is the one that was agreed on, whichever server that was with.
         let revisions: &[Revision] = if session.is_some() { &Revision::ALL } else { &server.config().revisions };
-        let offer = Offer::new(revisions, self.options.sessions != SessionMode::Off);
-        let offer = if self.sessions.is_some() { offer.with_sessions() } else { offer };
-        let checked = choose(&offer, &parts.headers, &incoming).and_then(|served| {
+        let supported = SupportedRevisions::new(revisions, self.options.sessions != SessionMode::Off)
+            .sessions(self.sessions.is_some());
+        let checked = select_era(&supported, &parts.headers, &incoming).and_then(|served| {
             match &incoming {
-                Ok(Incoming::Single(Message::Request(request))) if served == Served::Modern => {
-                    check_params(&offer, &parts.headers, request, |tool| server.header_params(tool))?;
+                Ok(Incoming::Single(Message::Request(request))) if served == SelectedEra::Modern => {
+                    check_param_headers(&supported, &parts.headers, request, |tool| server.header_params(tool))?;
                 }
                 Ok(_) | Err(_) => {}
             }
@@ -386,7 +386,7 @@ impl Inner {
             Ok(served) => served,
             Err(error) => {
                 let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, error);
-                let id = incoming.as_ref().ok().and_then(id_of);
+                let id = incoming.as_ref().ok().and_then(request_id);
                 return Started::Response(refusal.into_response(id, Revision::LATEST));
             }
         };
@@ -400,19 +400,19 @@ impl Inner {
         };
         // What began before the end did may still finish, unless the time for that is over.
         if at_work.stage() == Stage::Cut {
-            return Started::Response(self.ending().into_response(id_of(&incoming), served.revision()));
+            return Started::Response(self.ending().into_response(request_id(&incoming), served.revision()));
         }
         let principal = parts.extensions.get::<Principal>();
-        let kind = if served == Served::Modern && is_listen(&incoming) { Kind::Listener } else { Kind::Request };
+        let kind = if served == SelectedEra::Modern && is_listen(&incoming) { Kind::Listener } else { Kind::Request };
         let permit = match self.admission.admit(kind, requests(&incoming), principal, &self.options) {
             Ok(permit) => permit,
-            Err(refusal) => return Started::Response(refusal.into_response(id_of(&incoming), served.revision())),
+            Err(refusal) => return Started::Response(refusal.into_response(request_id(&incoming), served.revision())),
         };
         let mut connection = match (served, &self.sessions) {
-            (Served::Modern, _) => Connection::from_envelope(server),
-            (Served::Legacy(revision), None) => Connection::from_version(server, revision),
-            (Served::Legacy(_), Some(sessions)) => {
-                let id = id_of(&incoming).cloned();
+            (SelectedEra::Modern, _) => Connection::from_envelope(server),
+            (SelectedEra::Legacy(revision), None) => Connection::from_version(server, revision),
+            (SelectedEra::Legacy(_), Some(sessions)) => {
+                let id = request_id(&incoming).cloned();
                 let admit = || self.admission.admit(Kind::Lookup, 1, principal, &self.options);
                 let (parts, held) = (Arc::clone(&parts), (at_work, permit));
                 let taken = sessions.post(server, session, parts, incoming, held, admit).map(Started::from);
@@ -426,7 +426,7 @@ impl Inner {
         let expiry = parts.extensions.get::<ValidUntil>().copied();
         caller.extensions.insert_shared(parts);
         let Some(key) = connection.feed_parsed(now(), incoming, &caller) else { return Started::Response(accepted()) };
-        let mut exchange = Exchange::new(connection, key, permit, at_work, self.options.keep_alive);
+        let mut exchange = Exchange::new(connection, key, permit, at_work, self.options.keep_alive_interval);
         if let Some(ValidUntil(at)) = expiry.filter(|_| kind == Kind::Listener) {
             exchange.expire_at(at);
         }
@@ -495,7 +495,7 @@ pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
 
 /// What became of a message.
 enum Started {
-    Source(Source, Served),
+    Source(Source, SelectedEra),
     Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
     Response(Response<ResponseBody>),
 }
@@ -504,7 +504,7 @@ impl From<Taken> for Started {
     fn from(taken: Taken) -> Self {
         match taken {
             Taken::Reader(reader, revision) => {
-                Self::Source(Source::Session(Box::new(reader)), Served::Legacy(revision))
+                Self::Source(Source::Session(Box::new(reader)), SelectedEra::Legacy(revision))
             }
             Taken::Response(response) => Self::Response(response),
             Taken::Later(later) => Self::Later(later),
@@ -529,7 +529,7 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 /// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
 /// long silence: until then the status is open.
 // H-29
-fn respond(first: First, events: Vec<u8>, mut source: Source, served: Served) -> Response<ResponseBody> {
+fn respond(first: First, events: Vec<u8>, mut source: Source, served: SelectedEra) -> Response<ResponseBody> {
     match first {
         First::Answer(answer) => {
             let status = match source.is_cut() {

@@ -33,7 +33,7 @@ impl StartError {
 
     /// What a client is told if only the server that was chosen for it cannot be served.
     pub(crate) fn into_refusal(self) -> Refusal {
-        tracing::error!(target: "mcp", error = %self, "`HttpOptions::configure` chose a server that cannot be served");
+        tracing::error!(target: "mcp", error = %self, "`HttpOptions::select_server` chose a server that cannot be served");
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, self.to_string())
     }
 }

@@ -60,7 +60,7 @@ impl<B: Body> Upload<B> {
                     let waiting = this.waiting.get_or_insert_with(Waiting::new);
                     let is_late = waiting.poll_late(cx, this.parts.len(), options, admission)?;
                     if is_late {
-                        let text = "the body took too long; the time is `HttpOptions::body_time`";
+                        let text = "the body took too long; the time is `HttpOptions::body_timeout`";
                         return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
                     }
                     return Poll::Pending;
@@ -108,7 +108,7 @@ impl Waiting {
                 return Ok(false);
             }
             self.place = Some(admission.admit_upload(options)?);
-            self.time.as_mut().reset(after(options.body_time.saturating_sub(self.since.elapsed())));
+            self.time.as_mut().reset(after(options.body_timeout.saturating_sub(self.since.elapsed())));
         }
         Ok(self.time.as_mut().poll(cx).is_ready())
     }

@@ -115,7 +115,7 @@ async fn nothing_is_kept_without_limit() {
         _ => Reply::open_events("").then_repeat(&format!("data: {}\n", "x".repeat(1 << 16)), 1 << 14),
     }))
     .await;
-    let client = server.connect(server.transport().max_body(1 << 20).max_event(1 << 20)).await.unwrap();
+    let client = server.connect(server.transport().body_limit(1 << 20).event_limit(1 << 20)).await.unwrap();
     for (name, what) in [("length", "answer"), ("body", "answer"), ("event", "event"), ("lines", "event")] {
         let outcome = within(client.call_tool(name, &json!({}))).await.map(|result| text_of(&result));
         let why = interrupted(outcome);
@@ -238,7 +238,7 @@ async fn redirects_stay_at_home() {
     }
     assert!(other.seen().is_empty());
     // A client that follows them anyway does not make the answer a trusted one, and the token stays at home.
-    let transport = server.transport().http_client_with(|own| own.redirect(reqwest::redirect::Policy::default()));
+    let transport = server.transport().configure_http_client(|own| own.redirect(reqwest::redirect::Policy::default()));
     let client = server.connect(transport.bearer("secret").unwrap()).await.unwrap();
     let why = interrupted(within(client.call_tool("far", &json!({}))).await.map(|result| text_of(&result)));
     assert!(why.contains("another origin"), "{why}");
@@ -267,9 +267,10 @@ async fn giving_up_closes_the_stream() {
 #[tokio::test]
 async fn the_http_client_is_a_choice() {
     let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("x"))))).await;
-    server.connect(server.transport().http_client_with(|own| own.user_agent("mine/1"))).await.unwrap();
+    server.connect(server.transport().configure_http_client(|own| own.user_agent("mine/1"))).await.unwrap();
     assert_eq!(server.seen().pop().unwrap().header("user-agent"), Some("mine/1"));
-    let error = server.connect(server.transport().http_client_with(|own| own.user_agent("a\nb"))).await.unwrap_err();
+    let error =
+        server.connect(server.transport().configure_http_client(|own| own.user_agent("a\nb"))).await.unwrap_err();
     assert!(error.to_string().contains("no way to send requests"), "{error}");
     let given = reqwest::Client::builder().user_agent("given/1").build().unwrap();
     server.connect(server.transport().http_client(given)).await.unwrap();

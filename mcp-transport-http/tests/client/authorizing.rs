@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp_client::{Closed, ConnectError, Error};
-use mcp_transport_http::{Authorizer, Authorizing, Challenge, Credential, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
 
 use crate::kit::{Reply, Scripted, Seen, answer, call, modern, said};
 
@@ -17,12 +17,12 @@ struct Counting {
 }
 
 impl Authorizer for Counting {
-    fn credential(&self) -> Authorizing<'_> {
+    fn credential(&self) -> CredentialFuture<'_> {
         let number = self.tokens.load(Ordering::SeqCst);
         Box::pin(async move { (number > 0).then(|| Credential::bearer(&format!("t{number}")).expect("a token")) })
     }
 
-    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> Authorizing<'a> {
+    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a> {
         self.challenges.lock().expect("nobody panicked").push(challenge.clone());
         if self.gives_up {
             return Box::pin(async { None });
@@ -57,7 +57,7 @@ async fn a_challenge_is_met() {
     let challenges = authorizer.challenges.lock().expect("nobody panicked").clone();
     assert_eq!(challenges.len(), 2);
     assert_eq!(challenges[0].status, 401);
-    assert_eq!(challenges[0].authenticate, ["Bearer scope=\"a\"", "DPoP"]);
+    assert_eq!(challenges[0].www_authenticate, ["Bearer scope=\"a\"", "DPoP"]);
     assert_eq!(challenges[0].refused, None);
     assert_eq!(challenges[1].refused, Some(Credential::bearer("t1").unwrap()));
     let shown: Vec<_> = server.seen().iter().map(|seen| seen.header("authorization").map(str::to_owned)).collect();

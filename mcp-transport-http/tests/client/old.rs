@@ -51,7 +51,7 @@ async fn what_is_not_one_says_what_it_said() {
             _ => Reply::status(404),
         })
         .await;
-        let error = server.connect(server.transport().http_sse(kind != "off")).await.unwrap_err();
+        let error = server.connect(server.transport().legacy_sse_fallback(kind != "off")).await.unwrap_err();
         let Error::Closed(Closed::Refused(why)) = error else { panic!("{kind}: {error:?}") };
         match kind {
             "error" => assert!(matches!(why, ConnectError::Refused(_)), "{why:?}"),

@@ -174,7 +174,7 @@ async fn a_session_opens_before_it_is_used() {
 async fn owned_sessions_end() {
     for (owns, deletes) in [(true, 1), (false, 0)] {
         let server = Scripted::start(legacy(|_| Reply::status(405))).await;
-        let transport = server.transport().owns_session(owns).standalone_stream(false);
+        let transport = server.transport().end_session_on_close(owns).standalone_stream(false);
         let client = within(legacy_builder().connect(transport)).await.unwrap();
         server.until(|seen| seen.iter().any(|seen| seen.method() == "notifications/initialized")).await;
         assert_eq!(within(client.close()).await, Closed::ByClient);
@@ -250,7 +250,7 @@ async fn the_last_words_are_said() {
     assert_eq!(server.methods(), [&said[..], &["DELETE"]].concat());
 
     let server = Scripted::start(legacy(|_| Reply::hang())).await;
-    let client = within(legacy_builder().connect(server.transport().owns_session(false))).await.unwrap();
+    let client = within(legacy_builder().connect(server.transport().end_session_on_close(false))).await.unwrap();
     within(client.notify("notifications/x", &serde_json::json!({}))).await.unwrap();
     assert_eq!(within(client.close()).await, Closed::ByClient);
 }
@@ -264,7 +264,7 @@ async fn a_saved_session_goes_on() {
         _ => Reply::status(405),
     }))
     .await;
-    let transport = server.transport().owns_session(false).standalone_stream(false);
+    let transport = server.transport().end_session_on_close(false).standalone_stream(false);
     let client = within(legacy_builder().connect(transport)).await.unwrap();
     let session = client.save_session().unwrap();
     // Whoever knows its name can go on with it.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::{FutureExt as _, StreamExt as _};
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{Client, Closed, Error, SavedSession, SessionLossReason, SessionLost};
-use mcp_transport_http::{Authorizer, Authorizing, Challenge, Credential, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -32,13 +32,13 @@ impl Users {
 }
 
 impl Authorizer for Users {
-    fn credential(&self) -> Authorizing<'_> {
+    fn credential(&self) -> CredentialFuture<'_> {
         let credential = Credential::bearer(&self.token.lock().expect("nobody panicked")).expect("a token");
         let credential = if self.is_one { credential.subject("me") } else { credential };
         Box::pin(async move { Some(credential) })
     }
 
-    fn challenged<'a>(&'a self, _: &'a Challenge) -> Authorizing<'a> {
+    fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
         Box::pin(async { None })
     }
 }
@@ -237,7 +237,7 @@ async fn sec_8_a_new_token_of_the_same_user_keeps_the_session() {
 #[tokio::test]
 async fn sec_8_a_saved_session_is_not_resumed_by_another_user() {
     let server = Scripted::start(sessions(false)).await;
-    let bearer = |token: &str| server.transport().owns_session(false).bearer(token).unwrap();
+    let bearer = |token: &str| server.transport().end_session_on_close(false).bearer(token).unwrap();
     let client = within(legacy_builder().connect(bearer("alice"))).await.unwrap();
     let saved = serde_json::to_string(&client.save_session().unwrap()).unwrap();
     assert!(!saved.contains("alice"), "the token itself is not kept");

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::kit::{Client, Faulty, Shared, server};
 
 fn service(shared: &Shared, store: &Arc<Faulty>) -> HttpService {
-    let options = shared.options().in_flight(2).session_store(Arc::clone(store) as _, Duration::from_secs(60));
+    let options = shared.options().max_in_flight(2).session_store(Arc::clone(store) as _, Duration::from_secs(60));
     HttpService::with_options(server(), options)
 }
 

@@ -28,7 +28,7 @@ async fn without_a_store_nothing_begins() {
 #[tokio::test(start_paused = true)]
 async fn listening_keeps_the_record() {
     let shared = Shared::default();
-    let one = HttpService::with_options(server(), shared.options().keep_alive(Duration::from_secs(5)));
+    let one = HttpService::with_options(server(), shared.options().keep_alive_interval(Duration::from_secs(5)));
     let client = Client::initialize(&one, None).await;
     let mut stream = client.send(&one, "GET", &[], Value::Null).await;
     let listening = tokio::spawn(async move { stream.text("no such thing").await });
@@ -150,7 +150,8 @@ async fn sec_10_streams_and_requests_end_everywhere() {
 #[tokio::test]
 async fn mis_15_look_ups_are_bounded() {
     let store = Silent::default();
-    let options = HttpOptions::default().sessions(SessionMode::Stateful).in_flight(3).in_flight_per_principal(2);
+    let options =
+        HttpOptions::default().sessions(SessionMode::Stateful).max_in_flight(3).max_in_flight_per_principal(2);
     let options = options.session_store(Arc::new(store.clone()), Duration::from_secs(60));
     let service = HttpService::with_options(server(), options);
     let mut waiting = Vec::new();

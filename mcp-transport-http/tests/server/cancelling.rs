@@ -11,7 +11,10 @@ use crate::kit::{Demo, Gate, Notes, Part, Post, RequestBody, server, tool_text};
 
 /// Works on one request at a time, so that whatever is left of one keeps the next out.
 fn one_at_a_time(demo: &Demo) -> HttpService {
-    HttpService::with_options(demo.server(), HttpOptions::default().in_flight(1).listeners(1).uploads(1))
+    HttpService::with_options(
+        demo.server(),
+        HttpOptions::default().max_in_flight(1).max_listen_streams(1).max_uploads(1),
+    )
 }
 
 async fn assert_free(service: &HttpService) {

@@ -31,7 +31,7 @@ where
     Fut: Future<Output = Result<Server, Refusal>> + Send + 'static,
 {
     fn options(self) -> HttpOptions {
-        HttpOptions::default().configure(self)
+        HttpOptions::default().select_server(self)
     }
 }
 

@@ -40,7 +40,7 @@ async fn what_is_at_work_may_finish() {
     assert_eq!(tool_text(&stream.event().await), "waited");
     assert_eq!(stream.block().await, None);
     let drained = draining.await.expect("an end");
-    assert_eq!((drained.finished, drained.cut), (2, 0));
+    assert_eq!((drained.finished, drained.aborted), (2, 0));
     assert_eq!(demo.notes.take(), ["began", "began"]);
 }
 
@@ -57,7 +57,7 @@ async fn what_takes_too_long_is_cut() {
     tokio::task::yield_now().await;
     let start = Instant::now();
     let drained = begin(&service, 5).await.await.expect("an end");
-    assert_eq!((drained.finished, drained.cut, start.elapsed().as_secs()), (0, 2, 5));
+    assert_eq!((drained.finished, drained.aborted, start.elapsed().as_secs()), (0, 2, 5));
     let answer = call.await.expect("an answer").json(503).await;
     assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!("late")));
     let last = stream.await.expect("an end");
@@ -99,7 +99,7 @@ async fn streams_end_before_calls() {
     demo.gate.open();
     assert_eq!(tool_text(&call.await.expect("an answer").json(200).await), "waited");
     let drained = draining.await.expect("an end");
-    assert_eq!((drained.finished, drained.cut), (2, 0));
+    assert_eq!((drained.finished, drained.aborted), (2, 0));
 }
 
 /// Whoever goes away during the end is not waited for.
@@ -114,7 +114,7 @@ async fn who_goes_away_is_not_waited_for() {
     let draining = begin(&service, 30).await;
     drop(pending);
     let drained = draining.await.expect("an end");
-    assert_eq!((drained.cut, start.elapsed()), (0, Duration::ZERO));
+    assert_eq!((drained.aborted, start.elapsed()), (0, Duration::ZERO));
     assert_eq!(demo.notes.take(), ["began", "dropped"]);
 }
 
@@ -139,6 +139,6 @@ async fn bodies_on_their_way_are_waited_for() {
         assert_eq!(answer["id"], 1, "{answer}");
         let drained = draining.await.expect("an end");
         let expected = if status == 200 { (1, 0) } else { (0, 1) };
-        assert_eq!((drained.finished, drained.cut), expected);
+        assert_eq!((drained.finished, drained.aborted), expected);
     }
 }

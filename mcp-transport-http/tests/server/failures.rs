@@ -10,7 +10,7 @@ use crate::kit::{Demo, Post, code_of, tool_text};
 #[tokio::test]
 async fn a_panic_is_an_answer() {
     let demo = Demo::default();
-    let service = HttpService::with_options(demo.server(), HttpOptions::default().in_flight(2));
+    let service = HttpService::with_options(demo.server(), HttpOptions::default().max_in_flight(2));
     let mut other = Post::tool("wait", json!({})).send(&service);
     other.starts().await;
     for post in [Post::tool("fail", json!({})), Post::legacy_tool(None, "fail"), Post::tool("fail", json!({}))] {

@@ -155,7 +155,7 @@ async fn late_bodies_are_refused() {
     let never = RequestBody::parts([Part::Data("{".into()), Part::Wait(Gate::default())]);
     let answer = call().body(never).json(&service, 408).await;
     assert_eq!(begin.elapsed().as_secs(), 30);
-    assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("HttpOptions::body_time")));
+    assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("HttpOptions::body_timeout")));
     let broken = RequestBody::parts([Part::Data("{".into()), Part::Broken]);
     call().body(broken).json(&service, 400).await;
 }
@@ -164,7 +164,7 @@ async fn late_bodies_are_refused() {
 // covers: RB-52, RB-62
 #[tokio::test(start_paused = true)]
 async fn slow_bodies_keep_nobody_out() {
-    let service = with(HttpOptions::default().uploads(2).retry_after(Duration::from_secs(9)));
+    let service = with(HttpOptions::default().max_uploads(2).retry_after(Duration::from_secs(9)));
     let slow = || {
         let mut pending = call().body(RequestBody::parts([Part::Wait(Gate::default())])).send(&service);
         // What comes within a moment needs no place.

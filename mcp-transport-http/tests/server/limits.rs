@@ -23,7 +23,7 @@ fn wait(principal: &Principal) -> Post {
 #[tokio::test]
 async fn too_much_is_refused_at_once() {
     let demo = Demo::default();
-    let options = HttpOptions::default().in_flight(2).retry_after(Duration::from_millis(2500));
+    let options = HttpOptions::default().max_in_flight(2).retry_after(Duration::from_millis(2500));
     let service = HttpService::with_options(demo.server(), options);
     let one = started(&service, Post::tool("wait", json!({}))).await;
     let two = started(&service, Post::legacy_tool(None, "wait")).await;
@@ -46,7 +46,7 @@ async fn too_much_is_refused_at_once() {
 #[tokio::test]
 async fn one_cannot_take_everything() {
     let demo = Demo::default();
-    let options = HttpOptions::default().in_flight(10).in_flight_per_principal(1);
+    let options = HttpOptions::default().max_in_flight(10).max_in_flight_per_principal(1);
     let service = HttpService::with_options(demo.server(), options);
     let (ann, other) = (Principal::new(Some("here"), "ann"), Principal::new(Some("there"), "ann"));
     let first = started(&service, wait(&ann)).await;
@@ -58,7 +58,7 @@ async fn one_cannot_take_everything() {
         started(&service, Post::tool("wait", json!({}))).await,
         started(&service, Post::tool("wait", json!({}))).await,
     ];
-    let (none, small) = (HttpOptions::default().in_flight(0), Duration::from_millis(10));
+    let (none, small) = (HttpOptions::default().max_in_flight(0), Duration::from_millis(10));
     let service_without_room = HttpService::with_options(demo.server(), none.retry_after(small));
     let reply = Post::tool("hello", json!({})).to(&service_without_room).await;
     assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (503, Some("1")), "the header knows no less");
@@ -72,7 +72,7 @@ async fn one_cannot_take_everything() {
 #[tokio::test]
 async fn room_is_counted_once() {
     let demo = Demo::default();
-    let service = HttpService::with_options(demo.server(), HttpOptions::default().in_flight(1));
+    let service = HttpService::with_options(demo.server(), HttpOptions::default().max_in_flight(1));
     let other = service.clone();
     for _ in 0..3 {
         Post::text("{").json(&service, 400).await;
@@ -94,7 +94,7 @@ async fn room_is_counted_once() {
 #[tokio::test]
 async fn a_batch_is_as_many_as_it_has() {
     let demo = Demo::default();
-    let service = HttpService::with_options(demo.server(), HttpOptions::default().in_flight(2));
+    let service = HttpService::with_options(demo.server(), HttpOptions::default().max_in_flight(2));
     let call = |id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "hello" } });
     let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let fits = json!([call(1), call(2), notification]);
@@ -109,7 +109,7 @@ async fn a_batch_is_as_many_as_it_has() {
 async fn choosing_a_server_is_work() {
     let (demo, gate) = (Demo::default(), Gate::default());
     let (server, entered) = (demo.server(), gate.clone());
-    let options = HttpOptions::default().in_flight(1).configure(move |_| {
+    let options = HttpOptions::default().max_in_flight(1).select_server(move |_| {
         let (server, entered) = (server.clone(), entered.clone());
         async move {
             entered.wait().await;
@@ -129,7 +129,11 @@ async fn choosing_a_server_is_work() {
 async fn settings_may_be_extreme() {
     for time in [Duration::MAX, Duration::ZERO] {
         let demo = Demo::default();
-        let options = HttpOptions::default().keep_alive(time).body_time(time).retry_after(time).in_flight(usize::MAX);
+        let options = HttpOptions::default()
+            .keep_alive_interval(time)
+            .body_timeout(time)
+            .retry_after(time)
+            .max_in_flight(usize::MAX);
         let service = HttpService::with_options(demo.server(), options);
         let mut stream = Post::tool("report_and_wait", json!({})).token().to(&service).await;
         stream.event().await;

@@ -273,7 +273,7 @@ async fn the_end_is_graceful() {
     assert_eq!(tool_text(&call.response().await.1), "waited");
     assert!(call.is_hung_up().await);
     let drained = timeout(PATIENCE, ended).await.expect("no more waiting").expect("an end");
-    assert_eq!((drained.finished, drained.cut), (2, 0));
+    assert_eq!((drained.finished, drained.aborted), (2, 0));
 }
 
 /// What takes too long is cut off, and the server is gone in time.
@@ -281,7 +281,7 @@ async fn the_end_is_graceful() {
 #[tokio::test]
 async fn the_end_is_bounded() {
     let demo = Demo::default();
-    let running = Running::with(&demo, |server| server.drain_time(Duration::from_millis(50)).path("/")).await;
+    let running = Running::with(&demo, |server| server.drain_timeout(Duration::from_millis(50)).path("/")).await;
     let mut client = running.client().await;
     client.send(Post::tool("wait", json!({})).uri("/")).await;
     notes(&demo, &["began"]).await;
@@ -291,7 +291,7 @@ async fn the_end_is_bounded() {
     assert_eq!(answer["id"], 1);
     notes(&demo, &["dropped"]).await;
     let drained = timeout(PATIENCE, ended).await.expect("no more waiting").expect("an end");
-    assert_eq!((drained.finished, drained.cut), (0, 1));
+    assert_eq!((drained.finished, drained.aborted), (0, 1));
 }
 
 /// As many connections as there may be; the next waits until there is a place.
@@ -299,7 +299,7 @@ async fn the_end_is_bounded() {
 #[tokio::test]
 async fn connections_have_a_limit() {
     let demo = Demo::default();
-    let running = Running::with(&demo, |server| server.connections(1)).await;
+    let running = Running::with(&demo, |server| server.max_connections(1)).await;
     let mut first = running.client().await;
     first.send(Post::tool("hello", json!({}))).await;
     first.response().await;
@@ -321,5 +321,5 @@ async fn the_address_can_be_used() {
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a socket");
     let address = listener.local_addr().expect("an address");
-    assert_eq!(HttpServer::new(listener).expect("a server").connections(usize::MAX).address(), address);
+    assert_eq!(HttpServer::new(listener).expect("a server").max_connections(usize::MAX).address(), address);
 }

@@ -167,7 +167,7 @@ async fn checks_have_an_order() {
 // covers: H-34, S3.F7
 #[tokio::test]
 async fn errors_repeat_the_id() {
-    let full = HttpService::with_options(Demo::default().server(), HttpOptions::default().in_flight(0));
+    let full = HttpService::with_options(Demo::default().server(), HttpOptions::default().max_in_flight(0));
     let service = Demo::default().service();
     for id in [json!("one"), json!(""), json!("7"), json!(7), json!(-1), json!(0), json!(9_007_199_254_740_993_u64)] {
         for (post, status) in [

@@ -130,7 +130,7 @@ async fn silence_makes_a_stream() {
 #[tokio::test(start_paused = true)]
 async fn comments_fill_silence_only() {
     let demo = Demo::default();
-    let options = HttpOptions::default().keep_alive(Duration::from_secs(4));
+    let options = HttpOptions::default().keep_alive_interval(Duration::from_secs(4));
     let service = HttpService::with_options(demo.server(), options);
     let mut reply = Post::tool("report_and_wait", json!({})).token().to(&service).await;
     assert_eq!(reply.event().await["method"], "notifications/progress");

@@ -39,7 +39,7 @@ async fn refused(service: &HttpService, post: Post, status: u16) {
 // covers: L-18, RB-15, RB-52, RB-63
 #[tokio::test]
 async fn there_is_room_for_some() {
-    let options = HttpOptions::default().listeners(3).listeners_per_principal(2).in_flight(1);
+    let options = HttpOptions::default().max_listen_streams(3).max_listen_streams_per_principal(2).max_in_flight(1);
     let service = HttpService::with_options(changing(), options.retry_after(Duration::from_secs(3)));
     let (ann, bob) = (Principal::new(None, "ann"), Principal::new(None, "bob"));
     let one = opened(&service, listen().extension(ann.clone())).await;
@@ -64,7 +64,7 @@ async fn the_end_comes_with_a_result() {
     let waiting = tokio::spawn(async move { reply.events().await });
     tokio::task::yield_now().await;
     let drained = service.drain(Duration::from_secs(30)).await;
-    assert_eq!((drained.finished, drained.cut), (1, 0));
+    assert_eq!((drained.finished, drained.aborted), (1, 0));
     let events = waiting.await.expect("an end");
     assert_eq!((events.len(), &events[0]["id"]), (1, &json!("s")), "{events:?}");
     assert_eq!(events[0]["result"]["resultType"], "complete");
@@ -141,7 +141,7 @@ async fn one_stream_may_ask_for_so_much() {
 // covers: L-18
 #[tokio::test]
 async fn what_is_refused_takes_no_room() {
-    let service = HttpService::with_options(changing(), HttpOptions::default().listeners(1));
+    let service = HttpService::with_options(changing(), HttpOptions::default().max_listen_streams(1));
     for _ in 0..3 {
         Post::modern("subscriptions/listen", json!({ "notifications": 7 })).json(&service, 400).await;
     }
@@ -152,7 +152,7 @@ async fn what_is_refused_takes_no_room() {
 // covers: RB-63
 #[tokio::test(start_paused = true)]
 async fn a_new_token_is_the_same_principal() {
-    let options = HttpOptions::default().listeners_per_principal(1);
+    let options = HttpOptions::default().max_listen_streams_per_principal(1);
     let service = HttpService::with_options(changing(), options);
     let until = |seconds| ValidUntil((Instant::now() + Duration::from_secs(seconds)).into_std());
     let ann = || Principal::new(Some("https://issuer.example.com"), "ann");

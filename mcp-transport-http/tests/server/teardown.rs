@@ -67,12 +67,12 @@ async fn it_is_done_when_the_request_ends() {
 async fn it_counts_as_work() {
     let (notes, gate) = (Notes::default(), Gate::default());
     let server = leaving(&notes, &gate, &Gate::default());
-    let service = HttpService::with_options(server, HttpOptions::default().in_flight(1));
+    let service = HttpService::with_options(server, HttpOptions::default().max_in_flight(1));
     assert_eq!(tool_text(&Post::tool("leave", json!({})).json(&service, 200).await), "left");
     Post::tool("hello", json!({})).json(&service, 503).await;
     let begin = Instant::now();
     let drained = service.drain(Duration::from_secs(30)).await;
-    assert_eq!((drained.finished, drained.cut), (1, 0));
+    assert_eq!((drained.finished, drained.aborted), (1, 0));
     assert_eq!(begin.elapsed().as_secs(), 10, "five seconds for each");
     assert_eq!(notes.take(), [""; 0], "they took too long");
 }

@@ -48,7 +48,7 @@ async fn sessions_end_after_their_calls() {
         assert_eq!(tool_text(&call.await.expect("an answer").json(200).await), "waited");
         assert_eq!(tool_text(&stream.messages().await[0]), "waited");
         let drained = draining.await.expect("an end");
-        assert_eq!((drained.finished, drained.cut, start.elapsed()), (3, 0, Duration::ZERO));
+        assert_eq!((drained.finished, drained.aborted, start.elapsed()), (3, 0, Duration::ZERO));
         let metrics = metrics(&service);
         assert_eq!((metrics.live, metrics.ended(Reason::Shutdown)), (0, 1));
         assert_eq!(shop.demo.notes.take(), ["began", "began", "closed"]);
@@ -69,7 +69,7 @@ async fn calls_of_those_who_left_may_finish() {
         assert!(!draining.is_finished(), "it waits");
         shop.demo.gate.open();
         let drained = draining.await.expect("an end");
-        assert_eq!((drained.finished, drained.cut), (1, 0));
+        assert_eq!((drained.finished, drained.aborted), (1, 0));
         assert_eq!(shop.demo.notes.take(), ["began"], "nothing was cut");
     }
 }
@@ -91,7 +91,7 @@ async fn late_calls_are_cut() {
         settle().await;
         let start = Instant::now();
         let drained = begin(&service, 5).await.await.expect("an end");
-        assert_eq!((drained.finished, drained.cut, start.elapsed().as_secs()), (0, 3, 5));
+        assert_eq!((drained.finished, drained.aborted, start.elapsed().as_secs()), (0, 3, 5));
         let answer = call.await.expect("an answer").json(503).await;
         assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
         let last = stream.await.expect("an end");

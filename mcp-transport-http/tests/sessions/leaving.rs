@@ -115,7 +115,7 @@ async fn others_are_not_cancelled() {
 async fn patience_has_an_end() {
     for grace in [1, 60, 3600] {
         let shop = Shop::default();
-        let service = HttpService::with_options(shop.server(), stateful().grace(seconds(grace)));
+        let service = HttpService::with_options(shop.server(), stateful().orphaned_request_timeout(seconds(grace)));
         let client = Client::open(&service, NEWEST).await;
         drop(client.begin("wait", 1).await);
         pass(seconds(grace) - Duration::from_millis(500)).await;
@@ -132,7 +132,7 @@ async fn patience_has_an_end() {
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_is_waited_for() {
     let shop = Shop::default();
-    let service = HttpService::with_options(shop.server(), stateful().grace(seconds(60)));
+    let service = HttpService::with_options(shop.server(), stateful().orphaned_request_timeout(seconds(60)));
     let client = Client::open(&service, NEWEST).await;
     shop.steps.allow(1);
     let mut stream = Events::of(client.tool("step").token().to(&service).await);
@@ -156,7 +156,8 @@ async fn who_comes_back_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn who_goes_away_does_not_make_room() {
     let shop = Shop::default();
-    let service = HttpService::with_options(shop.server(), stateful().in_flight(2).grace(seconds(60)));
+    let service =
+        HttpService::with_options(shop.server(), stateful().max_in_flight(2).orphaned_request_timeout(seconds(60)));
     let client = Client::open(&service, NEWEST).await;
     for id in 1..=2 {
         drop(client.begin("wait", id).await);
@@ -172,7 +173,7 @@ async fn who_goes_away_does_not_make_room() {
 #[tokio::test]
 async fn answers_take_no_room() {
     let shop = Shop::default();
-    let service = HttpService::with_options(shop.server(), stateful().in_flight(2));
+    let service = HttpService::with_options(shop.server(), stateful().max_in_flight(2));
     let client = Client::open(&service, NEWEST).await;
     let mut asking = Events::of(client.tool("ask").to(&service).await);
     let question = asking.message().await;
@@ -212,7 +213,10 @@ async fn idle_sessions_end() {
 async fn silence_is_not_idleness() {
     let shop = Shop::default();
     let options = SessionOptions::default().idle_time(Some(seconds(60)));
-    let service = HttpService::with_options(shop.server(), stateful().session_options(options).grace(seconds(10_000)));
+    let service = HttpService::with_options(
+        shop.server(),
+        stateful().session_options(options).orphaned_request_timeout(seconds(10_000)),
+    );
     let [waiting, listening, gone, idle] = [
         Client::open(&service, NEWEST).await,
         Client::open(&service, "2024-11-05").await,
@@ -314,7 +318,7 @@ async fn one_principal_has_so_many_sessions() {
 // covers: RB-15, RB-52
 #[tokio::test]
 async fn there_are_so_many_streams() {
-    let options = stateful().listeners(2).listeners_per_principal(1);
+    let options = stateful().max_listen_streams(2).max_listen_streams_per_principal(1);
     let service = HttpService::with_options(Shop::default().server(), options);
     let ann = mcp_server::Principal::new(None, "ann");
     let (one, two) = (Client::open_as(&service, NEWEST, &ann).await, Client::open_as(&service, NEWEST, &ann).await);
@@ -430,7 +434,7 @@ async fn mis_6_closed_streams_are_waited_for_as_long_as_the_client_was_told() {
                 }
             }))
         });
-        let service = HttpService::with_options(server, stateful().grace(minutes(5)));
+        let service = HttpService::with_options(server, stateful().orphaned_request_timeout(minutes(5)));
         let client = Client::open(&service, NEWEST).await;
         let events = Events::of(client.tool("work").to(&service).await).rest().await;
         let id = events.iter().find_map(|event| event.id.clone()).expect("an id");

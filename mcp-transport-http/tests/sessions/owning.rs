@@ -133,7 +133,7 @@ fn saying(text: &'static str) -> Server {
 async fn the_hook_runs_once() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (counter, old, new) = (Arc::clone(&asked), saying("old"), saying("new"));
-    let options = stateful().configure(move |parts: Arc<Parts>| {
+    let options = stateful().select_server(move |parts: Arc<Parts>| {
         counter.fetch_add(1, Ordering::SeqCst);
         let server = match parts.headers.get("x-api").map(|value| value.as_bytes()) {
             None => Err(Refusal::new(StatusCode::UNAUTHORIZED, "which one?")),
@@ -176,7 +176,7 @@ async fn a_session_knows_its_server() {
         builder.tool(tool("say", async |_, _: NoArguments| "old"))
     });
     let new = server(|builder| builder.revisions([mcp_types::Revision::LATEST]).offers_tools());
-    let options = stateful().configure(move |_: Arc<Parts>| std::future::ready(Ok(old.clone())));
+    let options = stateful().select_server(move |_: Arc<Parts>| std::future::ready(Ok(old.clone())));
     let service = HttpService::with_options(new, options);
     let client = Client::open(&service, "2025-06-18").await;
     assert_eq!(client.call("say").await, "old");
@@ -194,7 +194,7 @@ async fn a_session_has_the_limits_of_its_server() {
     };
     for (own, status) in [(20, 200), (4, 400)] {
         let (own, other) = (limited(own), limited(if status == 200 { 4 } else { 20 }));
-        let options = stateful().configure(move |_: Arc<Parts>| std::future::ready(Ok(own.clone())));
+        let options = stateful().select_server(move |_: Arc<Parts>| std::future::ready(Ok(own.clone())));
         let service = HttpService::with_options(other, options);
         let client = Client::open_by(&service, NEWEST, initialize(NEWEST, json!({})), None).await;
         let deep = client.request("ping", json!({ "a": { "b": { "c": { "d": {} } } } }));

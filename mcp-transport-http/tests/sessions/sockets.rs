@@ -129,7 +129,7 @@ async fn what_is_cancelled_counts_until_its_stream_ends() {
     });
     let hello = tool("hello", async |_, _: NoArguments| "hello");
     let server = server(|builder| builder.tool(talk).tool(hello));
-    let service = HttpService::with_options(server, stateful().in_flight(1));
+    let service = HttpService::with_options(server, stateful().max_in_flight(1));
     let client = Client::open(&service, NEWEST).await;
     let server = HttpServer::bind("127.0.0.1:0").await.expect("a port");
     let stream = TcpStream::connect(server.address()).await.expect("a connection");

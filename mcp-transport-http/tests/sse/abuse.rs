@@ -89,7 +89,7 @@ async fn the_same_checks_are_made() {
 // covers: RB-52
 #[tokio::test(start_paused = true)]
 async fn bodies_are_bounded() {
-    let (_service, sse) = both(Demo::default().server(), HttpOptions::default().body_limit(1000).uploads(0));
+    let (_service, sse) = both(Demo::default().server(), HttpOptions::default().body_limit(1000).max_uploads(0));
     let mut client = Client::ready(&sse).await;
     let mut large = call(1, "hello");
     large["params"]["arguments"] = json!({ "x": "y".repeat(1000) });

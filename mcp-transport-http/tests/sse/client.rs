@@ -4,25 +4,25 @@ use std::task::Poll;
 
 use http::Method;
 use mcp_server::{Principal, Server};
-use mcp_transport_http::{HttpOptions, HttpService, SessionMode, SseService};
+use mcp_transport_http::{HttpOptions, HttpService, LegacySseService, SessionMode};
 use serde_json::{Value, json};
 use tower_service::Service;
 
 use crate::kit::{Demo, Post, Reply};
 
 /// A service with sessions, and the old transport beside it.
-pub(crate) fn both(server: Server, options: HttpOptions) -> (HttpService, SseService) {
+pub(crate) fn both(server: Server, options: HttpOptions) -> (HttpService, LegacySseService) {
     let service = HttpService::with_options(server, options.sessions(SessionMode::Stateful));
     let sse = service.legacy_sse().expect("sessions");
     (service, sse)
 }
 
-pub(crate) fn sse(demo: &Demo) -> SseService {
+pub(crate) fn sse(demo: &Demo) -> LegacySseService {
     both(demo.server(), HttpOptions::default()).1
 }
 
 /// Sends a request and waits for the response.
-pub(crate) async fn send(post: Post, sse: &SseService) -> Reply {
+pub(crate) async fn send(post: Post, sse: &LegacySseService) -> Reply {
     let response = sse.clone().call(post.into_request()).await;
     Reply::new(response.unwrap_or_else(|never| match never {}))
 }
@@ -46,7 +46,7 @@ pub(crate) fn call(id: impl Into<Value>, tool: &str) -> Value {
 
 /// A client with an open stream.
 pub(crate) struct Client {
-    sse: SseService,
+    sse: LegacySseService,
     principal: Option<Principal>,
     pub(crate) stream: Reply,
     /// Where its messages go.
@@ -54,11 +54,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) async fn open(sse: &SseService) -> Self {
+    pub(crate) async fn open(sse: &LegacySseService) -> Self {
         Self::open_as(sse, None).await
     }
 
-    pub(crate) async fn open_as(sse: &SseService, principal: Option<&Principal>) -> Self {
+    pub(crate) async fn open_as(sse: &LegacySseService, principal: Option<&Principal>) -> Self {
         let post = principal.into_iter().fold(get(), |post, principal| post.extension(principal.clone()));
         let mut stream = send(post, sse).await;
         let first = stream.block().await.expect("an event");
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// A client that has shaken hands.
-    pub(crate) async fn ready(sse: &SseService) -> Self {
+    pub(crate) async fn ready(sse: &LegacySseService) -> Self {
         let mut client = Self::open(sse).await;
         client.shake_hands("2024-11-05").await;
         client

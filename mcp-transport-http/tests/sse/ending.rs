@@ -15,7 +15,7 @@ use crate::kit::{Demo, Gate, Notes, Part, Post, RequestBody, code_of, server, to
 #[tokio::test]
 async fn the_stream_is_the_session() {
     let demo = Demo::default();
-    let (_service, sse) = both(demo.server(), HttpOptions::default().in_flight(2).listeners(1));
+    let (_service, sse) = both(demo.server(), HttpOptions::default().max_in_flight(2).max_listen_streams(1));
     for _ in 0..10 {
         let mut client = Client::ready(&sse).await;
         client.tell(call(1, "wait")).await;
@@ -56,7 +56,7 @@ async fn callbacks_run_with_the_end() {
         });
         std::future::ready("left")
     });
-    let (_service, sse) = both(server(|builder| builder.tool(leave)), HttpOptions::default().listeners(1));
+    let (_service, sse) = both(server(|builder| builder.tool(leave)), HttpOptions::default().max_listen_streams(1));
     let mut client = Client::ready(&sse).await;
     client.tell(call(1, "leave")).await;
     assert_eq!(tool_text(&client.message().await), "left");
@@ -94,7 +94,7 @@ async fn the_end_lets_handlers_finish() {
     assert_eq!(tool_text(&busy.message().await), "waited");
     assert_eq!(busy.stream.block().await, None);
     let drained = drained.await.expect("an end");
-    assert_eq!((drained.finished, drained.cut, sse.streams()), (2, 0, 0));
+    assert_eq!((drained.finished, drained.aborted, sse.streams()), (2, 0, 0));
 }
 
 /// What takes too long is given up, and its client is told.
@@ -112,7 +112,7 @@ async fn the_end_does_not_wait_for_ever() {
     assert_eq!(client.stream.block().await, None);
     assert_eq!(demo.notes.take(), ["began", "dropped"]);
     let drained = drained.await.expect("an end");
-    assert_eq!((drained.finished, drained.cut, sse.streams()), (0, 1, 0));
+    assert_eq!((drained.finished, drained.aborted, sse.streams()), (0, 1, 0));
 }
 
 /// A client that cancels ends one request, and its stream goes on.

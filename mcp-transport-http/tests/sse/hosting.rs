@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode, SseRefused, SseService};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService, LegacySseError, LegacySseService, SessionMode};
 use mcp_types::Revision;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,13 +24,13 @@ fn it_needs_sessions() {
     for mode in [SessionMode::Stateless, SessionMode::Off] {
         let service = HttpService::with_options(Demo::default().server(), HttpOptions::default().sessions(mode));
         let refused = service.legacy_sse().expect_err("no sessions");
-        assert_eq!(refused, SseRefused::NoSessions(mode));
+        assert_eq!(refused, LegacySseError::NoSessions(mode));
         assert!(refused.to_string().contains("HttpOptions::sessions(SessionMode::Stateful)"), "{refused}");
     }
     let modern = server(|builder| builder.revisions([Revision::V2026_07_28]));
     let service = HttpService::with_options(modern, HttpOptions::default().sessions(SessionMode::Stateful));
     let refused = service.legacy_sse().expect_err("nobody to serve");
-    assert!(refused == SseRefused::NoLegacyRevision && refused.to_string().contains("revision"), "{refused}");
+    assert!(refused == LegacySseError::NoLegacyRevision && refused.to_string().contains("revision"), "{refused}");
     let (_, sse) = both(Demo::default().server(), HttpOptions::default());
     assert!(format!("{sse:?}").contains("streams: 0"));
 }
@@ -39,7 +39,7 @@ fn it_needs_sessions() {
 // covers: MIS-7
 #[tokio::test]
 async fn mis_7_the_server_of_a_stream_is_checked() {
-    let options = HttpOptions::default().configure(|parts: std::sync::Arc<http::request::Parts>| async move {
+    let options = HttpOptions::default().select_server(|parts: std::sync::Arc<http::request::Parts>| async move {
         let is_modern = parts.headers.contains_key("x-modern");
         Ok(server(|builder| if is_modern { builder.revisions([Revision::V2026_07_28]) } else { builder }))
     });
@@ -95,7 +95,7 @@ impl Socket {
 }
 
 /// Waits until a number of streams is open.
-async fn streams(sse: &SseService, count: usize) {
+async fn streams(sse: &LegacySseService, count: usize) {
     let waited = async {
         while sse.streams() != count {
             sleep(Duration::from_millis(1)).await;
@@ -196,7 +196,7 @@ async fn both_are_next_to_each_other() {
         }
     }
     let drained = timeout(PATIENCE, running).await.expect("no more waiting").expect("an end");
-    assert_eq!((drained.finished, drained.cut, sse.streams()), (1, 0, 0));
+    assert_eq!((drained.finished, drained.aborted, sse.streams()), (1, 0, 0));
 }
 
 /// Streams end with the server, also if they belong to another service than the one beside them.
@@ -225,7 +225,7 @@ async fn streams_end_with_the_server() {
     let _ = stop.send(());
     stream.until("0\r\n\r\n").await;
     let drained = timeout(PATIENCE, running).await.expect("no more waiting").expect("an end");
-    assert_eq!((drained.finished, drained.cut, sse.streams()), (1, 0, 0));
+    assert_eq!((drained.finished, drained.aborted, sse.streams()), (1, 0, 0));
 }
 
 /// A stream that stops reading over a socket holds its own requests back, and nobody else's.

@@ -12,7 +12,7 @@ use crate::kit::{Demo, code_of, tool_text};
 #[tokio::test]
 async fn handlers_are_bounded() {
     let demo = Demo::default();
-    let (service, sse) = both(demo.server(), HttpOptions::default().in_flight(3));
+    let (service, sse) = both(demo.server(), HttpOptions::default().max_in_flight(3));
     let (mut one, mut two) = (Client::ready(&sse).await, Client::ready(&sse).await);
     for id in 0..3 {
         one.tell(call(id, "wait")).await;
@@ -39,7 +39,7 @@ async fn handlers_are_bounded() {
 #[tokio::test]
 async fn one_user_is_bounded() {
     let demo = Demo::default();
-    let (_service, sse) = both(demo.server(), HttpOptions::default().in_flight_per_principal(1));
+    let (_service, sse) = both(demo.server(), HttpOptions::default().max_in_flight_per_principal(1));
     let (ann, bob) = (Principal::new(None, "ann"), Principal::new(None, "bob"));
     let mut hers = Client::open_as(&sse, Some(&ann)).await;
     let mut his = Client::open_as(&sse, Some(&bob)).await;
@@ -62,7 +62,7 @@ async fn one_user_is_bounded() {
 // covers: S4.94
 #[tokio::test]
 async fn answers_need_no_room() {
-    let (_service, sse) = both(Demo::default().server(), HttpOptions::default().in_flight(1));
+    let (_service, sse) = both(Demo::default().server(), HttpOptions::default().max_in_flight(1));
     let mut client = Client::open(&sse).await;
     client.shake_hands("2025-06-18").await;
     client.tell(call(1, "ask")).await;
@@ -130,7 +130,7 @@ async fn bytes_are_bounded() {
 // covers: S4.113, RB-52
 #[tokio::test]
 async fn streams_are_bounded() {
-    let options = HttpOptions::default().listeners(2).listeners_per_principal(1);
+    let options = HttpOptions::default().max_listen_streams(2).max_listen_streams_per_principal(1);
     let (_service, sse) = both(Demo::default().server(), options);
     let ann = Principal::new(None, "ann");
     let first = Client::open_as(&sse, Some(&ann)).await;

@@ -132,7 +132,7 @@ async fn the_hook_runs_with_the_stream() {
         format!("{} {}", parts.method, ctx.principal().map_or("nobody", |principal| &*principal.subject))
     });
     let (chosen, counter) = (server(|builder| builder.tool(look)), Arc::clone(&asked));
-    let options = HttpOptions::default().configure(move |parts: Arc<Parts>| {
+    let options = HttpOptions::default().select_server(move |parts: Arc<Parts>| {
         counter.fetch_add(1, Ordering::SeqCst);
         let is_refused = parts.headers.contains_key("x-refused");
         let chosen = chosen.clone();
@@ -200,7 +200,7 @@ async fn a_stream_may_expire() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_talk_at_the_same_time() {
     const CALLS: u64 = 100;
-    let (_service, sse) = both(Demo::default().server(), HttpOptions::default().in_flight(16 * CALLS as usize));
+    let (_service, sse) = both(Demo::default().server(), HttpOptions::default().max_in_flight(16 * CALLS as usize));
     let clients = (0..16_u64).map(|number| {
         let sse = sse.clone();
         tokio::spawn(async move {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcp_redis::{Redis, RedisOptions};
 use mcp_session::EventKey;
 use mcp_tests::fixture;
-use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode, told_to_end};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode, shutdown_signal};
 
 const USAGE: &str = "\
 usage: conformance-server --stdio
@@ -74,7 +74,7 @@ fn serve_http(address: &str, sessions: SessionMode, redis: Option<&str>) -> io::
         let service = HttpService::with_options(server, options);
         let listener = HttpServer::bind(address).await?;
         println!("{}", listener.url());
-        listener.drain_time(Duration::from_secs(5)).serve(service, told_to_end()).await;
+        listener.drain_timeout(Duration::from_secs(5)).serve(service, shutdown_signal()).await;
         if let Some(events) = events {
             // What was said last is for those who come back elsewhere.
             events.flush().await.map_err(io::Error::other)?;

@@ -15,7 +15,7 @@ use mcp_server::{
     AskError, BuildError, Change, Elicited, IntoToolResult as _, Json, NoArguments, RequestContext, Server, Typed,
     UriVariables, prompt, resource, template, text_resource, tool,
 };
-use mcp_transport_http::{HttpOptions, HttpServer, HttpService, ResponseStream, SessionMode, told_to_end};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService, ResponseStream, SessionMode, shutdown_signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -73,7 +73,7 @@ fn run() -> io::Result<()> {
 #[expect(clippy::print_stdout, reason = "whoever started this reads the address there")]
 async fn serve_http(server: Server, is_sse: bool) -> io::Result<()> {
     let service = HttpService::with_options(server, HttpOptions::default().sessions(SessionMode::Stateful));
-    let mut listener = HttpServer::bind("127.0.0.1:0").await?.drain_time(Duration::from_secs(1));
+    let mut listener = HttpServer::bind("127.0.0.1:0").await?.drain_timeout(Duration::from_secs(1));
     let mut url = listener.url();
     if is_sse {
         listener = listener.legacy_sse(service.legacy_sse().map_err(io::Error::other)?);
@@ -82,7 +82,7 @@ async fn serve_http(server: Server, is_sse: bool) -> io::Result<()> {
     println!("listening on {url}");
     let ends = async {
         tokio::select! {
-            () = told_to_end() => {}
+            () = shutdown_signal() => {}
             () = input_ended() => {}
         }
     };

@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame};
 use mcp_transport_http::internals::{Script as Network, Sent};
-use mcp_transport_http::{Authorizer, Authorizing, Challenge, Credential, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
 
 use super::client::{DELETE, Heard, NO_REQUEST, Script, response_to, use_everything, with_id};
 
@@ -54,7 +54,7 @@ pub fn client_http(data: &[u8]) {
         });
         let mut transport = HttpTransport::new(ADDRESS).expect("an address").http_client(client()).script(network);
         if start.contains(&b'k') {
-            transport = transport.max_body(200).max_event(200);
+            transport = transport.body_limit(200).event_limit(200);
         }
         if has_credentials { transport.authorizer(Tokens) } else { transport }
     });
@@ -74,11 +74,11 @@ fn client() -> reqwest::Client {
 struct Tokens;
 
 impl Authorizer for Tokens {
-    fn credential(&self) -> Authorizing<'_> {
+    fn credential(&self) -> CredentialFuture<'_> {
         Box::pin(std::future::ready(Credential::bearer("one").ok()))
     }
 
-    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> Authorizing<'a> {
+    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a> {
         let is_first = challenge.refused == Credential::bearer("one").ok();
         Box::pin(std::future::ready(Credential::bearer("two").ok().filter(|_| is_first)))
     }

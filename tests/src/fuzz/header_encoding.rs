@@ -1,10 +1,10 @@
 //! Any text in a header.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_transport_http::rules::metadata::{
-    HeaderFaultKind, METHOD, NAME, VERSION, check_names, check_param, check_version, value_of,
+use mcp_transport_http::rules::header_encoding::{decode, encode};
+use mcp_transport_http::rules::headers::{
+    HeaderMismatchKind, METHOD, NAME, VERSION, check_method_and_name, check_param, check_version, single_value,
 };
-use mcp_transport_http::rules::sentinel::{decode, encode};
 use mcp_types::jsonrpc::{Limits, Message};
 
 /// Any text can be put into a header, where it is visible ASCII without space at its ends, and comes out as it was; a
@@ -40,8 +40,8 @@ fn survives(text: &str) {
 fn agrees(said: &str, held: &str) {
     let value = HeaderValue::from_str(&encode(held)).expect("what was encoded fits into a header");
     let json = serde_json::to_string(said).expect("a text is JSON");
-    let is_same = |checked: Result<(), HeaderFaultKind>| {
-        let expected = if said == held { Ok(()) } else { Err(HeaderFaultKind::Differs) };
+    let is_same = |checked: Result<(), HeaderMismatchKind>| {
+        let expected = if said == held { Ok(()) } else { Err(HeaderMismatchKind::Differs) };
         assert_eq!(checked, expected, "{said:?} in the body, {held:?} in the header");
     };
     let mut headers = HeaderMap::new();
@@ -52,7 +52,7 @@ fn agrees(said: &str, held: &str) {
     let Ok(Message::Request(request)) = Message::parse(line.as_bytes(), &Limits::default()) else {
         panic!("{line} is a request");
     };
-    is_same(check_names(&headers, &request).map_err(|fault| fault.kind));
+    is_same(check_method_and_name(&headers, &request).map_err(|fault| fault.kind));
     for (path, arguments) in
         [(&["a"][..], format!(r#"{{"a":{json}}}"#)), (&["b", "a"], format!(r#"{{"b":{{"a":{json}}}}}"#))]
     {
@@ -68,7 +68,7 @@ fn is_read(value: &[u8], name: &str, arguments: &str) {
         .into_iter()
         .map(|name| (name, value.clone()))
         .collect();
-    let said = value_of(&headers, &NAME).ok().flatten();
+    let said = single_value(&headers, &NAME).ok().flatten();
     let decoded = said.and_then(decode);
     if check_param(&headers, "Region", &["a".to_owned()], arguments).is_ok() {
         assert!(decoded.is_some() || !arguments.starts_with('{'), "a header that cannot be read agrees with nothing");
@@ -78,11 +78,11 @@ fn is_read(value: &[u8], name: &str, arguments: &str) {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{json},{meta}}}}}"#);
     if let Ok(Message::Request(request)) = Message::parse(line.as_bytes(), &Limits::default()) {
-        assert!(check_names(&headers, &request).is_err() || said == Some("tools/call"), "the method differs");
+        assert!(check_method_and_name(&headers, &request).is_err() || said == Some("tools/call"), "the method differs");
         assert_eq!(check_version(&headers, &request).is_ok(), said == Some("2026-07-28"), "the version is compared");
         let mut headers = headers.clone();
         headers.insert(METHOD, HeaderValue::from_static("tools/call"));
         let is_same = decoded.as_deref() == Some(name);
-        assert_eq!(check_names(&headers, &request).is_ok(), is_same, "the name is compared");
+        assert_eq!(check_method_and_name(&headers, &request).is_ok(), is_same, "the name is compared");
     }
 }

@@ -37,19 +37,19 @@ pub fn uri_template(data: &[u8]) {
         }
     }
     let last = values.last().copied().unwrap_or("value");
-    let value_of = |name: &str| {
+    let single_value = |name: &str| {
         let index = names.iter().position(|known| *known == name).unwrap_or_default();
         values.get(index).copied().unwrap_or(last)
     };
-    let expanded = template.expand(|name| Some(value_of(name).into()));
+    let expanded = template.expand(|name| Some(single_value(name).into()));
     assert!(expanded.bytes().all(|byte| byte.is_ascii_graphic()), "{expanded:?} is no address");
     let found = template.matches(&expanded);
     // Reserved expansion keeps what is encoded already, so that it is decoded when it is matched, if it can be.
     let is_plain = |value: &str| !(value.is_empty() || shape.has_reserved && value.contains('%'));
-    if shape.is_clear && names.iter().all(|name| is_plain(value_of(name))) {
+    if shape.is_clear && names.iter().all(|name| is_plain(single_value(name))) {
         let found = found.unwrap_or_else(|| panic!("{template_text} does not match {expanded}"));
         for name in &names {
-            let expected: String = value_of(name).chars().take(shape.longest(name)).collect();
+            let expected: String = single_value(name).chars().take(shape.longest(name)).collect();
             assert_eq!(found.get(name), Some(expected.as_str()), "{template_text}: {expanded}");
         }
     }

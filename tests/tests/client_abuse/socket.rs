@@ -60,7 +60,7 @@ impl Socket {
         });
         let mode = if is_modern { Mode::Modern } else { Mode::Legacy };
         let transport = HttpTransport::new(format!("http://{address}/mcp")).expect("an address");
-        let transport = transport.max_body(1 << 16).max_event(1 << 16).standalone_stream(false);
+        let transport = transport.body_limit(1 << 16).event_limit(1 << 16).standalone_stream(false);
         let transport = transport.max_reconnects(1).reconnect_interval(Duration::from_millis(1));
         let client = within(builder().mode(mode).connect(transport)).await.expect("a connection");
         Self { client, messages }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcp_transport_http::{Authorizer, Authorizing, Challenge, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, CredentialFuture, HttpTransport};
 use mcp_transport_stdio::{ChildTransport, Spawn, Stderr};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -129,12 +129,12 @@ impl Requests {
 }
 
 impl Authorizer for Requests {
-    fn credential(&self) -> Authorizing<'_> {
+    fn credential(&self) -> CredentialFuture<'_> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Box::pin(std::future::ready(None))
     }
 
-    fn challenged<'a>(&'a self, _: &'a Challenge) -> Authorizing<'a> {
+    fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
         Box::pin(std::future::ready(None))
     }
 }

@@ -11,7 +11,7 @@ use crate::server::{Requests, Server};
 pub(crate) async fn saved(server: &Server) -> Outcome {
     let requests = Requests::default();
     // Its stream would be opened at any time, which would count.
-    let transport = server.http(&requests).owns_session(false).standalone_stream(false);
+    let transport = server.http(&requests).end_session_on_close(false).standalone_stream(false);
     let first = Client::builder("first", "1.0").mode(Mode::Legacy).connect(transport).await.or_say("first")?;
     let session = first.save_session().or_say("there is no session")?;
     let before = requests.count();

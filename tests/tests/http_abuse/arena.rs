@@ -55,11 +55,11 @@ impl Arena {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let gate = Arc::<Gate>::default();
         let server = server(&gate);
-        let options = options.in_flight(room.requests).listeners(room.listeners);
+        let options = options.max_in_flight(room.requests).max_listen_streams(room.listeners);
         let service = HttpService::with_options(server.clone(), options);
         let listener = runtime.block_on(HttpServer::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.address();
-        let listener = configure(listener.connections(room.connections).drain_time(Duration::ZERO));
+        let listener = configure(listener.max_connections(room.connections).drain_timeout(Duration::ZERO));
         let (stop, stopped) = oneshot::channel();
         runtime.spawn(listener.serve(service.clone(), async {
             let _ = stopped.await;

@@ -19,7 +19,7 @@ fn serve(_: &Alone, name: &str, options: HttpOptions, connections: usize, abuse:
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
         let listener = HttpServer::bind("127.0.0.1:0").await.expect("a free port");
-        let (address, listener) = (listener.address(), listener.connections(connections));
+        let (address, listener) = (listener.address(), listener.max_connections(connections));
         let service = HttpService::with_options(server(&Arc::<Gate>::default()), options);
         tokio::spawn(listener.serve(service, std::future::pending()));
         honest(address).await;
@@ -116,7 +116,7 @@ fn silence_between_requests() {
 #[test]
 fn bodies_that_trickle() {
     let alone = alone();
-    let options = HttpOptions::default().uploads(3).body_time(Duration::from_secs(10));
+    let options = HttpOptions::default().max_uploads(3).body_timeout(Duration::from_secs(10));
     let body = call_body(1, "echo", r#"{"text":"x"}"#);
     let request = post(&names("tools/call", Some("echo")), body.as_bytes());
     let head = request.len() - body.len();
@@ -177,7 +177,7 @@ fn answers_that_nobody_reads() {
 #[test]
 fn events_that_nobody_reads() {
     let alone = alone();
-    serve(&alone, "events that nobody reads", HttpOptions::default().in_flight(1), 100, async |address| {
+    serve(&alone, "events that nobody reads", HttpOptions::default().max_in_flight(1), 100, async |address| {
         let mut client = Raw::connect(address).await;
         client.send(&call(1, "flood", r#"{"messages":400,"bytes":50000}"#)).await;
         assert_eq!(client.head().await.map(|head| head.status), Some(200));

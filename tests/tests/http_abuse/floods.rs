@@ -145,7 +145,7 @@ fn more_than_one_principal_may() {
 
 async fn one_principal() {
     let gate = Arc::<Gate>::default();
-    let options = HttpOptions::default().in_flight_per_principal(4).listeners_per_principal(4);
+    let options = HttpOptions::default().max_in_flight_per_principal(4).max_listen_streams_per_principal(4);
     let service = HttpService::with_options(server(&gate), options);
     let ask = |who: &str, method: &str, name: &str, body: String| {
         let request = Request::post("/mcp")

@@ -96,7 +96,7 @@ fn while_a_handler_works() {
 fn while_requests_are_behind() {
     const CLIENTS: usize = 50;
     let alone = alone();
-    let options = HttpOptions::default().keep_alive(Duration::from_millis(5));
+    let options = HttpOptions::default().keep_alive_interval(Duration::from_millis(5));
     let room = Room { requests: CLIENTS, ..SMALL };
     mistreat_with(&alone, "while requests are behind", room, options, async |arena| {
         for way in [Way::Close, Way::Reset] {

@@ -18,7 +18,7 @@ const READY: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"
 pub(crate) fn short() -> HttpOptions {
     let options =
         SessionOptions::default().idle_time(Some(Duration::from_secs(10))).sweep_interval(Duration::from_millis(20));
-    HttpOptions::default().session_options(options).grace(Duration::from_millis(100))
+    HttpOptions::default().session_options(options).orphaned_request_timeout(Duration::from_millis(100))
 }
 
 /// A session, by its name.

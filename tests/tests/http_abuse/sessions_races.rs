@@ -126,7 +126,7 @@ fn calls_that_are_cancelled() {
 #[test]
 fn calls_that_are_left() {
     let alone = alone();
-    let options = short().grace(Duration::from_secs(1));
+    let options = short().orphaned_request_timeout(Duration::from_secs(1));
     mistreat_sessions(&alone, "calls that are left", 1, options, async |arena| {
         let mut sessions = Vec::new();
         for _ in 0..4 {

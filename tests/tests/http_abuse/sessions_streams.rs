@@ -87,7 +87,7 @@ fn streams_that_are_taken_over() {
 #[test]
 fn coming_back_too_often() {
     let alone = alone();
-    let options = short().grace(Duration::from_secs(60));
+    let options = short().orphaned_request_timeout(Duration::from_secs(60));
     mistreat_sessions(&alone, "coming back too often", 1, options, async |arena| {
         let session = Session::begin(arena).await;
         session.subscribe(arena).await;

@@ -66,7 +66,7 @@ fn tiny_chunks() {
 fn more_than_may_be_on_their_way() {
     const UPLOADS: usize = 16;
     let alone = alone();
-    let options = HttpOptions::default().uploads(UPLOADS).body_time(Duration::from_secs(3600));
+    let options = HttpOptions::default().max_uploads(UPLOADS).body_timeout(Duration::from_secs(3600));
     let body = call_body(1, "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000)));
     let request = post(&names("tools/call", Some("echo")), body.as_bytes());
     let part = request.len() - 10;

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use mcp_server::mrtr::MemoryLedger;
 use mcp_server::{BuildError, Server};
-use mcp_transport_http::{HttpServer, HttpService, told_to_end};
+use mcp_transport_http::{HttpServer, HttpService, shutdown_signal};
 use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
 
 const USAGE: &str = r#"A demo server of the Model Context Protocol.
@@ -76,7 +76,7 @@ async fn main() -> io::Result<ExitCode> {
     } else {
         let listener = HttpServer::bind(&address).await?;
         io::stdout().write_all(http::invitation(&listener.url()).as_bytes())?;
-        listener.serve(HttpService::new(server()?), told_to_end()).await;
+        listener.serve(HttpService::new(server()?), shutdown_signal()).await;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,7 @@ use super::keeper::Kept;
 use super::readers::{Readers, Reads};
 use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
-use crate::rules::era::id_of;
+use crate::rules::era::request_id;
 use crate::server::admission::Permit;
 use crate::server::exchange::{TEARDOWN, now};
 
@@ -178,7 +178,7 @@ impl Session {
                 .extensions
                 .insert(ResponseStream { wish: Arc::clone(&stream.wish), readers: Arc::clone(&self.readers) });
         }
-        let id = id_of(&incoming).filter(|_| self.kept.is_some()).cloned();
+        let id = request_id(&incoming).filter(|_| self.kept.is_some()).cloned();
         // Nobody but the client cancels.
         state.has_cancelled |= match &incoming {
             Incoming::Single(Message::Notification(said)) => said.method == Method::NOTIFICATIONS_CANCELLED,

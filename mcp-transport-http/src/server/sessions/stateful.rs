@@ -23,14 +23,14 @@ use tokio::time::{Instant, timeout};
 use super::keeper::{self, Keeper, Kept};
 use super::reader::{Reader, Settings};
 use super::session::{Counts, Events, NotTaken, Session};
-use crate::rules::era::id_of;
-use crate::rules::metadata::{VERSION, value_of};
+use crate::rules::era::request_id;
+use crate::rules::headers::{VERSION, single_value};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
 use crate::server::body::ResponseBody;
 use crate::server::exchange::{TEARDOWN, now};
 use crate::server::lifeline::AtWork;
-use crate::server::options::{Configure, HttpOptions};
+use crate::server::options::{HttpOptions, SelectServer};
 use crate::server::refusal::Refusal;
 use crate::server::service::{accepted, json, requests};
 
@@ -73,13 +73,13 @@ impl Sessions {
     ///
     /// Fails if the system has no randomness for the key of event ids.
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
-        let time_to_live = options.record_time;
+        let time_to_live = options.record_ttl;
         let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live });
         let settings = Settings {
             keeper: keeper.clone(),
-            keep_alive: options.keep_alive,
+            keep_alive: options.keep_alive_interval,
             retry: options.sse_retry,
-            grace: options.grace,
+            grace: options.orphaned_request_timeout,
             key: match &options.event_key {
                 Some(key) => Arc::clone(key),
                 None => Arc::new(EventKey::random()?),
@@ -101,7 +101,7 @@ impl Sessions {
     /// Whether a request can only belong to a session that has begun already. A modern one names its revision, or is
     /// refused.
     pub(crate) fn is_inside(parts: &Parts) -> bool {
-        let version = value_of(&parts.headers, &VERSION).ok().flatten();
+        let version = single_value(&parts.headers, &VERSION).ok().flatten();
         let revision = version.and_then(|version| ProtocolVersion::from(version.to_owned()).revision());
         let is_modern = revision.is_some_and(|revision| revision.era() == Era::Modern);
         parts.method != Verb::POST || (Self::is_named(parts) && !is_modern)
@@ -179,12 +179,12 @@ impl Sessions {
     pub(crate) fn restore(
         self: &Arc<Self>,
         server: &Server,
-        configure: Option<Configure>,
+        select_server: Option<SelectServer>,
         parts: &Arc<Parts>,
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
         let Some(keeper) = self.keeper.clone() else { return Ok(None) };
-        let id = value_of(&parts.headers, &SESSION).ok().flatten().and_then(|id| SessionId::parse(id).ok());
+        let id = single_value(&parts.headers, &SESSION).ok().flatten().and_then(|id| SessionId::parse(id).ok());
         let Some(id) = id else { return Ok(None) };
         let permit = admit()?;
         let (sessions, server, parts) = (Arc::clone(self), server.clone(), Arc::clone(parts));
@@ -205,8 +205,8 @@ impl Sessions {
                     session
                 }
                 (Some(found), None) => {
-                    let server = match configure {
-                        Some(configure) => configure(Arc::clone(&parts)).await?,
+                    let server = match select_server {
+                        Some(select_server) => select_server(Arc::clone(&parts)).await?,
                         None => server,
                     };
                     let connection = keeper::resume(&server, &found.record)?;
@@ -294,7 +294,7 @@ impl Sessions {
         principal: Option<Principal>,
         (at_work, permit): (AtWork, Permit),
     ) -> Result<Taken, Refusal> {
-        let request = id_of(&incoming).filter(|_| self.keeper.is_some()).cloned();
+        let request = request_id(&incoming).filter(|_| self.keeper.is_some()).cloned();
         let mut connection = Connection::for_loop(server);
         let caller = caller(parts, principal.clone());
         connection.feed_parsed(now(), incoming, &caller);
@@ -336,7 +336,7 @@ impl Sessions {
     ) -> Result<(Reader, Vec<u8>), Refusal> {
         let session = self.find(parts, parts.extensions.get())?;
         check_version(parts, &session)?;
-        let place = match value_of(&parts.headers, &LAST_EVENT) {
+        let place = match single_value(&parts.headers, &LAST_EVENT) {
             Ok(None) => None,
             Ok(Some(id)) if session.may_be_resumed() => {
                 Some(self.settings.key.read(&session.id, id).ok_or_else(unknown_event)?)
@@ -391,7 +391,7 @@ impl Sessions {
     }
 
     fn find(&self, parts: &Parts, principal: Option<&Principal>) -> Result<Lease<Session>, Refusal> {
-        let id = value_of(&parts.headers, &SESSION).map_err(|_| refusal(&Refused::Unknown))?;
+        let id = single_value(&parts.headers, &SESSION).map_err(|_| refusal(&Refused::Unknown))?;
         let Some(id) = id else {
             let text = "a session begins with `initialize`, and its name has to be repeated in `Mcp-Session-Id`; a \
                         server for clients without sessions is set up with `SessionMode::Stateless`";
@@ -427,8 +427,8 @@ fn caller(parts: Arc<Parts>, principal: Option<Principal>) -> Caller {
 /// A version that is named has to be the one that was agreed on.
 // B-102
 fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
-    let named =
-        value_of(&parts.headers, &VERSION).map_err(|fault| Refusal::new(StatusCode::BAD_REQUEST, fault.to_string()))?;
+    let named = single_value(&parts.headers, &VERSION)
+        .map_err(|fault| Refusal::new(StatusCode::BAD_REQUEST, fault.to_string()))?;
     if named.is_none_or(|named| named == session.revision.as_str()) {
         return Ok(());
     }

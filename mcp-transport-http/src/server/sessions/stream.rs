@@ -145,7 +145,7 @@ impl ResponseStream {
 
     /// Ends the response, while the request goes on. The client comes back after about `retry`, and gets what it missed.
     ///
-    /// The handler runs on for at least `retry` and [`HttpOptions::grace`](crate::HttpOptions::grace) together, and is
+    /// The handler runs on for at least `retry` and [`HttpOptions::orphaned_request_timeout`](crate::HttpOptions::orphaned_request_timeout) together, and is
     /// dropped if the client has not come back by then. A time beyond [`MAX_RETRY`](Self::MAX_RETRY) is cut down to it.
     /// What the handler said meanwhile is there for as long as the store of events keeps it, which is half an hour for
     /// [`MemoryEvents`](crate::session::MemoryEvents) by default: choose a shorter `retry` than that.

@@ -22,7 +22,7 @@ use tower_service::Service;
 use super::client::{Client, NotTaken};
 use super::clients::{Clients, unknown};
 use super::stream::Stream;
-use crate::rules::era::{id_of, is_modern};
+use crate::rules::era::{is_modern, request_id};
 use crate::server::admission::{Kind, Permit};
 use crate::server::body::{ResponseBody, Source};
 use crate::server::lifeline::{AtWork, Stage};
@@ -56,8 +56,8 @@ use crate::server::upload::Upload;
 ///
 /// | what | limit | then |
 /// |---|---|---|
-/// | open streams | [`HttpOptions::listeners`](crate::HttpOptions::listeners), also per principal | 503, 429 |
-/// | requests at work, until their answer is there | [`HttpOptions::in_flight`](crate::HttpOptions::in_flight), also per principal | 503, 429 |
+/// | open streams | [`HttpOptions::max_listen_streams`](crate::HttpOptions::max_listen_streams), also per principal | 503, 429 |
+/// | requests at work, until their answer is there | [`HttpOptions::max_in_flight`](crate::HttpOptions::max_in_flight), also per principal | 503, 429 |
 /// | requests at work for one stream | the server's `in_flight` and `waiting` | an error on the stream |
 /// | the bytes of these, unless it is one | the server's `outbox_bytes` | 503 |
 /// | what waits for a client that does not read | the server's `outbox_messages` and `outbox_bytes` | 503 |
@@ -75,7 +75,7 @@ use crate::server::upload::Upload;
 /// Those of legacy revisions, after a handshake. A modern request is refused with 400 and the versions that a handshake
 /// can be for: it needs no session, and what its headers promise to those in between is checked at the other endpoint.
 #[derive(Clone)]
-pub struct SseService(Arc<Inner>);
+pub struct LegacySseService(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
@@ -84,17 +84,17 @@ struct Inner {
     message_path: Option<PathAndQuery>,
 }
 
-/// Why there can be no [`SseService`].
+/// Why there can be no [`LegacySseService`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SseRefused {
+pub enum LegacySseError {
     /// Legacy clients have no sessions here, and a stream is one.
     NoSessions(SessionMode),
     /// The server has no legacy revision.
     NoLegacyRevision,
 }
 
-impl std::fmt::Display for SseRefused {
+impl std::fmt::Display for LegacySseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoSessions(mode) => write!(
@@ -110,21 +110,21 @@ impl std::fmt::Display for SseRefused {
     }
 }
 
-impl std::error::Error for SseRefused {}
+impl std::error::Error for LegacySseError {}
 
 /// Where messages go, if the stream is at `/sse`.
 const MESSAGE: &str = "message";
 
-impl SseService {
-    pub(crate) fn new(service: &HttpService) -> Result<Self, SseRefused> {
+impl LegacySseService {
+    pub(crate) fn new(service: &HttpService) -> Result<Self, LegacySseError> {
         let http = Arc::clone(&service.0);
         if http.options.sessions != SessionMode::Stateful {
-            return Err(SseRefused::NoSessions(http.options.sessions));
+            return Err(LegacySseError::NoSessions(http.options.sessions));
         }
         // An application that chooses the server for each stream may choose another one.
         let has_legacy = legacy(&http.server).next().is_some();
-        if !has_legacy && http.options.configure.is_none() {
-            return Err(SseRefused::NoLegacyRevision);
+        if !has_legacy && http.options.select_server.is_none() {
+            return Err(LegacySseError::NoLegacyRevision);
         }
         Ok(Self(Arc::new(Inner { http, clients: Arc::default(), message_path: None })))
     }
@@ -162,9 +162,9 @@ impl SseService {
     }
 }
 
-impl std::fmt::Debug for SseService {
+impl std::fmt::Debug for LegacySseService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SseService")
+        f.debug_struct("LegacySseService")
             .field("server", &self.0.http.server)
             .field("message_path", &self.0.message_path)
             .field("streams", &self.streams())
@@ -172,16 +172,16 @@ impl std::fmt::Debug for SseService {
     }
 }
 
-impl<B: Body> Service<Request<B>> for SseService {
+impl<B: Body> Service<Request<B>> for LegacySseService {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = SseFuture<B>;
+    type Future = LegacySseFuture<B>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> SseFuture<B> {
+    fn call(&mut self, request: Request<B>) -> LegacySseFuture<B> {
         let (parts, body) = request.into_parts();
         // The end waits for what is counted before it is looked for.
         let at_work = AtWork::new(&self.0.http.lifeline);
@@ -192,11 +192,11 @@ impl<B: Body> Service<Request<B>> for SseService {
             Ok(step) => (Some(step), None),
             Err(refusal) => (Some(Step::Refuse(refusal)), None),
         };
-        SseFuture { service: self.clone(), step, upload }
+        LegacySseFuture { service: self.clone(), step, upload }
     }
 }
 
-impl SseService {
+impl LegacySseService {
     /// What can be said without reading a body.
     fn begin(&self, parts: Parts, at_work: AtWork) -> Result<Step, Refusal> {
         let Inner { http, clients, .. } = &*self.0;
@@ -207,7 +207,7 @@ impl SseService {
                 check_reads_events(&parts)?;
                 let permit = http.admission.admit(Kind::Listener, 1, parts.extensions.get(), &http.options)?;
                 let parts = Arc::new(parts);
-                let choosing = http.configure(&parts)?;
+                let choosing = http.select_server(&parts)?;
                 Ok(Step::Open(Opening { choosing, parts, at_work, permit }))
             }
             Verb::POST => {
@@ -234,13 +234,13 @@ impl SseService {
         let id = SessionId::random().map_err(no_randomness)?;
         let server = chosen.unwrap_or(&http.server);
         if legacy(server).next().is_none() {
-            let error = SseRefused::NoLegacyRevision;
-            tracing::error!(target: "mcp", %error, "`HttpOptions::configure` chose a server that cannot be served");
+            let error = LegacySseError::NoLegacyRevision;
+            tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` chose a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
         let connection = Connection::for_loop(server).second_handshake(SecondHandshake::Repeat);
         let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), &connection));
-        let mut stream = Stream::new((client, connection), clients, http.options.keep_alive, at_work, permit);
+        let mut stream = Stream::new((client, connection), clients, http.options.keep_alive_interval, at_work, permit);
         if let Some(ValidUntil(at)) = parts.extensions.get() {
             stream.expire_at(*at);
         }
@@ -263,7 +263,7 @@ impl SseService {
                 return refuse(refusal, invalid.id());
             }
         };
-        let id = id_of(&incoming).cloned();
+        let id = request_id(&incoming).cloned();
         match self.take(client, parts, incoming, body.len()) {
             Ok(()) => accepted(),
             Err(refusal) => refuse(refusal, id.as_ref()),
@@ -314,9 +314,9 @@ fn modern(server: &Server, incoming: &Incoming<'_>) -> Option<ErrorObject> {
 }
 
 pin_project! {
-    /// The future of a response of a [`SseService`].
-    pub struct SseFuture<B> {
-        service: SseService,
+    /// The future of a response of a [`LegacySseService`].
+    pub struct LegacySseFuture<B> {
+        service: LegacySseService,
         step: Option<Step>,
         #[pin]
         upload: Option<Upload<B>>,
@@ -339,7 +339,7 @@ struct Opening {
     permit: Permit,
 }
 
-impl<B: Body> SseFuture<B> {
+impl<B: Body> LegacySseFuture<B> {
     fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
         let mut this = self.project();
         let chosen = match this.step {
@@ -366,7 +366,7 @@ impl<B: Body> SseFuture<B> {
     }
 }
 
-impl<B: Body> Future for SseFuture<B> {
+impl<B: Body> Future for LegacySseFuture<B> {
     type Output = Result<Response<ResponseBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -375,9 +375,9 @@ impl<B: Body> Future for SseFuture<B> {
     }
 }
 
-impl<B> std::fmt::Debug for SseFuture<B> {
+impl<B> std::fmt::Debug for LegacySseFuture<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SseFuture").finish_non_exhaustive()
+        f.debug_struct("LegacySseFuture").finish_non_exhaustive()
     }
 }
 

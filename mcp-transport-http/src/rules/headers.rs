@@ -10,7 +10,7 @@ use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
 use mcp_types::meta::key;
 use mcp_types::{ErrorCode, ErrorObject, Method};
 
-use super::sentinel;
+use super::header_encoding;
 
 /// The revision of a request.
 pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -34,17 +34,17 @@ pub fn name_member(method: &str) -> Option<&'static str> {
 /// A header that does not fit the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HeaderFault {
+pub struct HeaderMismatch {
     /// The name of the header.
     pub header: Cow<'static, str>,
     /// What is wrong with it.
-    pub kind: HeaderFaultKind,
+    pub kind: HeaderMismatchKind,
 }
 
 /// What is wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a header can be wrong in no other way")]
-pub enum HeaderFaultKind {
+pub enum HeaderMismatchKind {
     /// It is not there.
     Missing,
     /// It is there more than once.
@@ -55,8 +55,8 @@ pub enum HeaderFaultKind {
     Differs,
 }
 
-impl HeaderFault {
-    fn new(header: impl Into<Cow<'static, str>>, kind: HeaderFaultKind) -> Self {
+impl HeaderMismatch {
+    fn new(header: impl Into<Cow<'static, str>>, kind: HeaderMismatchKind) -> Self {
         Self { header: header.into(), kind }
     }
 
@@ -67,19 +67,19 @@ impl HeaderFault {
     }
 }
 
-impl fmt::Display for HeaderFault {
+impl fmt::Display for HeaderMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
-            HeaderFaultKind::Missing => "is missing, and has to repeat what the body says",
-            HeaderFaultKind::Repeated => "is there more than once",
-            HeaderFaultKind::Malformed => "has characters that are not allowed, or Base64 that is none",
-            HeaderFaultKind::Differs => "differs from the body",
+            HeaderMismatchKind::Missing => "is missing, and has to repeat what the body says",
+            HeaderMismatchKind::Repeated => "is there more than once",
+            HeaderMismatchKind::Malformed => "has characters that are not allowed, or Base64 that is none",
+            HeaderMismatchKind::Differs => "differs from the body",
         };
         write!(f, "the header `{}` {what}", self.header)
     }
 }
 
-impl std::error::Error for HeaderFault {}
+impl std::error::Error for HeaderMismatch {}
 
 /// The value of a header that may be there once, without white space around it.
 ///
@@ -87,14 +87,14 @@ impl std::error::Error for HeaderFault {}
 ///
 /// Fails if it is repeated, or has characters beyond visible ASCII, space and tab.
 // H-51
-pub fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderFault> {
+pub fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderMismatch> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let fault = |kind| HeaderFault::new(shown(name.as_str()), kind);
+    let fault = |kind| HeaderMismatch::new(shown(name.as_str()), kind);
     if values.next().is_some() {
-        return Err(fault(HeaderFaultKind::Repeated));
+        return Err(fault(HeaderMismatchKind::Repeated));
     }
-    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderFaultKind::Malformed))
+    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderMismatchKind::Malformed))
 }
 
 /// Checks that the header with the version says what the metadata of a modern request says.
@@ -105,7 +105,7 @@ pub fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<
 ///
 /// Fails if the header is missing or differs.
 // H-41, H-42, H-45
-pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderFault> {
+pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
     let said = request.params.as_ref().and_then(|params| params.meta(key::PROTOCOL_VERSION));
     check(headers, &VERSION, said.map(|raw| raw.get()), Plain::Yes)
 }
@@ -116,12 +116,12 @@ pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), H
 ///
 /// Fails with the first that is missing or differs.
 // H-46, H-47, H-52, H-55
-pub fn check_names(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderFault> {
+pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
     let method = request.method.as_str();
-    match value_of(headers, &METHOD)? {
+    match single_value(headers, &METHOD)? {
         Some(value) if value == method => {}
-        Some(_) => return Err(HeaderFault::new(shown(METHOD.as_str()), HeaderFaultKind::Differs)),
-        None => return Err(HeaderFault::new(shown(METHOD.as_str()), HeaderFaultKind::Missing)),
+        Some(_) => return Err(HeaderMismatch::new(shown(METHOD.as_str()), HeaderMismatchKind::Differs)),
+        None => return Err(HeaderMismatch::new(shown(METHOD.as_str()), HeaderMismatchKind::Missing)),
     }
     let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
     check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
@@ -135,23 +135,23 @@ pub fn check_names(headers: &HeaderMap, request: &Request<'_>) -> Result<(), Hea
 ///
 /// Fails if the header is missing or differs, or is there although the arguments have nothing to repeat.
 // H-53, H-54, H-77..H-79
-pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: &str) -> Result<(), HeaderFault> {
+pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: &str) -> Result<(), HeaderMismatch> {
     let header = format!("{PARAM_PREFIX}{name}");
-    let fault = |kind| Err(HeaderFault::new(format!("Mcp-Param-{name}"), kind));
+    let fault = |kind| Err(HeaderMismatch::new(format!("Mcp-Param-{name}"), kind));
     // The names of headers were checked when the tool was registered.
-    let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderFaultKind::Malformed) };
+    let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderMismatchKind::Malformed) };
     // What cannot be found for sure must not pass for something that is not there.
-    let Ok(said) = value_at(path, arguments) else { return fault(HeaderFaultKind::Differs) };
-    let value = value_of(headers, &header_name)
-        .map_err(|found| HeaderFault { header: format!("Mcp-Param-{name}").into(), ..found })?;
+    let Ok(said) = value_at(path, arguments) else { return fault(HeaderMismatchKind::Differs) };
+    let value = single_value(headers, &header_name)
+        .map_err(|found| HeaderMismatch { header: format!("Mcp-Param-{name}").into(), ..found })?;
     match (value, said.filter(|said| *said != "null")) {
         (None, None) => Ok(()),
-        (None, Some(_)) => fault(HeaderFaultKind::Missing),
-        (Some(_), None) => fault(HeaderFaultKind::Differs),
-        (Some(value), Some(said)) => match sentinel::decode(value) {
-            None => fault(HeaderFaultKind::Malformed),
+        (None, Some(_)) => fault(HeaderMismatchKind::Missing),
+        (Some(_), None) => fault(HeaderMismatchKind::Differs),
+        (Some(value), Some(said)) => match header_encoding::decode(value) {
+            None => fault(HeaderMismatchKind::Malformed),
             Some(value) if is_same(&value, said) => Ok(()),
-            Some(_) => fault(HeaderFaultKind::Differs),
+            Some(_) => fault(HeaderMismatchKind::Differs),
         },
     }
 }
@@ -164,15 +164,15 @@ enum Plain {
 }
 
 /// Compares a header with a string of the body, if there is one.
-fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, plain: Plain) -> Result<(), HeaderFault> {
+fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, plain: Plain) -> Result<(), HeaderMismatch> {
     let Some(said) = said.filter(|said| said.starts_with('"')) else { return Ok(()) };
-    let fault = |kind| Err(HeaderFault::new(shown(name.as_str()), kind));
-    let Some(value) = value_of(headers, name)? else { return fault(HeaderFaultKind::Missing) };
-    let value = if plain == Plain::Yes { Some(Cow::Borrowed(value)) } else { sentinel::decode(value) };
+    let fault = |kind| Err(HeaderMismatch::new(shown(name.as_str()), kind));
+    let Some(value) = single_value(headers, name)? else { return fault(HeaderMismatchKind::Missing) };
+    let value = if plain == Plain::Yes { Some(Cow::Borrowed(value)) } else { header_encoding::decode(value) };
     match value {
-        None => fault(HeaderFaultKind::Malformed),
+        None => fault(HeaderMismatchKind::Malformed),
         Some(value) if is_same(&value, said) => Ok(()),
-        Some(_) => fault(HeaderFaultKind::Differs),
+        Some(_) => fault(HeaderMismatchKind::Differs),
     }
 }
 
@@ -245,12 +245,12 @@ mod tests {
         test(&request)
     }
 
-    fn names(method: &str, params: &str, all: &[(&'static str, &str)]) -> Option<(String, HeaderFaultKind)> {
-        let checked = with_request(method, params, |request| check_names(&headers(all), request));
+    fn names(method: &str, params: &str, all: &[(&'static str, &str)]) -> Option<(String, HeaderMismatchKind)> {
+        let checked = with_request(method, params, |request| check_method_and_name(&headers(all), request));
         checked.err().map(|fault| (fault.header.into_owned(), fault.kind))
     }
 
-    fn version(meta: &str, all: &[(&'static str, &str)]) -> Option<HeaderFaultKind> {
+    fn version(meta: &str, all: &[(&'static str, &str)]) -> Option<HeaderMismatchKind> {
         let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":{meta}}}}}"#);
         with_request("tools/list", &params, |request| check_version(&headers(all), request))
             .err()
@@ -261,7 +261,7 @@ mod tests {
     // covers: H-41, H-42, H-45, S3.6, S3.7
     #[test]
     fn versions_agree() {
-        use HeaderFaultKind as Kind;
+        use HeaderMismatchKind as Kind;
         for (meta, all, expected) in [
             (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2026-07-28")][..], None),
             (r#""2026-07-28""#, &[("mcp-protocol-version", " 2026-07-28\t")], None),
@@ -282,7 +282,7 @@ mod tests {
     // covers: H-46, H-47, H-50..H-53, H-55, S3.F2, T-2
     #[test]
     fn names_agree() {
-        use HeaderFaultKind as Kind;
+        use HeaderMismatchKind as Kind;
         let call = [("Mcp-Method", "tools/call")];
         let with = |name: &'static str| [call[0], ("Mcp-Name", name)];
         let fault = |header: &str, kind| Some((header.to_owned(), kind));
@@ -315,7 +315,7 @@ mod tests {
     // covers: H-53, H-54, H-70, H-75..H-79, S3.F3
     #[test]
     fn parameters_agree() {
-        use HeaderFaultKind as Kind;
+        use HeaderMismatchKind as Kind;
         let param = |path: &str, arguments: &str, value: &[&str]| {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             let all: Vec<_> = value.iter().map(|value| ("Mcp-Param-Region", *value)).collect();
