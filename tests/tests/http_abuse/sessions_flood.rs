@@ -70,7 +70,7 @@ fn handshakes_without_end() {
         for count in 0..HANDSHAKES {
             begin(&arena.service, None).await.expect("a session");
             assert!(arena.sessions() <= IDLE + 3, "{:?}", arena.service.sessions());
-            if count % 2000 == 0 {
+            if count % 100 == 0 {
                 calling.works(arena).await;
                 listening.works(arena).await;
                 most = most.max(arena.allocated().saturating_sub(before));
@@ -122,7 +122,7 @@ fn sec_5_fat_handshakes() {
                 let each = arena.allocated().saturating_sub(before) / count;
                 assert!(each <= fat.len() + 4096, "{each} bytes for a session whose handshake has {}", fat.len());
             }
-            if count % 20 == 0 {
+            if count % 2 == 0 {
                 honest.works(arena).await;
                 let all = arena.allocated().saturating_sub(before);
                 assert!(all < BUDGET + (2 << 20), "{all} bytes for all sessions");
@@ -185,9 +185,13 @@ fn more_than_one_principal_may_have() {
         let refused = |why| service.sessions().expect("there are sessions").refused(why);
         let (others, foreign) = (arena.sessions(), refused(Refused::WrongOwner));
         let ann = begin(service, Some("ann")).await.expect("a session");
-        assert_eq!(send(service, Some(&ann), Some("ann"), &echo()).await.status(), 200);
+        // Often enough to keep the session, however slow the machine is.
+        let ann_calls = async || assert_eq!(send(service, Some(&ann), Some("ann"), &echo()).await.status(), 200);
         let mut hers = Vec::new();
-        for _ in 0..2000 {
+        for count in 0..2000 {
+            if count % 50 == 0 {
+                ann_calls().await;
+            }
             hers.push(begin(service, Some("mallory")).await.expect("the oldest makes room"));
             assert!(arena.sessions() <= others + 65, "{:?}", service.sessions());
         }
@@ -205,7 +209,10 @@ fn more_than_one_principal_may_have() {
         }
         arena.gate.has_inside(60).await;
         let mut idle = Vec::new();
-        for _ in 0..500 {
+        for count in 0..500 {
+            if count % 50 == 0 {
+                ann_calls().await;
+            }
             idle.push(begin(service, Some("eve")).await.expect("idle ones make room"));
         }
         for other in ["mallory", "eve"] {
