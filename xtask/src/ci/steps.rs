@@ -26,10 +26,11 @@ const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 22] = [
+pub(super) const STEPS: [Step; 23] = [
     step("format", "rustfmt", First, format),
     step("spelling", "typos", Foreground, spelling),
     step("licences", "the licences of all dependencies", First, licences),
+    step("advisories", "known vulnerabilities of dependencies", Foreground, advisories),
     step("unused", "dependencies that are not used", First, unused),
     step("minimal", "the lowest versions of dependencies are those that are tested", First, minimal),
     step("lints", "clippy on everything, with all features", First, lints),
@@ -67,6 +68,14 @@ fn spelling() -> Result<Checked, String> {
 
 fn licences() -> Result<Checked, String> {
     licences::check().map(Checked::Yes)
+}
+
+fn advisories() -> Result<Checked, String> {
+    if !tools::has_subcommand("deny") {
+        // It takes longer to compile than all other checks together, and its data is not in a package registry.
+        return Ok(Checked::Not("there is no cargo-deny (cargo install --locked cargo-deny)".to_owned()));
+    }
+    done(&mut cargo(&["deny", "--locked", "check", "advisories"]))
 }
 
 fn unused() -> Result<Checked, String> {

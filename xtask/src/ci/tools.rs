@@ -51,17 +51,23 @@ pub(super) struct Subcommand {
     package: &'static str,
 }
 
+/// Runs a command with many sets of features.
 pub(super) const CARGO_HACK: Subcommand = Subcommand { name: "hack", package: "cargo-hack@0.6.46" };
 
 /// Installs a subcommand of cargo, unless it is there.
 pub(super) fn install(Subcommand { name, package }: Subcommand) -> Result<(), String> {
-    let mut version = Command::new("cargo");
-    version.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if version.status().is_ok_and(|status| status.success()) {
+    if has_subcommand(name) {
         return Ok(());
     }
     let mut command = Command::new("cargo");
     process::run(command.args(["install", "--locked", package]), package, INSTALL_LIMIT)
+}
+
+/// Whether cargo has a subcommand.
+pub(super) fn has_subcommand(name: &str) -> bool {
+    let mut version = Command::new("cargo");
+    version.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
 }
 
 /// Runs a step if its tools are there. A missing one is an error if `CI` is set, and otherwise named in the report.
