@@ -35,6 +35,7 @@ pub(super) fn install_in_background() -> Result<(Running, PathBuf), String> {
     let mut command = Command::new("bash");
     command.arg(workspace::root().join(".ci/install")).args(missing.join(" ").split_whitespace());
     command.env("MSRV", workspace::minimum_rust_version()?).env("CARGO_FUZZ", fuzz::CARGO_FUZZ);
+    command.env("CARGO_HACK", CARGO_HACK.package);
     command.current_dir(workspace::root()).stdout(file).stderr(errors);
     Ok((Running::start(&mut command, "installing the tools")?, log))
 }
