@@ -62,7 +62,7 @@ impl Transport for Memory {
     fn start(self, link: Link) {
         tokio::spawn(async move {
             let mut pair = Pair {
-                connection: Connection::for_loop(&self.server),
+                connection: Connection::long_lived(&self.server),
                 caller: self.caller,
                 link,
                 wake_at: None,

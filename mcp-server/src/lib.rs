@@ -27,7 +27,7 @@
 //! | know about a request | [`RequestContext`], [`ConnectionHandle`] |
 //! | ask the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | change what is offered | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
-//! | see all requests | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Answer`] |
+//! | see all requests | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
 //! | carry messages | [`Connection`], [`Caller`] |
 //! | name the protocol's data | [`types`], which is the crate `mcp-types` |
 //!
@@ -75,7 +75,7 @@
 //! values while a person types.
 //!
 //! ```
-//! use mcp_server::{RequestContext, Typed, prompt};
+//! use mcp_server::{RequestContext, CompletionInput, prompt};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Review {
@@ -83,7 +83,7 @@
 //!     strict: Option<bool>,
 //! }
 //!
-//! async fn languages(_: RequestContext, typed: Typed) -> Vec<String> {
+//! async fn languages(_: RequestContext, typed: CompletionInput) -> Vec<String> {
 //!     ["Python", "Rust"].into_iter().filter(|name| name.starts_with(&typed.value)).map(str::to_owned).collect()
 //! }
 //!
@@ -174,7 +174,7 @@
 //! use std::task::{Context, Poll};
 //!
 //! use mcp_server::types::ErrorObject;
-//! use mcp_server::{Answer, AnswerFuture, Endpoint, Request, Server};
+//! use mcp_server::{Response, ResponseFuture, Endpoint, Request, Server};
 //! use tower_layer::layer_fn;
 //! use tower_service::Service;
 //!
@@ -183,15 +183,15 @@
 //! struct ReadOnly(Endpoint);
 //!
 //! impl Service<Request> for ReadOnly {
-//!     type Response = Answer;
+//!     type Response = Response;
 //!     type Error = ErrorObject;
-//!     type Future = AnswerFuture;
+//!     type Future = ResponseFuture;
 //!
 //!     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
 //!         self.0.poll_ready(cx)
 //!     }
 //!
-//!     fn call(&mut self, request: Request) -> AnswerFuture {
+//!     fn call(&mut self, request: Request) -> ResponseFuture {
 //!         if request.ctx.method().as_str() == "tools/call" {
 //!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only today"))));
 //!         }
@@ -204,7 +204,7 @@
 //! ```
 //!
 //! They also see what the protocol layer answers by itself, `server/discover`, `logging/setLevel` and subscriptions, and
-//! may refuse it; if they let it pass, the answer is [`Answer::ByProtocol`], and what is behind it follows. Only the
+//! may refuse it; if they let it pass, the answer is [`Response::ByProtocol`], and what is behind it follows. Only the
 //! handshake and `ping` do not pass layers: they are about the connection, and must not wait behind work.
 //!
 //! Without layers there is nothing to pay for them. Requests also come with `tracing` spans, named by the conventions
@@ -244,7 +244,7 @@
 //!
 //! let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hello","_meta":{
 //!     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-//! let mut connection = Connection::for_loop(&server);
+//! let mut connection = Connection::long_lived(&server);
 //! let now = Instant::now();
 //! connection.feed(now, call, &Caller::default());
 //! // This handler does not wait for anything. For one that does, poll within a runtime.
@@ -285,13 +285,13 @@ pub use asking::options::AskOptions;
 pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;
-pub use build::settings::List;
+pub use build::settings::ListKind;
 pub use connection::handle::ConnectionHandle;
 pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
-pub use handlers::completion::{Completer, Typed};
+pub use handlers::completion::{Completer, CompletionInput};
 pub use handlers::notification::Notification;
 pub use handlers::prompt::{IntoPromptResult, Prompt, prompt};
 pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
@@ -306,7 +306,7 @@ pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
 pub use mcp_types::{ClientCapability, HeaderParam};
 pub use serve::context::{Progress, RequestContext};
-pub use serve::endpoint::{AnswerFuture, BoxFuture, Endpoint, Request};
-pub use serve::response::Answer;
+pub use serve::endpoint::{BoxFuture, Endpoint, Request, ResponseFuture};
+pub use serve::response::Response;
 pub use server::Server;
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};

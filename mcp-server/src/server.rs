@@ -10,7 +10,7 @@ use crate::build::builder::ServerBuilder;
 use crate::build::error::BuildError;
 use crate::build::registry::Registry;
 use crate::build::settings::Settings;
-use crate::connection::broadcast::Hub;
+use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::Endpoint;
 
@@ -39,11 +39,11 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) endpoint: Endpoint,
     pub(crate) state: Extensions,
-    pub(crate) on_notification: Option<crate::handlers::notification::Listener>,
+    pub(crate) on_notification: Option<crate::handlers::notification::NotificationHandler>,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// One change at a time, so that none is lost.
     pub(crate) updating: Mutex<()>,
-    pub(crate) hub: Hub,
+    pub(crate) broadcast: Broadcast,
 }
 
 impl Server {
@@ -111,7 +111,7 @@ impl Server {
     /// [`update`](Self::update) does this by itself for lists; this is for the contents of resources, and for lists
     /// that depend on something else.
     pub fn publish(&self, change: &Change) {
-        self.0.hub.publish(change);
+        self.0.broadcast.publish(change);
     }
 
     /// Who the server is.
@@ -158,11 +158,11 @@ impl Server {
         &self.0.endpoint
     }
 
-    pub(crate) fn hub(&self) -> &Hub {
-        &self.0.hub
+    pub(crate) fn broadcast(&self) -> &Broadcast {
+        &self.0.broadcast
     }
 
-    pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::Listener> {
+    pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::NotificationHandler> {
         self.0.on_notification.as_ref()
     }
 }

@@ -20,7 +20,7 @@ impl Client {
     fn new(revision: &str, tool: Tool) -> Self {
         let server = Server::builder("test", "1.0").tool(tool).build().expect("a server with one tool");
         #[expect(clippy::disallowed_methods, reason = "somebody has to own the clock")]
-        let mut client = Self { connection: Connection::for_loop(&server), now: Instant::now() };
+        let mut client = Self { connection: Connection::long_lived(&server), now: Instant::now() };
         let hello = client.send(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": revision,
             "capabilities": { "elicitation": {}, "roots": {} },

@@ -43,7 +43,7 @@ async fn one_deadline_after_the_other() {
         for limit in limits {
             let (connection, sender) = (ctx.connection().clone(), sender.clone());
             tokio::spawn(async move {
-                let options = AskOptions::default().limit(Some(limit));
+                let options = AskOptions::default().total_timeout(Some(limit));
                 let asked = connection.request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
                 assert!(asked.is_err(), "nobody answers");
                 let _ = sender.send(limit);
@@ -173,7 +173,7 @@ async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
 #[tokio::test(start_paused = true)]
 async fn int_3_a_response_that_is_too_long_ends_what_waits_for_it() {
     let ask = tool("ask", async |ctx: RequestContext, _: NoArguments| {
-        let options = AskOptions::default().idle(None).limit(None);
+        let options = AskOptions::default().idle_timeout(None).total_timeout(None);
         let asked = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
         asked.map_or_else(|error| error.to_string(), |_| "answered".to_owned())
     });

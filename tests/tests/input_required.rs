@@ -35,7 +35,7 @@ impl Client {
             "io.modelcontextprotocol/clientCapabilities": self.capabilities,
         });
         let request = json!({ "jsonrpc": "2.0", "id": "round", "method": method, "params": params });
-        let mut connection = Connection::for_loop(&self.server);
+        let mut connection = Connection::long_lived(&self.server);
         let mut messages = exchange(&mut connection, &request);
         assert!(connection.is_idle(), "something is left");
         assert_eq!(messages.len(), 1, "{messages:?}");

@@ -79,7 +79,7 @@ pub(crate) fn server() -> mcp_server::ServerBuilder {
         variables.get("text").map(str::to_owned)
     });
     let greet = prompt("greet", async |_, Greet { name }| format!("Hello, {name}!"));
-    let greet = greet.complete("name", async |_, typed: mcp_server::Typed| {
+    let greet = greet.complete("name", async |_, typed: mcp_server::CompletionInput| {
         let names = ["alice", "albert", "bob"].into_iter();
         names.filter(|name| name.starts_with(&typed.value)).map(str::to_owned).collect::<Vec<_>>()
     });

@@ -83,7 +83,7 @@ impl Pipe {
 
     fn start_again(&mut self) {
         if self.connection.is_none() {
-            self.connection = Some(Connection::for_loop(&self.server));
+            self.connection = Some(Connection::long_lived(&self.server));
             self.link.restarted();
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn run(seed: u64, revision: Revision) -> usize {
     let link = link.lock().unwrap().take().unwrap();
     let mut pipe = Pipe {
         clock,
-        connection: Some(Connection::for_loop(&server)),
+        connection: Some(Connection::long_lived(&server)),
         server,
         link,
         to_server: VecDeque::new(),

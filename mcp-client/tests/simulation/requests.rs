@@ -70,7 +70,7 @@ impl Requests {
         }
         if self.revision.era() == Era::Modern {
             let Some(call) = outgoing.call else { return };
-            let mut connection = Connection::from_envelope(&self.server);
+            let mut connection = Connection::modern_request(&self.server);
             connection.feed(now, &outgoing.message, &Caller::default());
             self.streams.insert(call, connection);
             return;
@@ -78,7 +78,7 @@ impl Requests {
         let begins = outgoing.method.as_ref().is_some_and(|method| method.as_str() == "initialize");
         if begins {
             self.number += 1;
-            self.session = Some(Connection::for_loop(&self.server));
+            self.session = Some(Connection::long_lived(&self.server));
         } else if self.session.is_none() || number != self.number {
             let is_latest = number == self.number;
             return self.link.session_lost(

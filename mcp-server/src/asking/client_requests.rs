@@ -39,16 +39,16 @@ pub enum AskError {
     /// The question is not one that can be asked: a form that is not flat, an address that is none, something that the
     /// client's revision cannot express.
     #[error("{0}")]
-    InvalidQuestion(String),
+    InvalidRequest(String),
     /// The client cannot be asked this now.
     #[error("{0}")]
     Refused(Misuse),
     /// The client did not answer.
     #[error("{0}")]
-    Unanswered(CallError),
+    NoResponse(CallError),
     /// The client's answer is not what was asked for.
     #[error("the client's answer is not valid: {0}")]
-    InvalidAnswer(String),
+    InvalidResponse(String),
     /// What the client sent along as an answer is none: the request is not valid.
     #[error("`inputResponses.{key}`: {fault}")]
     InvalidInput {
@@ -77,10 +77,10 @@ impl AskError {
             #[cfg(feature = "mrtr")]
             Self::Rejected(rejected) => Some(rejected.to_error_object()),
             Self::NoBackChannel(_)
-            | Self::InvalidQuestion(_)
+            | Self::InvalidRequest(_)
             | Self::Refused(_)
-            | Self::Unanswered(_)
-            | Self::InvalidAnswer(_) => None,
+            | Self::NoResponse(_)
+            | Self::InvalidResponse(_) => None,
         }
     }
 }
@@ -137,7 +137,7 @@ pub enum NotAccepted {
 /// # use serde::Deserialize;
 /// # async fn charge() -> Result<u32, std::io::Error> { Ok(1) }
 /// #[derive(Deserialize, JsonSchema)]
-/// struct Address { street: String }
+/// struct RequestedUri { street: String }
 ///
 /// // Wrong: with a modern client the user pays twice, once in each round.
 /// async fn wrong(ctx: RequestContext) -> Result<String, HandlerError> {
@@ -167,13 +167,13 @@ impl RequestContext {
     where
         T: JsonSchema + DeserializeOwned,
     {
-        let schema = form::schema_of::<T>().map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
+        let schema = form::schema_of::<T>().map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
         match self.elicit_form(key, ElicitRequestFormParams::new(message, schema.clone())).await? {
             Elicited::Declined => Ok(Elicited::Declined),
             Elicited::Cancelled => Ok(Elicited::Cancelled),
             Elicited::Accepted(content) => {
                 let read = form::decode(&schema, content);
-                read.map(Elicited::Accepted).map_err(|fault| AskError::InvalidAnswer(fault.to_string()))
+                read.map(Elicited::Accepted).map_err(|fault| AskError::InvalidResponse(fault.to_string()))
             }
         }
     }
@@ -208,7 +208,7 @@ impl RequestContext {
     // S2.33, EL-10
     pub async fn elicit_url(&self, key: &str, question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
         if !is_absolute(&question.url) {
-            return Err(AskError::InvalidQuestion(format!("`{}` is not an absolute address", question.url)));
+            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute address", question.url)));
         }
         let result: ElicitResult =
             self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, question).await?;
@@ -289,10 +289,10 @@ impl RequestContext {
         #[cfg(feature = "mrtr")]
         if rounds::may_ask(self) {
             if let Some(done) = rounds::step(self, key)? {
-                return done.decode().map_err(|fault| AskError::InvalidQuestion(fault.to_string()).into());
+                return done.decode().map_err(|fault| AskError::InvalidRequest(fault.to_string()).into());
             }
             let result = step().await?;
-            let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
+            let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
             rounds::complete_step(self, key, kept)?;
             return Ok(result);
         }
@@ -337,12 +337,12 @@ impl RequestContext {
         if !restriction.may_be_sent() {
             let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
             let (revision, what) = (self.revision(), what.join(", "));
-            return Err(AskError::InvalidQuestion(format!("{revision} cannot express the question: {what}")));
+            return Err(AskError::InvalidRequest(format!("{revision} cannot express the question: {what}")));
         }
-        let invalid = |fault: serde_json::Error| AskError::InvalidQuestion(fault.to_string());
+        let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string());
         let question = RawObject::new(&question).map_err(invalid)?;
         // A person may take their time, and says nothing meanwhile.
-        let options = AskOptions::default().idle(None);
+        let options = AskOptions::default().idle_timeout(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await
     }
 }
@@ -394,7 +394,7 @@ fn checked(result: ElicitResult, schema: &RequestedSchema) -> Result<Elicited<El
         ElicitAction::Accept => {
             let mut content = result.content.unwrap_or_default();
             schema.fill_defaults(&mut content);
-            schema.check(&content).map_err(|fault| AskError::InvalidAnswer(fault.to_string()))?;
+            schema.check(&content).map_err(|fault| AskError::InvalidResponse(fault.to_string()))?;
             Ok(Elicited::Accepted(content))
         }
     }
@@ -412,8 +412,8 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     let asked = Asked { shared, number, is_open: true };
     let answer = answer.wait().await;
     asked.answered();
-    let answer = answer.unwrap_or(Err(AskError::Unanswered(CallError::Disconnected)))?;
-    answer.decode().map_err(|fault| AskError::InvalidAnswer(fault.to_string()))
+    let answer = answer.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)))?;
+    answer.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
 }
 
 /// A question that somebody waits for.
@@ -432,7 +432,7 @@ impl Asked<'_> {
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.shared.take_back(self.number);
+            self.shared.withdraw(self.number);
         }
     }
 }

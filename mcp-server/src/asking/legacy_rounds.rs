@@ -7,14 +7,14 @@ use mcp_types::{
 
 use crate::asking::client_requests::AskError;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{Request, Served};
-use crate::serve::response::Answer;
+use crate::serve::endpoint::{Dispatched, Request};
+use crate::serve::response::Response;
 
 /// How often a handler may ask in this way before it is given up.
 const ROUNDS: usize = 10;
 
 /// Asks what a handler returned as questions, and runs it again with the answers, until it has none any more.
-pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> Result<Answer, ErrorObject> {
+pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> Result<Response, ErrorObject> {
     let mut asks = first;
     for _ in 0..ROUNDS {
         let responses = match ask_all(&ctx, asks.input_requests.take().unwrap_or_default()).await {
@@ -23,13 +23,13 @@ pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> R
         };
         let again = ctx.again(responses, asks.request_state.take());
         let served = match ctx.server().endpoint().serve(Request::new(again.clone())) {
-            Served::Now(outcome) => outcome,
-            Served::Later(later) => later.await,
+            Dispatched::Ready(outcome) => outcome,
+            Dispatched::Pending(later) => later.await,
         };
         #[cfg(feature = "mrtr")]
-        let served = crate::asking::rounds::in_one_style(&again, served);
+        let served = crate::asking::rounds::reject_mixed_styles(&again, served);
         match served {
-            Ok(Answer::InputRequired(next)) => asks = *next,
+            Ok(Response::InputRequired(next)) => asks = *next,
             done => return done,
         }
     }
@@ -51,17 +51,17 @@ async fn ask_one(ctx: &RequestContext, question: InputRequest) -> Result<RawObje
         InputRequest::Elicit(elicit) => ctx.ask_now(Method::ELICITATION_CREATE, elicit.params).await,
         InputRequest::CreateMessage(message) => ctx.ask_now(Method::SAMPLING_CREATE_MESSAGE, message.params).await,
         InputRequest::ListRoots(_) => ctx.ask_now(Method::ROOTS_LIST, RequestParams::default()).await,
-        InputRequest::Unknown(_) | _ => Err(AskError::InvalidQuestion("nobody knows this kind of question".to_owned())),
+        InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("nobody knows this kind of question".to_owned())),
     }
 }
 
 /// A tool that cannot ask has failed in the way that tools do.
-fn failed(ctx: &RequestContext, error: &AskError) -> Result<Answer, ErrorObject> {
+fn failed(ctx: &RequestContext, error: &AskError) -> Result<Response, ErrorObject> {
     if let Some(error) = error.to_error_object() {
         return Err(error);
     }
     if *ctx.method() == Method::TOOLS_CALL {
-        return Ok(Answer::ToolCall(CallToolResult::error(error.to_string())));
+        return Ok(Response::ToolCall(CallToolResult::error(error.to_string())));
     }
     Err(ErrorObject::internal_error(error.to_string()))
 }

@@ -6,26 +6,26 @@ use mcp_kernel::CallOptions;
 use mcp_types::ProgressNotificationParams;
 
 /// What is called with the progress of a question.
-pub(crate) type Watcher = Box<dyn FnMut(ProgressNotificationParams) + Send>;
+pub(crate) type ProgressHandler = Box<dyn FnMut(ProgressNotificationParams) + Send>;
 
 /// How long a question may take, and who hears of its progress.
 #[derive(Default)]
 pub struct AskOptions {
     pub(crate) time: CallOptions,
-    pub(crate) watcher: Option<Watcher>,
+    pub(crate) watcher: Option<ProgressHandler>,
 }
 
 impl AskOptions {
     /// How long the client may be silent, 60 s unless told; progress starts it anew.
     #[must_use]
-    pub fn idle(mut self, idle: Option<Duration>) -> Self {
+    pub fn idle_timeout(mut self, idle: Option<Duration>) -> Self {
         self.time.idle = idle;
         self
     }
 
     /// How long the question may take whatever progress there is, 10 min unless told.
     #[must_use]
-    pub fn limit(mut self, limit: Option<Duration>) -> Self {
+    pub fn total_timeout(mut self, limit: Option<Duration>) -> Self {
         self.time.limit = limit;
         self
     }

@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 
 use crate::asking::client_requests::AskError;
 use crate::serve::context::RequestContext;
-use crate::serve::response::Answer;
+use crate::serve::response::Response;
 
 /// How states are sealed that travel to clients and back.
-pub(crate) struct Asking {
+pub(crate) struct StateSealing {
     /// The keys that were given; without any, one is made that nobody else has.
     pub(crate) ring: Option<KeyRing>,
     sealer: OnceLock<Sealer>,
@@ -25,13 +25,13 @@ pub(crate) struct Asking {
     limit: usize,
 }
 
-impl Default for Asking {
+impl Default for StateSealing {
     fn default() -> Self {
         Self { ring: None, sealer: OnceLock::new(), ledger: None, lifetime: 600, limit: usize::MAX }
     }
 }
 
-impl Asking {
+impl StateSealing {
     /// Gives out no state that would be refused when it comes back: requests count it with its quotes.
     pub(crate) fn limit_to(&mut self, request_state_bytes: usize) {
         self.limit = request_state_bytes.saturating_sub(2);
@@ -52,8 +52,11 @@ impl Asking {
 
 /// Refuses questions that a handler returns after it has asked, or taken a step: neither would be known in the next
 /// round, and both would be repeated.
-pub(crate) fn in_one_style(ctx: &RequestContext, outcome: Result<Answer, ErrorObject>) -> Result<Answer, ErrorObject> {
-    if matches!(outcome, Ok(Answer::InputRequired(_))) && ctx.round().is_some() {
+pub(crate) fn reject_mixed_styles(
+    ctx: &RequestContext,
+    outcome: Result<Response, ErrorObject>,
+) -> Result<Response, ErrorObject> {
+    if matches!(outcome, Ok(Response::InputRequired(_))) && ctx.round().is_some() {
         tracing::error!(target: "mcp", "a handler asks, or uses `once`, and returns questions: it has to do one of both");
         return Err(ErrorObject::internal_error("the server cannot ask for input"));
     }
@@ -67,7 +70,7 @@ pub(crate) fn begin(ctx: &RequestContext) {
 
 /// Finds the answer to a question, or notes that there is none yet.
 pub(crate) fn ask(ctx: &RequestContext, key: &str, question: &InputRequest) -> Result<Asked, AskError> {
-    with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidQuestion(skew.to_string())))?
+    with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidRequest(skew.to_string())))?
 }
 
 /// The result of a step that was taken in an earlier round.
@@ -81,7 +84,7 @@ pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) ->
 }
 
 /// Ends a round: the questions for the client, and the state that it has to bring back.
-pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
+pub(crate) fn finish(ctx: &RequestContext) -> Result<Response, ErrorObject> {
     let finished = ctx.round().take().and_then(|round| round.finish());
     let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("nothing was asked"))?;
     let state = seal(ctx, &journal.to_bytes()).map_err(|fault| {
@@ -90,7 +93,7 @@ pub(crate) fn finish(ctx: &RequestContext) -> Result<Answer, ErrorObject> {
     })?;
     let mut result = InputRequiredResult::default();
     (result.input_requests, result.request_state) = (Some(questions), Some(state));
-    Ok(Answer::InputRequired(Box::new(result)))
+    Ok(Response::InputRequired(Box::new(result)))
 }
 
 /// Opens the round of a request, the first time that it is needed: until then a state may be the application's own.
@@ -116,7 +119,7 @@ fn open(ctx: &RequestContext) -> Result<Round, AskError> {
         None => Journal::default(),
         Some(state) => {
             let journal = Journal::from_bytes(&unseal(ctx, state)?);
-            journal.map_err(|skew| AskError::InvalidQuestion(skew.to_string()))?
+            journal.map_err(|skew| AskError::InvalidRequest(skew.to_string()))?
         }
     };
     Ok(Round::new(journal, ctx.input_responses().clone()))
@@ -125,7 +128,7 @@ fn open(ctx: &RequestContext) -> Result<Round, AskError> {
 fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
     let sealer = ctx.server().settings().asking.sealer()?;
     let state = sealer.seal(seconds(), random::<NONCE_BYTES>()?, &binding(ctx), content);
-    state.map_err(|fault| AskError::InvalidQuestion(fault.to_string()))
+    state.map_err(|fault| AskError::InvalidRequest(fault.to_string()))
 }
 
 fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
@@ -163,7 +166,7 @@ impl RequestContext {
     /// Fails if it cannot be written, or is too large.
     //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
-        let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidQuestion(fault.to_string()))?;
+        let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
         // A mark that no journal begins with keeps the two apart.
         seal(self, &[&[APPLICATION], state.as_slice()].concat())
     }

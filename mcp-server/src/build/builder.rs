@@ -1,4 +1,4 @@
-//! How a server is described.
+//! The builder of a server.
 
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -12,11 +12,11 @@ use mcp_types::{
 
 use crate::build::error::BuildError;
 use crate::build::registry::Registry;
-use crate::build::settings::{List, Settings};
-use crate::connection::broadcast::Hub;
+use crate::build::settings::{ListKind, Settings};
+use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
 use crate::handlers::extension_method;
-use crate::handlers::notification::{Listener, Notification};
+use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::{ArgumentErrors, Tool};
@@ -37,7 +37,7 @@ pub struct ServerBuilder {
     declared: Declared,
     endpoint: Endpoint,
     state: Extensions,
-    on_notification: Option<Listener>,
+    on_notification: Option<NotificationHandler>,
     fault: Option<BuildError>,
 }
 
@@ -178,7 +178,7 @@ impl ServerBuilder {
     }
 
     /// How long a list stays fresh, in milliseconds, and who may share it. Default: see [`cache`](Self::cache).
-    pub fn cache_list(mut self, list: List, ttl_ms: i64, scope: CacheScope) -> Self {
+    pub fn cache_list(mut self, list: ListKind, ttl_ms: i64, scope: CacheScope) -> Self {
         self.settings.caches.insert(list, (ttl_ms.max(0), scope));
         self
     }
@@ -226,18 +226,18 @@ impl ServerBuilder {
     {
         let name = name.into();
         let is_own = gate::method(&name).is_some_and(|facts| facts.extension.is_none());
-        let why = if is_own {
+        let reason = if is_own {
             Some("the protocol has one of that name")
         } else {
             self.registry.methods.contains_key(&name).then_some("it is there already")
         };
-        if let Some(why) = why {
-            self.fault.get_or_insert_with(|| BuildError::InvalidMethod { name: name.to_string(), why });
+        if let Some(reason) = reason {
+            self.fault.get_or_insert_with(|| BuildError::InvalidMethod { name: name.to_string(), reason });
             return self;
         }
         let extension = self.config.extensions.entry(extension.into()).or_default();
         extension.methods.entry(name.clone()).or_insert(Revisions::ALL);
-        self.registry.methods.insert(name, extension_method::custom(handler));
+        self.registry.methods.insert(name, extension_method::boxed(handler));
         self
     }
 
@@ -283,7 +283,7 @@ impl ServerBuilder {
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: tower_layer::Layer<Endpoint>,
-        L::Service: tower_service::Service<crate::Request, Response = crate::Answer, Error: Into<ErrorObject>>
+        L::Service: tower_service::Service<crate::Request, Response = crate::Response, Error: Into<ErrorObject>>
             + Clone
             + Send
             + Sync
@@ -304,10 +304,10 @@ impl ServerBuilder {
             return Err(fault);
         }
         if self.info.name.is_empty() || self.info.version.is_empty() {
-            return Err(BuildError::NoName);
+            return Err(BuildError::MissingName);
         }
         if self.config.revisions.is_empty() {
-            return Err(BuildError::NoRevision);
+            return Err(BuildError::NoRevisions);
         }
         let config = {
             let mut config = ServerConfig::new(self.info, capabilities(&self.registry, &self.declared));
@@ -335,7 +335,7 @@ impl ServerBuilder {
             on_notification: self.on_notification,
             registry: RwLock::new(Arc::new(self.registry)),
             updating: Mutex::new(()),
-            hub: Hub::default(),
+            broadcast: Broadcast::default(),
         }))
     }
 }

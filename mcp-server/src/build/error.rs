@@ -6,7 +6,7 @@
 pub enum BuildError {
     /// Something is there twice.
     #[error("there is a {what} `{name}` already: give one of the two another name, or remove the old one first")]
-    Twice {
+    Duplicate {
         /// What.
         what: &'static str,
         /// Its name.
@@ -21,20 +21,20 @@ pub enum BuildError {
         name: String,
     },
     /// A tool that cannot be offered.
-    #[error("the tool `{name}`: {why}")]
+    #[error("the tool `{name}`: {reason}")]
     InvalidTool {
         /// The tool.
         name: String,
         /// Why not.
-        why: String,
+        reason: String,
     },
     /// A prompt that cannot be offered.
-    #[error("the prompt `{name}`: {why}")]
+    #[error("the prompt `{name}`: {reason}")]
     InvalidPrompt {
         /// The prompt.
         name: String,
         /// Why not.
-        why: String,
+        reason: String,
     },
     /// A resource without an absolute address.
     #[error("`{uri}` is not the address of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`")]
@@ -43,27 +43,27 @@ pub enum BuildError {
         uri: String,
     },
     /// A template that is none.
-    #[error("the template `{template}`: {why}")]
+    #[error("the template `{template}`: {reason}")]
     InvalidTemplate {
         /// The template.
         template: String,
         /// Why not.
-        why: String,
+        reason: String,
     },
     /// A method for an extension that is the protocol's own, or is there already.
-    #[error("`{name}` cannot be the method of an extension: {why}")]
+    #[error("`{name}` cannot be the method of an extension: {reason}")]
     InvalidMethod {
         /// The method.
         name: String,
         /// Why not.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A server without a name.
     #[error("a server needs a name and a version")]
-    NoName,
+    MissingName,
     /// A server that serves no revision.
     #[error("a server must serve at least one revision: `revisions` must not be empty")]
-    NoRevision,
+    NoRevisions,
     /// Something was added to a running server that told its clients that it has none of the kind.
     #[error(
         "clients were told that this server has no {what}, so none can be added now: call `{remedy}` when building it"
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_main_shows_what_to_do() {
-        let shown = format!("{:?}", std::io::Error::from(BuildError::NoName));
+        let shown = format!("{:?}", std::io::Error::from(BuildError::MissingName));
         assert!(shown.contains("a server needs a name and a version"), "{shown}");
     }
 }

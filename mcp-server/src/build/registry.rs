@@ -14,34 +14,34 @@ use crate::handlers::tool::Tool;
 /// [`Server::update`](crate::Server::update).
 #[derive(Clone, Default)]
 pub struct Registry {
-    pub(crate) tools: Shelf<Tool>,
-    pub(crate) prompts: Shelf<Prompt>,
-    pub(crate) resources: Shelf<Resource>,
-    pub(crate) templates: Shelf<Template>,
+    pub(crate) tools: NamedList<Tool>,
+    pub(crate) prompts: NamedList<Prompt>,
+    pub(crate) resources: NamedList<Resource>,
+    pub(crate) templates: NamedList<Template>,
     /// Only of tools that have any.
     pub(crate) header_params: BTreeMap<String, Arc<[HeaderParam]>>,
-    pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::Custom>,
+    pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::ExtensionMethod>,
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
 }
 
 /// Things with unique names, in the order in which they came.
 #[derive(Clone)]
-pub(crate) struct Shelf<T> {
+pub(crate) struct NamedList<T> {
     pub(crate) items: Vec<Arc<T>>,
     /// Hashed, so that finding one costs the same however many there are.
     index: HashMap<String, usize>,
-    /// Whether anything came or went since the shelf was looked at.
+    /// Whether anything came or went since the list was looked at.
     pub(crate) changed: bool,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for NamedList<T> {
     fn default() -> Self {
         Self { items: Vec::new(), index: HashMap::new(), changed: false }
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> NamedList<T> {
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
         self.items.get(*self.index.get(name)?)
     }
@@ -74,10 +74,10 @@ impl Registry {
     pub fn add_tool(&mut self, tool: Tool) -> Result<(), BuildError> {
         let name = tool.name().to_owned();
         check_name("tool", &name)?;
-        if let Some(why) = tool.fault.clone() {
-            return Err(BuildError::InvalidTool { name, why });
+        if let Some(reason) = tool.fault.clone() {
+            return Err(BuildError::InvalidTool { name, reason });
         }
-        let invalid = |why: String| BuildError::InvalidTool { name: name.clone(), why };
+        let invalid = |reason: String| BuildError::InvalidTool { name: name.clone(), reason };
         check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
         let params = HeaderParam::find(&tool.definition.input_schema).map_err(invalid)?;
         if let Some(output) = &tool.definition.output_schema {
@@ -86,7 +86,7 @@ impl Registry {
         #[cfg(feature = "validate")]
         let validators = crate::handlers::validate::Validators::of(&tool).map_err(invalid)?;
         if !self.tools.add(&name, tool) {
-            return Err(BuildError::Twice { what: "tool", name });
+            return Err(BuildError::Duplicate { what: "tool", name });
         }
         if !params.is_empty() {
             self.header_params.insert(name.clone(), params.into());
@@ -112,10 +112,10 @@ impl Registry {
     pub fn add_prompt(&mut self, prompt: Prompt) -> Result<(), BuildError> {
         let name = prompt.name().to_owned();
         check_name("prompt", &name)?;
-        if let Some(why) = prompt.fault.clone() {
-            return Err(BuildError::InvalidPrompt { name, why });
+        if let Some(reason) = prompt.fault.clone() {
+            return Err(BuildError::InvalidPrompt { name, reason });
         }
-        if self.prompts.add(&name, prompt) { Ok(()) } else { Err(BuildError::Twice { what: "prompt", name }) }
+        if self.prompts.add(&name, prompt) { Ok(()) } else { Err(BuildError::Duplicate { what: "prompt", name }) }
     }
 
     /// Removes a prompt; returns whether it was there.
@@ -132,7 +132,11 @@ impl Registry {
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
         let uri = resource.definition.uri.clone();
         check_scheme(&uri)?;
-        if self.resources.add(&uri, resource) { Ok(()) } else { Err(BuildError::Twice { what: "resource", name: uri }) }
+        if self.resources.add(&uri, resource) {
+            Ok(())
+        } else {
+            Err(BuildError::Duplicate { what: "resource", name: uri })
+        }
     }
 
     /// Removes a resource by its address; returns whether it was there.
@@ -148,10 +152,14 @@ impl Registry {
     // RS-9
     pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
         let uri = template.definition.uri_template.clone();
-        if let Some(why) = template.fault.clone() {
-            return Err(BuildError::InvalidTemplate { template: uri, why });
+        if let Some(reason) = template.fault.clone() {
+            return Err(BuildError::InvalidTemplate { template: uri, reason });
         }
-        if self.templates.add(&uri, template) { Ok(()) } else { Err(BuildError::Twice { what: "template", name: uri }) }
+        if self.templates.add(&uri, template) {
+            Ok(())
+        } else {
+            Err(BuildError::Duplicate { what: "template", name: uri })
+        }
     }
 
     /// Removes a template, by its text; returns whether it was there.

@@ -9,7 +9,7 @@ use crate::handlers::tool::ArgumentErrors;
 /// A list that clients ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol has these four")]
-pub enum List {
+pub enum ListKind {
     /// Tools.
     Tools,
     /// Prompts.
@@ -24,9 +24,9 @@ pub(crate) struct Settings {
     pub(crate) requires_sessions: bool,
     pub(crate) page_size: usize,
     pub(crate) argument_errors: ArgumentErrors,
-    pub(crate) caches: BTreeMap<List, (i64, CacheScope)>,
+    pub(crate) caches: BTreeMap<ListKind, (i64, CacheScope)>,
     #[cfg(feature = "mrtr")]
-    pub(crate) asking: crate::asking::rounds::Asking,
+    pub(crate) asking: crate::asking::rounds::StateSealing,
 }
 
 impl Default for Settings {
@@ -37,7 +37,7 @@ impl Default for Settings {
             argument_errors: ArgumentErrors::default(),
             caches: BTreeMap::new(),
             #[cfg(feature = "mrtr")]
-            asking: crate::asking::rounds::Asking::default(),
+            asking: crate::asking::rounds::StateSealing::default(),
         }
     }
 }

@@ -11,9 +11,9 @@ use crate::connection::shared::Shared;
 
 /// The connections that may want to hear of changes.
 #[derive(Default)]
-pub(crate) struct Hub(Mutex<BTreeMap<usize, Weak<Shared>>>);
+pub(crate) struct Broadcast(Mutex<BTreeMap<usize, Weak<Shared>>>);
 
-impl Hub {
+impl Broadcast {
     /// Adds a connection, unless it is there already.
     pub(crate) fn join(&self, connection: &Arc<Shared>) {
         if connection.has_joined.swap(true, Ordering::Relaxed) {
@@ -68,11 +68,11 @@ mod tests {
     fn a_connection_is_there_once() {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
         let connection = Arc::new(Shared::new(Connection::for_loop(Arc::new(config))));
-        let hub = Hub::default();
+        let broadcast = Broadcast::default();
         for _ in 0..10 {
-            hub.join(&connection);
+            broadcast.join(&connection);
         }
-        assert_eq!(hub.0.lock().unwrap().len(), 1);
+        assert_eq!(broadcast.0.lock().unwrap().len(), 1);
     }
 
     /// Many come and go, and nothing is left of those who went.
@@ -81,18 +81,18 @@ mod tests {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
         let config = Arc::new(config);
         let connect = || Arc::new(Shared::new(Connection::for_loop(Arc::clone(&config))));
-        let hub = Hub::default();
+        let broadcast = Broadcast::default();
         let mut connections: Vec<_> = (0..100).map(|_| connect()).collect();
         for connection in &connections {
-            hub.join(connection);
+            broadcast.join(connection);
         }
-        hub.leave(&connect());
+        broadcast.leave(&connect());
         let last = connections.split_off(99);
         for connection in connections {
-            hub.leave(&connection);
+            broadcast.leave(&connection);
             assert_eq!(Arc::weak_count(&connection), 0);
         }
-        let members = hub.0.lock().unwrap();
+        let members = broadcast.0.lock().unwrap();
         assert!(members.len() == 1 && Arc::weak_count(&last[0]) == 1);
     }
 }

@@ -8,15 +8,15 @@ use mcp_types::ErrorObject;
 use tracing::Span;
 use tracing::instrument::Instrumented;
 
-use crate::serve::endpoint::AnswerFuture;
-use crate::serve::response::Answer;
+use crate::serve::endpoint::ResponseFuture;
+use crate::serve::response::Response;
 
 /// A handler at work: if it panics, its client gets an error and everything else goes on, also when it panics while it
 /// is dropped.
-pub(crate) struct Guarded(Option<Instrumented<AnswerFuture>>);
+pub(crate) struct CatchPanic(Option<Instrumented<ResponseFuture>>);
 
-impl Guarded {
-    pub(crate) fn new(handler: Instrumented<AnswerFuture>) -> Self {
+impl CatchPanic {
+    pub(crate) fn new(handler: Instrumented<ResponseFuture>) -> Self {
         Self(Some(handler))
     }
 
@@ -26,8 +26,8 @@ impl Guarded {
     }
 }
 
-impl Future for Guarded {
-    type Output = Result<Answer, ErrorObject>;
+impl Future for CatchPanic {
+    type Output = Result<Response, ErrorObject>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(handler) = &mut self.0 else { return Poll::Pending };
@@ -35,7 +35,7 @@ impl Future for Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for CatchPanic {
     fn drop(&mut self) {
         let handler = self.0.take();
         if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {

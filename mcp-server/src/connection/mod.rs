@@ -27,17 +27,17 @@ use tracing::{Instrument, Span};
 use crate::asking::client_requests::AskError;
 use crate::asking::legacy_rounds;
 use crate::asking::options::AskOptions;
-use crate::connection::catch_panic::{Guarded, panicked};
+use crate::connection::catch_panic::{CatchPanic, panicked};
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::port::ConnectionPort;
-use crate::connection::running::{Task, Tasks};
-use crate::connection::shared::{Ask, Inbox, OpenAsk, RouteWaker, Shared, State};
+use crate::connection::running::{RunningHandler, RunningHandlers};
+use crate::connection::shared::{Inbox, PendingClientRequest, QueuedClientRequest, RouteWaker, Shared, State};
 use crate::connection::teardown::run_teardown;
 use crate::extensions::Extensions;
 use crate::handlers::notification::Notification;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{AnswerFuture, BoxFuture, Request, Served};
-use crate::serve::response::{self, Answer};
+use crate::serve::endpoint::{BoxFuture, Dispatched, Request, ResponseFuture};
+use crate::serve::response::{self, Response};
 use crate::serve::telemetry;
 use crate::server::Server;
 
@@ -58,12 +58,12 @@ pub struct Connection {
     server: Server,
     shared: Arc<Shared>,
     /// Requests that no handler has seen yet.
-    fresh: Fifo<Fresh>,
+    queued: Fifo<QueuedRequest>,
     /// Handlers that wait for something.
-    running: Tasks,
+    running: RunningHandlers,
 }
 
-struct Fresh {
+struct QueuedRequest {
     ctx: RequestContext,
     responder: Responder,
     span: Span,
@@ -82,9 +82,9 @@ pub struct Caller {
 impl Connection {
     /// A connection that lasts: a stdio process, a socket, or a session.
     #[must_use]
-    pub fn for_loop(server: &Server) -> Self {
+    pub fn long_lived(server: &Server) -> Self {
         let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
-        server.hub().join(&connection.shared);
+        server.broadcast().join(&connection.shared);
         connection
     }
 
@@ -98,7 +98,7 @@ impl Connection {
     /// Whether a message is a second handshake for which the transport is to begin a new connection in place of this one:
     /// clients share it ([`SecondHandshake::Restart`]), and nothing is in flight.
     #[must_use]
-    pub fn begins_anew(&self, incoming: &Incoming<'_>) -> bool {
+    pub fn is_restart(&self, incoming: &Incoming<'_>) -> bool {
         self.shared.lock().kernel.begins_anew(incoming)
     }
 
@@ -109,7 +109,7 @@ impl Connection {
     /// Returns an error if `initialize` is not what its client can have sent.
     pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
         let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
-        server.hub().join(&connection.shared);
+        server.broadcast().join(&connection.shared);
         Ok(connection)
     }
 
@@ -126,13 +126,13 @@ impl Connection {
 
     /// A connection for one modern request.
     #[must_use]
-    pub fn from_envelope(server: &Server) -> Self {
+    pub fn modern_request(server: &Server) -> Self {
         Self::new(server, Kernel::from_envelope(Arc::clone(server.config())))
     }
 
     /// A connection for one legacy request without a session, in a revision that the transport knows of.
     #[must_use]
-    pub fn from_version(server: &Server, revision: Revision) -> Self {
+    pub fn legacy_request(server: &Server, revision: Revision) -> Self {
         Self::new(server, Kernel::from_version(Arc::clone(server.config()), revision))
     }
 
@@ -140,8 +140,8 @@ impl Connection {
         Self {
             server: server.clone(),
             shared: Arc::new(Shared::new(kernel)),
-            fresh: Fifo::default(),
-            running: Tasks::default(),
+            queued: Fifo::default(),
+            running: RunningHandlers::default(),
         }
     }
 
@@ -162,14 +162,14 @@ impl Connection {
         feed: impl FnOnce(&mut Kernel) -> Option<RequestKey>,
     ) -> Option<RequestKey> {
         let mut state = self.shared.lock();
-        let State { kernel, callers, .. } = &mut *state;
+        let State { kernel, origins, .. } = &mut *state;
         let key = feed(kernel);
-        let closed = callers.take_closed(|key| kernel.is_open(key));
+        let closed = origins.take_closed(|key| kernel.is_open(key));
         drop(state);
         drop(closed);
         let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
         if let Some(key) = key.filter(|key| !has_begun && self.is_open(*key)) {
-            self.shared.lock().callers.note(key, &caller.extensions);
+            self.shared.lock().origins.note(key, &caller.extensions);
         }
         key
     }
@@ -185,10 +185,10 @@ impl Connection {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
         // Answering may have let requests in that waited.
-        self.start_fresh(cx);
+        self.start_queued(cx);
         #[cfg(feature = "mrtr")]
         self.end_rounds();
-        self.pass_on_asks(now);
+        self.send_client_requests(now);
         // What handlers did is news, too, and must not wait until the client says something.
         self.input(|_| ());
         let state = self.shared.lock();
@@ -198,7 +198,7 @@ impl Connection {
     /// The next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         let transmit = self.shared.lock().kernel.poll_transmit();
-        self.wake_for_fresh();
+        self.wake_for_queued();
         transmit
     }
 
@@ -212,7 +212,7 @@ impl Connection {
             out.push(b'\n');
         }
         drop(state);
-        self.wake_for_fresh();
+        self.wake_for_queued();
     }
 
     /// Whether more may be fed: not while too much waits to be sent.
@@ -269,17 +269,17 @@ impl Connection {
     }
 
     /// Gives up what is at work: handlers are dropped where they wait, and their clients are told why.
-    pub fn give_up(&mut self, why: &ErrorObject) {
+    pub fn abort_requests(&mut self, why: &ErrorObject) {
         self.handle_events(None);
         // Whoever waits for room would take the place of those that are given up.
         while self.is_busy() {
-            for Task { handler, responder, ctx } in self.running.take_all() {
+            for RunningHandler { handler, responder, ctx } in self.running.take_all() {
                 let span = handler.span();
                 ctx.cancel();
                 drop(handler);
                 self.finish(&span, &ctx, responder, Err(why.clone()));
             }
-            while let Some(Fresh { ctx, responder, span }) = self.fresh.pop() {
+            while let Some(QueuedRequest { ctx, responder, span }) = self.queued.pop() {
                 ctx.cancel();
                 self.finish(&span, &ctx, responder, Err(why.clone()));
             }
@@ -294,7 +294,7 @@ impl Connection {
     /// Whether handlers are at work, or have yet to begin.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.fresh.is_empty() || self.running.len() > 0
+        !self.queued.is_empty() || self.running.len() > 0
     }
 
     /// Whether a request is still to be answered, or any of a batch.
@@ -383,16 +383,16 @@ impl Connection {
         span: &Span,
         ctx: &RequestContext,
         responder: Responder,
-        outcome: Result<Answer, ErrorObject>,
+        outcome: Result<Response, ErrorObject>,
     ) {
         #[cfg(feature = "mrtr")]
-        let outcome = crate::asking::rounds::in_one_style(ctx, outcome);
+        let outcome = crate::asking::rounds::reject_mixed_styles(ctx, outcome);
         match outcome {
             // A legacy client is asked by real requests, and the handler goes on when it has answered.
-            Ok(Answer::InputRequired(asks)) if ctx.era() == Era::Legacy => {
-                let again: AnswerFuture = Box::pin(legacy_rounds::answer(ctx.clone(), *asks));
-                let handler = Guarded::new(again.instrument(span.clone()));
-                self.run(Task { handler, responder, ctx: ctx.clone() });
+            Ok(Response::InputRequired(input)) if ctx.era() == Era::Legacy => {
+                let again: ResponseFuture = Box::pin(legacy_rounds::answer(ctx.clone(), *input));
+                let handler = CatchPanic::new(again.instrument(span.clone()));
+                self.run(RunningHandler { handler, responder, ctx: ctx.clone() });
             }
             outcome => {
                 telemetry::end(span, ctx, &outcome);
@@ -413,7 +413,7 @@ impl Connection {
             }
             for key in suspended {
                 if let Some(task) = self.running.take(key) {
-                    let Task { handler, responder, ctx } = task;
+                    let RunningHandler { handler, responder, ctx } = task;
                     let outcome = crate::asking::rounds::finish(&ctx);
                     self.finish(&handler.span(), &ctx, responder, outcome);
                 }
@@ -421,7 +421,7 @@ impl Connection {
         }
     }
 
-    fn respond(&mut self, responder: Responder, outcome: Result<Answer, ErrorObject>) {
+    fn respond(&mut self, responder: Responder, outcome: Result<Response, ErrorObject>) {
         self.input(|kernel| response::send(kernel, responder, outcome));
     }
 
@@ -439,7 +439,7 @@ impl Connection {
                     // Handles grow: what is younger than what was fed came with it.
                     let extensions = match fed {
                         Some((fed, extensions)) if fed <= key => extensions.clone(),
-                        Some(_) | None => self.shared.lock().callers.take(key),
+                        Some(_) | None => self.shared.lock().origins.take(key),
                     };
                     self.admit(scope, params, responder, extensions);
                 }
@@ -450,19 +450,21 @@ impl Connection {
                     let open = open.map(|index| state.open.swap_remove(index));
                     drop(state);
                     if let Some(open) = open {
-                        open.reply.send(outcome.map_err(AskError::Unanswered));
+                        open.reply.send(outcome.map_err(AskError::NoResponse));
                     }
                 }
-                Event::CallProgress { call, progress } => self.watch(call, *progress),
-                Event::Listening { .. } => self.server.hub().join(&self.shared),
-                Event::Notification { method, params } => self.hear(method, params),
+                Event::CallProgress { call, progress } => self.report_progress(call, *progress),
+                Event::Listening { .. } => self.server.broadcast().join(&self.shared),
+                Event::Notification { method, params } => self.handle_notification(method, params),
                 // S1.13: who waits for the handshake hears that it is complete.
-                Event::Initialized => self.hear(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default()),
+                Event::Initialized => {
+                    self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default())
+                }
                 Event::Closed => {
-                    self.fresh.clear();
+                    self.queued.clear();
                     self.running.cancel_all();
                     let mut state = self.shared.lock();
-                    let left = (std::mem::take(&mut state.asks), std::mem::take(&mut state.open));
+                    let left = (std::mem::take(&mut state.client_requests), std::mem::take(&mut state.open));
                     drop(state);
                     // Whoever waits for them is woken, and may look here.
                     drop(left);
@@ -483,8 +485,8 @@ impl Connection {
     }
 
     /// Tells whoever asked of the progress; the question may be over by the time that they have heard of it.
-    fn watch(&self, call: CallId, progress: ProgressNotificationParams) {
-        let find = |open: &&mut OpenAsk| open.call == call;
+    fn report_progress(&self, call: CallId, progress: ProgressNotificationParams) {
+        let find = |open: &&mut PendingClientRequest| open.call == call;
         let watcher = self.shared.lock().open.iter_mut().find(find).and_then(|open| open.watcher.take());
         let Some(mut watcher) = watcher else { return };
         if std::panic::catch_unwind(AssertUnwindSafe(|| watcher(progress))).is_err() {
@@ -495,7 +497,7 @@ impl Connection {
         }
     }
 
-    fn hear(&self, method: Method, params: PayloadBuf) {
+    fn handle_notification(&self, method: Method, params: PayloadBuf) {
         let Some(listener) = self.server.on_notification() else { return };
         let notification = Notification { method, params, connection: self.handle() };
         if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
@@ -507,34 +509,34 @@ impl Connection {
         let span = telemetry::span(&scope, &params, &self.shared, &self.server);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
         let ctx = RequestContext::new(scope, params, shared, server, extensions);
-        self.fresh.push(Fresh { ctx, responder, span });
+        self.queued.push(QueuedRequest { ctx, responder, span });
     }
 
     fn cancel(&mut self, request: RequestKey) {
         if !self.running.cancel(request) {
-            self.fresh.retain(|fresh| fresh.responder.key() != request);
+            self.queued.retain(|queued| queued.responder.key() != request);
         }
     }
 
     /// Has the transport poll again if there is room now for requests that had to wait for it.
-    fn wake_for_fresh(&self) {
-        if !self.fresh.is_empty() {
+    fn wake_for_queued(&self) {
+        if !self.queued.is_empty() {
             self.shared.wake(None);
         }
     }
 
     /// Has handlers begin, but not while too much waits to be sent: their answers would only add to it.
-    fn start_fresh(&mut self, cx: &mut Context<'_>) {
+    fn start_queued(&mut self, cx: &mut Context<'_>) {
         while self.wants_input()
-            && let Some(fresh) = self.fresh.pop()
+            && let Some(queued) = self.queued.pop()
         {
-            self.start(fresh, cx);
+            self.start(queued, cx);
         }
     }
 
     /// Has a handler begin; most are done at once.
-    fn start(&mut self, fresh: Fresh, cx: &mut Context<'_>) {
-        let Fresh { ctx, responder, span } = fresh;
+    fn start(&mut self, queued: QueuedRequest, cx: &mut Context<'_>) {
+        let QueuedRequest { ctx, responder, span } = queued;
         let request = Request::new(ctx.clone());
         let served = {
             let _entered = span.enter();
@@ -542,22 +544,22 @@ impl Connection {
             std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
         };
         let later = match served {
-            Ok(Served::Now(outcome)) => return self.finish(&span, &ctx, responder, outcome),
-            Ok(Served::Later(later)) => later,
+            Ok(Dispatched::Ready(outcome)) => return self.finish(&span, &ctx, responder, outcome),
+            Ok(Dispatched::Pending(later)) => later,
             Err(_) => return self.finish(&span, &ctx, responder, Err(panicked())),
         };
-        let mut handler = Guarded::new(later.instrument(span));
+        let mut handler = CatchPanic::new(later.instrument(span));
         match Pin::new(&mut handler).poll(cx) {
             Poll::Ready(outcome) => {
                 let span = handler.span();
                 self.finish(&span, &ctx, responder, outcome);
             }
-            Poll::Pending => self.run(Task { handler, responder, ctx }),
+            Poll::Pending => self.run(RunningHandler { handler, responder, ctx }),
         }
     }
 
     /// Has a handler go on as soon as it can; it is looked at once more, now that somebody watches it.
-    fn run(&mut self, task: Task) {
+    fn run(&mut self, task: RunningHandler) {
         // It is polled once more, now that somebody watches it; pushing it wakes whoever does so.
         self.running.push(task, self.shared.route_waker.get());
         if self.shared.route_waker.get().is_none() {
@@ -566,14 +568,14 @@ impl Connection {
     }
 
     /// Asks the client what handlers want to know.
-    fn pass_on_asks(&self, now: Instant) {
+    fn send_client_requests(&self, now: Instant) {
         let mut refused = Vec::new();
         let mut state = self.shared.lock();
-        while let Some(ask) = state.asks.pop_front() {
-            let Ask { number, related, method, params, options, reply } = ask;
+        while let Some(request) = state.client_requests.pop_front() {
+            let QueuedClientRequest { number, related, method, params, options, reply } = request;
             let AskOptions { time, watcher } = options;
             match state.kernel.call(now, related, method, &params, time) {
-                Ok(call) => state.open.push(OpenAsk { number, call, watcher, reply }),
+                Ok(call) => state.open.push(PendingClientRequest { number, call, watcher, reply }),
                 Err(misuse) => refused.push((reply, misuse, watcher)),
             }
         }
@@ -592,7 +594,7 @@ impl Drop for Connection {
         if Arc::strong_count(&self.shared) > 1 {
             self.handle_disconnect();
         }
-        self.server.hub().leave(&self.shared);
+        self.server.broadcast().leave(&self.shared);
     }
 }
 

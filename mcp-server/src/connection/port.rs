@@ -51,16 +51,16 @@ impl ConnectionPort {
     ) -> Result<Option<RequestKey>, InboxFull> {
         let (limits, bytes) = (&self.server.config().limits, size(&incoming));
         let mut state = self.shared.lock();
-        let State { kernel, inbox, callers, .. } = &mut *state;
+        let State { kernel, inbox, origins, .. } = &mut *state;
         let (messages, bytes) = (inbox.messages + 1, inbox.bytes.saturating_add(bytes));
         if inbox.messages > 0 && (messages > limits.outbox_messages || bytes > limits.outbox_bytes) {
             return Err(InboxFull);
         }
         *inbox = Inbox { messages, bytes };
         let key = kernel.handle_incoming(now, incoming, caller.principal.as_ref());
-        let closed = callers.take_closed(|key| kernel.is_open(key));
+        let closed = origins.take_closed(|key| kernel.is_open(key));
         if let Some(key) = key.filter(|key| kernel.is_open(*key)) {
-            callers.note(key, &caller.extensions);
+            origins.note(key, &caller.extensions);
         }
         drop(state);
         drop(closed);

@@ -8,9 +8,9 @@ use crate::extensions::Extensions;
 ///
 /// Handles grow, and all requests of a batch have later ones than the batch: the last entry up to a handle is its own.
 #[derive(Default)]
-pub(crate) struct Callers(Vec<(RequestKey, Extensions)>);
+pub(crate) struct RequestOrigins(Vec<(RequestKey, Extensions)>);
 
-impl Callers {
+impl RequestOrigins {
     /// Notes who sent a request or a batch.
     pub(crate) fn note(&mut self, key: RequestKey, extensions: &Extensions) {
         // Nothing is what is known of whom there is no entry.

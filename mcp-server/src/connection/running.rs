@@ -10,28 +10,28 @@ use mcp_kernel::server::Responder;
 use mcp_kernel::{RequestKey, Route};
 use mcp_types::ErrorObject;
 
-use crate::connection::catch_panic::Guarded;
+use crate::connection::catch_panic::CatchPanic;
 use crate::connection::shared::RouteWaker;
 use crate::serve::context::RequestContext;
-use crate::serve::response::Answer;
+use crate::serve::response::Response;
 use crate::serve::telemetry;
 
 /// The handlers of one connection, by request. Only those that were woken are polled.
 #[derive(Default)]
-pub(crate) struct Tasks {
-    open: BTreeMap<RequestKey, Task>,
+pub(crate) struct RunningHandlers {
+    open: BTreeMap<RequestKey, RunningHandler>,
     /// Most requests are answered without waiting, so it is made for the first that does not.
     woken: Option<Arc<Woken>>,
 }
 
 /// A handler at work, with the right to answer for it.
-pub(crate) struct Task {
-    pub(crate) handler: Guarded,
+pub(crate) struct RunningHandler {
+    pub(crate) handler: CatchPanic,
     pub(crate) responder: Responder,
     pub(crate) ctx: RequestContext,
 }
 
-impl Task {
+impl RunningHandler {
     /// Drops the handler where it waits.
     fn cancel(self) {
         let span = self.handler.span();
@@ -44,19 +44,19 @@ impl Task {
 /// Who can go on, and whom that concerns.
 #[derive(Default)]
 struct Woken {
-    ready: Mutex<Vec<Arc<TaskWaker>>>,
+    ready: Mutex<Vec<Arc<HandlerWaker>>>,
     driver: DriverWaker,
     route_waker: Option<RouteWaker>,
 }
 
-struct TaskWaker {
+struct HandlerWaker {
     key: RequestKey,
     is_ready: AtomicBool,
     /// Not kept alive from here: it holds those who were woken, and a connection may end before it looks at them.
     woken: Weak<Woken>,
 }
 
-impl Wake for TaskWaker {
+impl Wake for HandlerWaker {
     fn wake(self: Arc<Self>) {
         if !self.is_ready.swap(true, Ordering::AcqRel) {
             let Some(woken) = self.woken.upgrade() else { return };
@@ -70,20 +70,20 @@ impl Wake for TaskWaker {
     }
 }
 
-impl Tasks {
+impl RunningHandlers {
     /// Takes a handler in; it is polled next time.
-    pub(crate) fn push(&mut self, task: Task, route_waker: Option<&RouteWaker>) {
+    pub(crate) fn push(&mut self, task: RunningHandler, route_waker: Option<&RouteWaker>) {
         let key = task.responder.key();
         self.open.insert(key, task);
         let woken = self
             .woken
             .get_or_insert_with(|| Arc::new(Woken { route_waker: route_waker.map(Arc::clone), ..Woken::default() }));
         let woken = Arc::downgrade(woken);
-        Arc::new(TaskWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
+        Arc::new(HandlerWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
     }
 
     /// Polls the handlers that were woken, each once; returns those that are done.
-    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(Task, Result<Answer, ErrorObject>)> {
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(RunningHandler, Result<Response, ErrorObject>)> {
         let mut done = Vec::new();
         let Some(woken) = &self.woken else { return done };
         woken.driver.register(cx.waker());
@@ -105,7 +105,7 @@ impl Tasks {
 
     /// Takes a handler out where it waits.
     #[cfg(feature = "mrtr")]
-    pub(crate) fn take(&mut self, key: RequestKey) -> Option<Task> {
+    pub(crate) fn take(&mut self, key: RequestKey) -> Option<RunningHandler> {
         self.open.remove(&key)
     }
 
@@ -113,16 +113,16 @@ impl Tasks {
     pub(crate) fn cancel(&mut self, key: RequestKey) -> bool {
         let task = self.open.remove(&key);
         let is_there = task.is_some();
-        task.into_iter().for_each(Task::cancel);
+        task.into_iter().for_each(RunningHandler::cancel);
         is_there
     }
 
     pub(crate) fn cancel_all(&mut self) {
-        self.take_all().for_each(Task::cancel);
+        self.take_all().for_each(RunningHandler::cancel);
     }
 
     /// Takes all handlers out where they wait.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Task> + use<> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = RunningHandler> + use<> {
         std::mem::take(&mut self.open).into_values()
     }
 
@@ -131,7 +131,7 @@ impl Tasks {
     }
 }
 
-impl Drop for Tasks {
+impl Drop for RunningHandlers {
     fn drop(&mut self) {
         self.cancel_all();
     }

@@ -11,9 +11,9 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
 use crate::asking::client_requests::AskError;
-use crate::asking::options::{AskOptions, Watcher};
+use crate::asking::options::{AskOptions, ProgressHandler};
 use crate::connection::oneshot::{self, Receiver, Sender};
-use crate::connection::request_origin::Callers;
+use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
@@ -41,11 +41,11 @@ pub(crate) struct State {
     /// What came in by a port since the kernel's news were acted on.
     pub(crate) inbox: Inbox,
     /// Who sent the requests that wait.
-    pub(crate) callers: Callers,
+    pub(crate) origins: RequestOrigins,
     /// Questions that the driver has to pass on: only it knows the time.
-    pub(crate) asks: VecDeque<Ask>,
+    pub(crate) client_requests: VecDeque<QueuedClientRequest>,
     /// Questions that the client has to answer.
-    pub(crate) open: Vec<OpenAsk>,
+    pub(crate) open: Vec<PendingClientRequest>,
     /// Requests whose round is over, because they asked something.
     #[cfg(feature = "mrtr")]
     pub(crate) suspended: Vec<RequestKey>,
@@ -64,23 +64,23 @@ pub type RouteWaker = Arc<dyn Fn(Option<Route>) + Send + Sync>;
 /// What runs when a connection ends.
 pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
 
-pub(crate) type Answered = Result<PayloadBuf, AskError>;
+pub(crate) type ClientResponse = Result<PayloadBuf, AskError>;
 
 /// A question to the client.
-pub(crate) struct Ask {
+pub(crate) struct QueuedClientRequest {
     pub(crate) number: u64,
     pub(crate) related: Option<RequestKey>,
     pub(crate) method: Method,
     pub(crate) params: RawObject,
     pub(crate) options: AskOptions,
-    pub(crate) reply: Sender<Answered>,
+    pub(crate) reply: Sender<ClientResponse>,
 }
 
-pub(crate) struct OpenAsk {
+pub(crate) struct PendingClientRequest {
     pub(crate) number: u64,
     pub(crate) call: CallId,
-    pub(crate) watcher: Option<Watcher>,
-    pub(crate) reply: Sender<Answered>,
+    pub(crate) watcher: Option<ProgressHandler>,
+    pub(crate) reply: Sender<ClientResponse>,
 }
 
 impl Shared {
@@ -89,8 +89,8 @@ impl Shared {
             state: Mutex::new(State {
                 kernel,
                 inbox: Inbox::default(),
-                callers: Callers::default(),
-                asks: VecDeque::new(),
+                origins: RequestOrigins::default(),
+                client_requests: VecDeque::new(),
                 open: Vec::new(),
                 #[cfg(feature = "mrtr")]
                 suspended: Vec::new(),
@@ -139,13 +139,13 @@ impl Shared {
         method: Method,
         params: RawObject,
         options: AskOptions,
-    ) -> (u64, Receiver<Answered>) {
+    ) -> (u64, Receiver<ClientResponse>) {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
         if !state.kernel.is_closed() {
             // Nobody would pass it on otherwise; then the reply is dropped, which is an answer as well.
-            state.asks.push_back(Ask { number, related, method, params, options, reply });
+            state.client_requests.push_back(QueuedClientRequest { number, related, method, params, options, reply });
         }
         drop(state);
         self.wake(related.map(Route::Related));
@@ -160,10 +160,10 @@ impl Shared {
     }
 
     /// Takes a question back that nobody waits for any more; the client is told.
-    pub(crate) fn take_back(&self, number: u64) {
+    pub(crate) fn withdraw(&self, number: u64) {
         let mut state = self.lock();
-        let waiting = state.asks.iter().position(|ask| ask.number == number);
-        let waiting = waiting.and_then(|index| state.asks.remove(index));
+        let waiting = state.client_requests.iter().position(|ask| ask.number == number);
+        let waiting = waiting.and_then(|index| state.client_requests.remove(index));
         let open = state.open.iter().position(|open| open.number == number);
         let open = open.map(|index| state.open.swap_remove(index));
         if let Some(open) = &open {

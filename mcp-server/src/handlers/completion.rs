@@ -14,27 +14,27 @@ const MOST: usize = 100;
 /// What has been typed of an argument, and what is known of the others.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Typed {
+pub struct CompletionInput {
     /// What has been typed so far.
     pub value: String,
     /// The other arguments that have a value already.
-    pub others: OrderedMap<String>,
+    pub arguments: OrderedMap<String>,
 }
 
-/// Suggests values: an async function of a [`RequestContext`] and what has been [`Typed`], best suggestion first.
+/// Suggests values: an async function of a [`RequestContext`] and what has been [`CompletionInput`], best suggestion first.
 ///
 /// More than 100 values are cut, and the client is told that there are more.
 pub trait Completer: Send + Sync + 'static {
     /// Suggests values.
-    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<Vec<String>>;
+    fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Vec<String>>;
 }
 
 impl<F, Fut> Completer for F
 where
-    F: Fn(RequestContext, Typed) -> Fut + Send + Sync + 'static,
+    F: Fn(RequestContext, CompletionInput) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Vec<String>> + Send + 'static,
 {
-    fn complete(&self, ctx: RequestContext, typed: Typed) -> BoxFuture<Vec<String>> {
+    fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Vec<String>> {
         Box::pin(self(ctx, typed))
     }
 }

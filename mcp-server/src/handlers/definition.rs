@@ -1,7 +1,7 @@
 //! What tools, prompts and resources have in common: how they show themselves in lists.
 
 /// Gives things with a `definition` its setters, and has them show it.
-macro_rules! described {
+macro_rules! definition_setters {
     ($($kind:ident: $description:literal),* $(,)?) => {$(
         impl $kind {
             #[doc = $description]
@@ -37,4 +37,4 @@ macro_rules! described {
     )*};
 }
 
-pub(crate) use described;
+pub(crate) use definition_setters;

@@ -8,10 +8,10 @@ use crate::serve::context::RequestContext;
 use crate::serve::endpoint::BoxFuture;
 
 /// What answers a method of an extension.
-pub(crate) type Custom =
+pub(crate) type ExtensionMethod =
     Arc<dyn Fn(RequestContext, RawObject) -> BoxFuture<Result<RawObject, ErrorObject>> + Send + Sync>;
 
-pub(crate) fn custom<F, Fut>(handler: F) -> Custom
+pub(crate) fn boxed<F, Fut>(handler: F) -> ExtensionMethod
 where
     F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<RawObject, ErrorObject>> + Send + 'static,

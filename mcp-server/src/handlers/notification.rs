@@ -19,4 +19,4 @@ pub struct Notification {
     pub connection: ConnectionHandle,
 }
 
-pub(crate) type Listener = Arc<dyn Fn(Notification) + Send + Sync>;
+pub(crate) type NotificationHandler = Arc<dyn Fn(Notification) + Send + Sync>;

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::handlers::completion::{Completer, Completers};
-use crate::handlers::definition::described;
+use crate::handlers::definition::definition_setters;
 use crate::handlers::schema;
 use crate::handlers::text_values;
 use crate::handlers::tool_result::{Outcome, protocol_error};
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::AnswerFuture;
-use crate::serve::response::Answer;
+use crate::serve::endpoint::ResponseFuture;
+use crate::serve::response::Response;
 
 /// A prompt that a server offers: made by [`prompt`].
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Prompt {
     pub(crate) fault: Option<String>,
 }
 
-pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> AnswerFuture + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
 
 /// What can be returned by a prompt: messages, one message, text as a message of the user, an [`Outcome`] of these where
 /// the prompt may ask first, or a `Result` of these.
@@ -112,11 +112,11 @@ where
     let arguments = arguments_of::<A>();
     let fault = arguments.as_ref().err().cloned();
     definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> AnswerFuture {
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
             Ok(arguments) => {
                 let made = handler(ctx, arguments);
-                Box::pin(async move { Ok(Answer::of(made.await.into_prompt_result()?, Answer::Prompt)) })
+                Box::pin(async move { Ok(Response::of(made.await.into_prompt_result()?, Response::Prompt)) })
             }
             // PR-5
             Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
@@ -179,7 +179,7 @@ impl Prompt {
     }
 }
 
-described!(Prompt: "What the prompt is for.");
+definition_setters!(Prompt: "What the prompt is for.");
 
 #[cfg(test)]
 mod tests {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use mcp_types::{Annotations, CacheScope, ErrorObject, InputRequiredResult, ReadResourceResult, ResourceContents};
 
 use crate::handlers::completion::{Completer, Completers};
-use crate::handlers::definition::described;
+use crate::handlers::definition::definition_setters;
 use crate::handlers::tool_result::{Outcome, protocol_error};
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::AnswerFuture;
-use crate::serve::response::Answer;
+use crate::serve::endpoint::ResponseFuture;
+use crate::serve::response::Response;
 use crate::uri_template::{UriTemplate, UriVariables};
 
 /// What is read: the address that was asked for, and what a template found in it.
-pub(crate) struct Address<'a> {
+pub(crate) struct RequestedUri<'a> {
     pub(crate) uri: &'a str,
     pub(crate) variables: UriVariables,
 }
@@ -133,12 +133,12 @@ impl Cache {
 }
 
 /// Makes the answer of what a reader returned.
-fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read: R) -> Result<Answer, ErrorObject> {
+fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read: R) -> Result<Response, ErrorObject> {
     let not_found =
         |error: Option<ErrorObject>| error.unwrap_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri));
     let mut result = read.into_contents(uri).map_err(not_found)?;
     cache.complete(&mut result);
-    Ok(Answer::of(result, Answer::Contents))
+    Ok(Response::of(result, Response::Contents))
 }
 
 /// A resource with a fixed address: made by [`resource`].
@@ -146,7 +146,7 @@ fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read:
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
-    pub(crate) handler: Arc<dyn Fn(RequestContext, Cache) -> AnswerFuture + Send + Sync>,
+    pub(crate) handler: Arc<dyn Fn(RequestContext, Cache) -> ResponseFuture + Send + Sync>,
     pub(crate) cache: Cache,
 }
 
@@ -159,7 +159,7 @@ where
 {
     let uri = uri.into();
     let address: Arc<str> = uri.as_str().into();
-    let handler = Arc::new(move |ctx: RequestContext, cache: Cache| -> AnswerFuture {
+    let handler = Arc::new(move |ctx: RequestContext, cache: Cache| -> ResponseFuture {
         let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
         Box::pin(async move { answer(&ctx, &uri, &cache, reading.await) })
     });
@@ -179,7 +179,7 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 }
 
 impl Resource {
-    pub(crate) fn read(&self, ctx: RequestContext) -> AnswerFuture {
+    pub(crate) fn read(&self, ctx: RequestContext) -> ResponseFuture {
         (self.handler)(ctx, self.cache.clone())
     }
 
@@ -190,7 +190,7 @@ impl Resource {
     }
 }
 
-type TemplateHandler = Arc<dyn Fn(RequestContext, Address<'_>, Cache) -> AnswerFuture + Send + Sync>;
+type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, Cache) -> ResponseFuture + Send + Sync>;
 
 /// Resources whose addresses follow a template: made by [`template`].
 #[derive(Clone)]
@@ -216,7 +216,7 @@ where
     let uri_template = uri_template.into();
     let parsed = UriTemplate::parse(&uri_template);
     let fault = parsed.as_ref().err().map(ToString::to_string);
-    let handler = Arc::new(move |ctx: RequestContext, address: Address<'_>, cache: Cache| -> AnswerFuture {
+    let handler = Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, cache: Cache| -> ResponseFuture {
         let uri = address.uri.to_owned();
         let reading = read(ctx.clone(), address.variables);
         Box::pin(async move { answer(&ctx, &uri, &cache, reading.await) })
@@ -232,7 +232,7 @@ where
 }
 
 impl Template {
-    pub(crate) fn read(&self, ctx: RequestContext, address: Address<'_>) -> AnswerFuture {
+    pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
         (self.handler)(ctx, address, self.cache.clone())
     }
 
@@ -275,7 +275,7 @@ macro_rules! readable {
 }
 
 readable!(Resource, Template);
-described!(Resource: "What the resource is.", Template: "What the resources are.");
+definition_setters!(Resource: "What the resource is.", Template: "What the resources are.");
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Typed values out of named texts: the variables of a URI, the arguments of a prompt.
+//! CompletionInput values out of named texts: the variables of a URI, the arguments of a prompt.
 
 use std::fmt;
 

@@ -8,12 +8,12 @@ use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::handlers::definition::described;
+use crate::handlers::definition::definition_setters;
 use crate::handlers::schema;
 use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::AnswerFuture;
-use crate::serve::response::Answer;
+use crate::serve::endpoint::ResponseFuture;
+use crate::serve::response::Response;
 
 /// A tool that a server offers: made by [`tool`] or [`raw_tool`].
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub struct Tool {
 }
 
 /// Takes the arguments as text, so that they are read once, into the type that the tool wants.
-pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> AnswerFuture + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> ResponseFuture + Send + Sync>;
 
 /// How a client learns that the arguments of a tool are wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub enum ArgumentErrors {
 }
 
 impl ArgumentErrors {
-    pub(crate) fn answer(self, fault: String) -> Result<Answer, ErrorObject> {
+    pub(crate) fn answer(self, fault: String) -> Result<Response, ErrorObject> {
         let text = format!("invalid arguments: {fault}");
         match self {
-            Self::AsResult => Ok(Answer::ToolCall(CallToolResult::error(text))),
+            Self::AsResult => Ok(Response::ToolCall(CallToolResult::error(text))),
             Self::AsError => Err(ErrorObject::invalid_params(text)),
         }
     }
@@ -88,7 +88,7 @@ where
     let fault = input.as_ref().err().map(ToString::to_string);
     let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> AnswerFuture {
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
         match serde_json::from_str(arguments) {
             Ok(arguments) => finished(handler(ctx, arguments)),
             Err(fault) => Box::pin(ready(errors.answer(name_member::<A>(arguments, &fault)))),
@@ -108,7 +108,7 @@ where
 {
     let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> AnswerFuture {
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
         match RawObject::parse(arguments) {
             Ok(arguments) => finished(handler(ctx, arguments)),
             Err(fault) => Box::pin(ready(errors.answer(fault.to_string()))),
@@ -117,8 +117,8 @@ where
     Tool { definition, handler, fault: None, is_raw: true }
 }
 
-fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> AnswerFuture {
-    Box::pin(async move { Ok(Answer::of(call.await.into_tool_result()?, Answer::ToolCall)) })
+fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> ResponseFuture {
+    Box::pin(async move { Ok(Response::of(call.await.into_tool_result()?, Response::ToolCall)) })
 }
 
 /// Says which member is to blame; this costs a second look, which only wrong arguments get.
@@ -154,4 +154,4 @@ impl Tool {
     }
 }
 
-described!(Tool: "What the tool does and when to use it, written for the model.");
+definition_setters!(Tool: "What the tool does and when to use it, written for the model.");

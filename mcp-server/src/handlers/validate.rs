@@ -7,8 +7,8 @@ use mcp_types::{CallToolResult, ErrorObject, RawObject, SchemaBudget, parse_valu
 use serde_json::Value;
 
 use crate::handlers::tool::Tool;
-use crate::serve::endpoint::AnswerFuture;
-use crate::serve::response::Answer;
+use crate::serve::endpoint::ResponseFuture;
+use crate::serve::response::Response;
 
 /// How many evaluations a check may take if what is wrong is to be explained, which costs memory for each.
 const MOST_EXPLAINED: usize = 10_000;
@@ -31,7 +31,7 @@ struct Check {
 }
 
 impl Validators {
-    /// Typed arguments were checked by their type already, and typed results are what they are.
+    /// CompletionInput arguments were checked by their type already, and typed results are what they are.
     pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
         if !tool.is_raw {
             return Ok(Self::default());
@@ -67,11 +67,11 @@ impl Validators {
 }
 
 /// Checks what a tool returns. A client must not be told something that the schema rules out.
-pub(crate) fn checked(validators: Option<Arc<Validators>>, call: AnswerFuture) -> AnswerFuture {
+pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ResponseFuture) -> ResponseFuture {
     let Some(validators) = validators.filter(|validators| validators.output.is_some()) else { return call };
     Box::pin(async move {
         let outcome = call.await;
-        if let Ok(Answer::ToolCall(result)) = &outcome
+        if let Ok(Response::ToolCall(result)) = &outcome
             && let Some(fault) = validators.check_result(result)
         {
             tracing::error!(target: "mcp", fault, "a tool broke its output schema");

@@ -7,12 +7,12 @@ use std::task::{Poll, Waker};
 
 /// Set once, and then for good; free until somebody waits for it.
 #[derive(Debug, Default)]
-pub(crate) struct Cancel {
+pub(crate) struct CancelSignal {
     is_set: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
 }
 
-impl Cancel {
+impl CancelSignal {
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_is_woken() {
-        let cancel = Arc::new(Cancel::default());
+        let cancel = Arc::new(CancelSignal::default());
         let mut cx = std::task::Context::from_waker(Waker::noop());
         let waiting = Arc::clone(&cancel);
         let mut waiting = Box::pin(async move { waiting.wait().await });

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
-use crate::serve::cancel::Cancel;
+use crate::serve::cancel::CancelSignal;
 use crate::serve::telemetry;
 use crate::server::Server;
 
@@ -40,7 +40,7 @@ struct Inner {
     connection: ConnectionHandle,
     server: Server,
     extensions: Mutex<Extensions>,
-    cancel: Cancel,
+    cancel: CancelSignal,
     began: Option<Instant>,
 }
 
@@ -67,7 +67,7 @@ impl RequestContext {
             connection: ConnectionHandle(shared),
             server,
             extensions: Mutex::new(extensions),
-            cancel: Cancel::default(),
+            cancel: CancelSignal::default(),
             began: telemetry::begin(),
         }))
     }
@@ -86,7 +86,7 @@ impl RequestContext {
             connection: self.0.connection.clone(),
             server: self.0.server.clone(),
             extensions: Mutex::new(self.extensions().clone()),
-            cancel: Cancel::default(),
+            cancel: CancelSignal::default(),
             began: self.0.began,
         }))
     }
@@ -311,7 +311,7 @@ impl RequestContext {
     /// Whether the client asks again after a round of questions, or of waiting.
     // S2.39
     #[must_use]
-    pub fn is_resubmit(&self) -> bool {
+    pub fn is_retry(&self) -> bool {
         !self.input_responses().is_empty() || self.request_state().is_some()
     }
 

@@ -11,45 +11,47 @@ use mcp_types::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::build::registry::{Registry, Shelf};
-use crate::build::settings::List;
-use crate::handlers::completion::{self, Typed};
-use crate::handlers::resource::Address;
+use crate::build::registry::{NamedList, Registry};
+use crate::build::settings::ListKind;
+use crate::handlers::completion::{self, CompletionInput};
+use crate::handlers::resource::RequestedUri;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{Request, Served};
+use crate::serve::endpoint::{Dispatched, Request};
 use crate::serve::page::page;
-use crate::serve::response::Answer;
+use crate::serve::response::Response;
 
 /// Serves a request by what is registered at this moment.
-pub(crate) fn dispatch(request: Request) -> Served {
+pub(crate) fn dispatch(request: Request) -> Dispatched {
     let Request { ctx } = request;
     let this = ctx.clone();
     let params = this.params();
     let registry = ctx.server().registry();
     let served = match ctx.method().as_str() {
-        "tools/call" => return call_tool(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error))),
+        "tools/call" => return call_tool(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error))),
         "tools/list" => list_tools(&registry, &ctx, params),
         "prompts/list" => list_prompts(&registry, &ctx, params),
         "resources/list" => list_resources(&registry, &ctx, params),
         "resources/templates/list" => list_templates(&registry, &ctx, params),
-        "prompts/get" => return get_prompt(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error))),
+        "prompts/get" => {
+            return get_prompt(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error)));
+        }
         "resources/read" => {
-            return read_resource(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
+            return read_resource(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error)));
         }
         "completion/complete" => {
-            return complete(&registry, ctx, params).unwrap_or_else(|error| Served::Now(Err(error)));
+            return complete(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error)));
         }
         "server/discover"
         | "logging/setLevel"
         | "resources/subscribe"
         | "resources/unsubscribe"
-        | "subscriptions/listen" => Ok(Answer::ByProtocol),
+        | "subscriptions/listen" => Ok(Response::ByProtocol),
         method => match registry.methods.get(ctx.method()) {
-            Some(custom) => return custom_method(custom, ctx, params),
+            Some(custom) => return call_extension_method(custom, ctx, params),
             None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),
         },
     };
-    Served::Now(served)
+    Dispatched::Ready(served)
 }
 
 fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
@@ -57,7 +59,7 @@ fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
 }
 
 /// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
-fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let invalid = |why: &dyn std::fmt::Display| ErrorObject::invalid_params(format!("`name`: {why}"));
     let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
     let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
@@ -71,68 +73,68 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
-        return Ok(Served::Now(errors.answer(fault)));
+        return Ok(Dispatched::Ready(errors.answer(fault)));
     }
     let call = (tool.handler)(ctx, arguments, errors);
     #[cfg(feature = "validate")]
     let call = crate::handlers::validate::checked(registry.validators.get(&*name).cloned(), call);
-    Ok(Served::Later(call))
+    Ok(Dispatched::Pending(call))
 }
 
 /// A string, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let (tools, next) = listed(&registry.tools, |tool| &tool.definition.name, ctx, params)?;
     let mut result = ListToolsResult::new(tools.iter().map(|tool| tool.definition.clone()).collect());
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Tools);
-    Ok(Answer::Tools(result))
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools);
+    Ok(Response::Tools(result))
 }
 
-fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let (prompts, next) = listed(&registry.prompts, |prompt| &prompt.definition.name, ctx, params)?;
     let mut result = ListPromptsResult::new(prompts.iter().map(|prompt| prompt.definition.clone()).collect());
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Prompts);
-    Ok(Answer::Prompts(result))
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts);
+    Ok(Response::Prompts(result))
 }
 
-fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let (resources, next) = listed(&registry.resources, |resource| &resource.definition.uri, ctx, params)?;
     let mut result = ListResourcesResult::new(resources.iter().map(|resource| resource.definition.clone()).collect());
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Resources);
-    Ok(Answer::Resources(result))
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources);
+    Ok(Response::Resources(result))
 }
 
-fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Answer, ErrorObject> {
+fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let (templates, next) = listed(&registry.templates, |template| &template.definition.uri_template, ctx, params)?;
     let mut result =
         ListResourceTemplatesResult::new(templates.iter().map(|template| template.definition.clone()).collect());
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, List::Templates);
-    Ok(Answer::Templates(result))
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Templates);
+    Ok(Response::Templates(result))
 }
 
 /// The page of a list that a client asks for.
 fn listed<'a, T>(
-    shelf: &'a Shelf<T>,
+    list: &'a NamedList<T>,
     name: impl Fn(&T) -> &String,
     ctx: &RequestContext,
     params: &PayloadBuf,
 ) -> Result<(&'a [Arc<T>], Option<String>), ErrorObject> {
     let PaginatedRequestParams { cursor, .. } = decode(params)?;
-    page(&shelf.items, |item| name(item), ctx.server().settings().page_size, cursor.as_deref())
+    page(&list.items, |item| name(item), ctx.server().settings().page_size, cursor.as_deref())
 }
 
 /// What was said about keeping a list; the kernel fills in what was not.
-fn cache(ctx: &RequestContext, list: List) -> (Option<i64>, Option<CacheScope>) {
+fn cache(ctx: &RequestContext, list: ListKind) -> (Option<i64>, Option<CacheScope>) {
     ctx.server().settings().caches.get(&list).map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())))
 }
 
-fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let GetPromptRequestParams { name, arguments, .. } = decode(params)?;
     let unknown = || ErrorObject::invalid_params(format!("Unknown prompt: {name}"));
     let prompt = registry.prompts.get(&name).ok_or_else(unknown)?;
@@ -141,10 +143,10 @@ fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> 
         // PR-5
         return Err(ErrorObject::invalid_params(format!("missing argument `{missing}`")));
     }
-    Ok(Served::Later((prompt.handler)(ctx, &arguments)))
+    Ok(Dispatched::Pending((prompt.handler)(ctx, &arguments)))
 }
 
-fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let ReadResourceRequestParams { uri, .. } = decode(params)?;
     let limit = ctx.server().config().limits.uri_bytes;
     if uri.len() > limit {
@@ -161,12 +163,12 @@ fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) 
             // RS-2, RS-3: the code depends on the revision.
             return Err(ErrorObject::resource_not_found(ctx.revision(), uri));
         };
-        template.read(ctx, Address { uri: &uri, variables })
+        template.read(ctx, RequestedUri { uri: &uri, variables })
     };
-    Ok(Served::Later(read))
+    Ok(Dispatched::Pending(read))
 }
 
-fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Served, ErrorObject> {
+fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let CompleteRequestParams { reference, argument, context, .. } = decode(params)?;
     //
     let unknown = |what: String| ErrorObject::invalid_params(what);
@@ -190,23 +192,23 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
         return Err(unknown(format!("there is no argument `{}`", argument.name)));
     }
     let Some(completer) = completers.get(&argument.name) else {
-        return Ok(Served::Now(Ok(Answer::Completion(completion::result(Vec::new())))));
+        return Ok(Dispatched::Ready(Ok(Response::Completion(completion::result(Vec::new())))));
     };
-    let others = context.and_then(|context| context.arguments).unwrap_or_default();
-    let suggested = completer.complete(ctx, Typed { value: argument.value, others });
-    Ok(Served::Later(Box::pin(async move { Ok(Answer::Completion(completion::result(suggested.await))) })))
+    let arguments = context.and_then(|context| context.arguments).unwrap_or_default();
+    let suggested = completer.complete(ctx, CompletionInput { value: argument.value, arguments });
+    Ok(Dispatched::Pending(Box::pin(async move { Ok(Response::Completion(completion::result(suggested.await))) })))
 }
 
-fn custom_method(
-    custom: &crate::handlers::extension_method::Custom,
+fn call_extension_method(
+    custom: &crate::handlers::extension_method::ExtensionMethod,
     ctx: RequestContext,
     params: &PayloadBuf,
-) -> Served {
+) -> Dispatched {
     match RawObject::parse(params.as_str()) {
         Ok(params) => {
             let answered = custom(ctx, params);
-            Served::Later(Box::pin(async move { answered.await.map(Answer::Other) }))
+            Dispatched::Pending(Box::pin(async move { answered.await.map(Response::Other) }))
         }
-        Err(fault) => Served::Now(Err(ErrorObject::invalid_params(fault.to_string()))),
+        Err(fault) => Dispatched::Ready(Err(ErrorObject::invalid_params(fault.to_string()))),
     }
 }

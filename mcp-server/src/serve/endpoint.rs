@@ -8,7 +8,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 
 use crate::serve::context::RequestContext;
 use crate::serve::dispatch::dispatch;
-use crate::serve::response::Answer;
+use crate::serve::response::Response;
 
 /// A request on its way to its handler.
 #[derive(Clone, Debug)]
@@ -31,31 +31,31 @@ impl Request {
 }
 
 /// The future of an answer.
-pub type AnswerFuture = BoxFuture<Result<Answer, ErrorObject>>;
+pub type ResponseFuture = BoxFuture<Result<Response, ErrorObject>>;
 
 /// A future of something, wherever it runs.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A handler's outcome: there already, or to be waited for.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
-pub(crate) enum Served {
-    Now(Result<Answer, ErrorObject>),
-    Later(AnswerFuture),
+pub(crate) enum Dispatched {
+    Ready(Result<Response, ErrorObject>),
+    Pending(ResponseFuture),
 }
 
-/// The service that layers are put around: it takes a [`Request`] and gives an [`Answer`].
+/// The service that layers are put around: it takes a [`Request`] and gives an [`Response`].
 ///
 /// Without layers, requests go to their handlers without passing through this.
 #[derive(Clone, Default)]
 pub struct Endpoint {
-    pub(crate) layered: Option<Arc<dyn Fn(Request) -> AnswerFuture + Send + Sync>>,
+    pub(crate) layered: Option<Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>>,
 }
 
 impl Endpoint {
-    pub(crate) fn serve(&self, request: Request) -> Served {
+    pub(crate) fn serve(&self, request: Request) -> Dispatched {
         match &self.layered {
             None => dispatch(request),
-            Some(layered) => Served::Later(layered(request)),
+            Some(layered) => Dispatched::Pending(layered(request)),
         }
     }
 }

@@ -8,21 +8,21 @@ use mcp_types::ErrorObject;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::serve::endpoint::{AnswerFuture, Endpoint, Request, Served};
-use crate::serve::response::Answer;
+use crate::serve::endpoint::{Dispatched, Endpoint, Request, ResponseFuture};
+use crate::serve::response::Response;
 
 impl Endpoint {
     /// Puts a layer around everything that is there.
     pub(crate) fn wrap<L>(self, layer: &L) -> Self
     where
         L: Layer<Self>,
-        L::Service: Service<Request, Response = Answer, Error: Into<ErrorObject>> + Clone + Send + Sync + 'static,
+        L::Service: Service<Request, Response = Response, Error: Into<ErrorObject>> + Clone + Send + Sync + 'static,
         <L::Service as Service<Request>>::Future: Send + 'static,
     {
         let service = layer.layer(self);
         let call = move |request| {
             let mut service = service.clone();
-            let served: AnswerFuture = Box::pin(async move {
+            let served: ResponseFuture = Box::pin(async move {
                 poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
                 service.call(request).await.map_err(Into::into)
             });
@@ -33,18 +33,18 @@ impl Endpoint {
 }
 
 impl Service<Request> for Endpoint {
-    type Response = Answer;
+    type Response = Response;
     type Error = ErrorObject;
-    type Future = AnswerFuture;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> AnswerFuture {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         match self.serve(request) {
-            Served::Now(answer) => Box::pin(ready(answer)),
-            Served::Later(answer) => answer,
+            Dispatched::Ready(answer) => Box::pin(ready(answer)),
+            Dispatched::Pending(answer) => answer,
         }
     }
 }

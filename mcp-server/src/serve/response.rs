@@ -11,7 +11,7 @@ use crate::handlers::tool_result::Outcome;
 /// The result of a request, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum Response {
     /// Of `tools/list`.
     Tools(ListToolsResult),
     /// Of `tools/call`.
@@ -36,7 +36,7 @@ pub enum Answer {
     Other(RawObject),
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn of<R>(outcome: Outcome<R>, complete: impl FnOnce(R) -> Self) -> Self {
         match outcome {
             Outcome::Complete(result) => complete(result),
@@ -63,7 +63,7 @@ impl Answer {
 }
 
 /// Sends an answer or an error.
-pub(crate) fn send(kernel: &mut Connection, responder: Responder, outcome: Result<Answer, ErrorObject>) -> Delivery {
+pub(crate) fn send(kernel: &mut Connection, responder: Responder, outcome: Result<Response, ErrorObject>) -> Delivery {
     match outcome {
         Ok(answer) => answer.send(kernel, responder),
         Err(error) => kernel.respond::<CallToolResult>(responder, Err(error)),

@@ -10,7 +10,7 @@ use tracing::{Level, Span, field};
 
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
-use crate::serve::response::Answer;
+use crate::serve::response::Response;
 use crate::server::Server;
 
 /// The target of all spans and events here.
@@ -96,9 +96,9 @@ fn ended(span: &Span, ctx: &RequestContext, outcome: &'static str) {
 }
 
 /// Tells how a request ended, and notes in its span where that is not well.
-pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Answer, ErrorObject>) {
+pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Response, ErrorObject>) {
     let is_failed = match outcome {
-        Ok(Answer::ToolCall(result)) => result.is_error == Some(true),
+        Ok(Response::ToolCall(result)) => result.is_error == Some(true),
         Ok(_) => false,
         Err(_) => true,
     };
@@ -107,7 +107,7 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Answer, Er
         ctx,
         match outcome {
             _ if ctx.is_cancelled() => "cancelled",
-            Ok(Answer::InputRequired(_)) => "input_required",
+            Ok(Response::InputRequired(_)) => "input_required",
             _ if is_failed => "failed",
             _ => "completed",
         },
@@ -116,7 +116,7 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Answer, Er
         return;
     }
     match outcome {
-        Ok(Answer::ToolCall(result)) if result.is_error == Some(true) => {
+        Ok(Response::ToolCall(result)) if result.is_error == Some(true) => {
             span.record("error.type", "tool_error");
         }
         Ok(_) => {}

@@ -33,7 +33,7 @@ enum Fault {
     #[error("the operator `{0}` is reserved for later use")]
     ReservedOperator(char),
     #[error("a variable needs a name")]
-    NoName,
+    MissingName,
     #[error("`{0}` is not allowed in the name of a variable")]
     Name(char),
     #[error("a prefix is a number from 1 to 9999")]
@@ -82,7 +82,7 @@ fn check_literal(literal: &str, start: usize) -> Result<(), InvalidTemplate> {
 }
 
 fn expression(text: &str, start: usize) -> Result<Expression, InvalidTemplate> {
-    let sign = text.chars().next().ok_or_else(|| Fault::NoName.at(start))?;
+    let sign = text.chars().next().ok_or_else(|| Fault::MissingName.at(start))?;
     if "=,!@|".contains(sign) {
         return Err(Fault::ReservedOperator(sign).at(start));
     }
@@ -116,7 +116,7 @@ fn prefix(digits: &str) -> Option<usize> {
 /// Letters, digits, `_` and encoded bytes; dots only between them.
 fn check_name(name: &str, start: usize) -> Result<(), InvalidTemplate> {
     if name.is_empty() {
-        return Err(Fault::NoName.at(start));
+        return Err(Fault::MissingName.at(start));
     }
     let mut at = 0;
     let mut after_dot = true;

@@ -289,7 +289,7 @@ fn a_model_with_tools_is_another_capability() {
 #[test]
 fn modern_clients_get_no_requests() {
     let server = all_questions();
-    for connection in [Connection::for_loop(&server), Connection::from_envelope(&server)] {
+    for connection in [Connection::long_lived(&server), Connection::modern_request(&server)] {
         let mut client = Client::over(connection, MODERN, everything());
         let result = client.result("tools/call", json!({ "name": "ask" }));
         assert_eq!(result["resultType"], "input_required");
@@ -303,7 +303,7 @@ fn modern_clients_get_no_requests() {
 fn clients_without_session_are_not_asked() {
     let server = all_questions();
     for revision in LEGACY {
-        let mut client = Client::over(Connection::from_version(&server, revision), revision, json!({}));
+        let mut client = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
         let expected = ["a session is needed to ask the client something"; 5].join(",");
         assert_eq!(client.tool_text("ask", json!({})), expected);
         client.silence();
@@ -315,7 +315,7 @@ fn clients_without_session_are_not_asked() {
 #[test]
 fn questions_have_an_end() {
     let server = asking(async |ctx: RequestContext| {
-        let options = AskOptions::default().idle(Some(Duration::from_secs(5)));
+        let options = AskOptions::default().idle_timeout(Some(Duration::from_secs(5)));
         let asked = ctx.connection().request::<Value>(Method::PING, &RawObject::empty(), options).await;
         Ok(format!("{:?}", asked.expect_err("silence")))
     });
@@ -327,7 +327,7 @@ fn questions_have_an_end() {
     client.silence();
     client.advance(Duration::from_secs(1));
     assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
-    assert_eq!(text(&client.reply_to(id)), "Unanswered(TimedOut)");
+    assert_eq!(text(&client.reply_to(id)), "NoResponse(TimedOut)");
     assert_eq!(client.connection.poll_timeout(), None);
     // A person may take longer, but not for ever.
     let mut client = Client::declaring(&booking(), Revision::V2025_06_18, everything());
@@ -348,7 +348,7 @@ fn progress_of_a_question_is_heard() {
     let heard = notes.clone();
     let server = asking(move |ctx: RequestContext| {
         let heard = heard.clone();
-        let options = AskOptions::default().limit(None).on_progress(move |progress| {
+        let options = AskOptions::default().total_timeout(None).on_progress(move |progress| {
             heard.add(format!("{} {:?}", progress.progress, progress.message));
             assert_ne!(progress.progress.as_f64(), 2.0, "this is what the test wants");
         });

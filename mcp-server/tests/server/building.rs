@@ -2,8 +2,8 @@
 
 use mcp_server::types::{Implementation, RawObject, Revision};
 use mcp_server::{
-    BuildError, Extension, NoArguments, RequestContext, Server, Tool, Typed, prompt, raw_tool, template, text_resource,
-    tool,
+    BuildError, CompletionInput, Extension, NoArguments, RequestContext, Server, Tool, prompt, raw_tool, template,
+    text_resource, tool,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn raw(schema: Value) -> Tool {
     raw_tool("raw", RawObject::new(&schema).expect("an object"), async |_, _| ())
 }
 
-async fn nothing(_: RequestContext, _: Typed) -> Vec<String> {
+async fn nothing(_: RequestContext, _: CompletionInput) -> Vec<String> {
     Vec::new()
 }
 
@@ -122,7 +122,7 @@ fn a_server_is_somebody() {
         let nobody = Server::builder(name, version).build().expect_err("a refusal");
         assert_eq!(nobody.to_string(), "a server needs a name and a version");
     }
-    assert_eq!(refused(|server| server.info(Implementation::new("", "1"))), BuildError::NoName);
+    assert_eq!(refused(|server| server.info(Implementation::new("", "1"))), BuildError::MissingName);
     assert_eq!(
         refused(|server| server.revisions([])).to_string(),
         "a server must serve at least one revision: `revisions` must not be empty"
@@ -218,7 +218,7 @@ fn a_description_reaches_the_client() {
     assert_eq!(discovered["supportedVersions"], json!(["2026-07-28"]));
     let listed = Client::new(&server, MODERN).result("tools/list", json!({}));
     assert_eq!(listed.get("_meta"), None);
-    let connection = mcp_server::Connection::for_loop(&server);
+    let connection = mcp_server::Connection::long_lived(&server);
     let agreed = Client::over(connection, Revision::V2025_11_25, json!({})).initialize();
     assert_eq!(agreed["result"]["protocolVersion"], "2025-06-18");
     assert_eq!(agreed["result"]["serverInfo"]["title"], "Other");

@@ -113,7 +113,7 @@ fn each_subscription_hears_for_itself() {
 #[test]
 fn single_requests_can_listen() {
     let server = everything();
-    let mut client = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+    let mut client = Client::over(Connection::modern_request(&server), MODERN, json!({}));
     listen(&mut client, json!({ "toolsListChanged": true }));
     server.publish(&Change::Tools);
     client.next("notifications/tools/list_changed");
@@ -151,7 +151,7 @@ fn publishing_reaches_all_who_subscribed() {
 #[test]
 fn strangers_hear_nothing() {
     let server = everything();
-    let mut client = Client::over(Connection::for_loop(&server), Revision::V2025_11_25, json!({}));
+    let mut client = Client::over(Connection::long_lived(&server), Revision::V2025_11_25, json!({}));
     server.publish(&Change::Tools);
     client.silence();
     client.initialize();

@@ -7,8 +7,8 @@ use mcp_kernel::Route;
 use mcp_server::types::jsonrpc::{EnvelopeSummary, parse};
 use mcp_server::types::{RawObject, Revision};
 use mcp_server::{
-    Caller, Connection, Extensions, InboxFull, Limits, NoArguments, RequestContext, Server, Typed, prompt, resource,
-    template, tool,
+    Caller, CompletionInput, Connection, Extensions, InboxFull, Limits, NoArguments, RequestContext, Server, prompt,
+    resource, template, tool,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -116,7 +116,7 @@ fn patient(notes: &Notes, contexts: &Arc<Mutex<Vec<RequestContext>>>) -> Server 
                         "never"
                     }
                 })
-                .complete("name", move |ctx: RequestContext, _: Typed| {
+                .complete("name", move |ctx: RequestContext, _: CompletionInput| {
                     let waiting = completed(ctx);
                     async move {
                         waiting.await;
@@ -228,7 +228,7 @@ fn a_strict_server_waits_for_the_handshake() {
                 let server = server.offers_tools();
                 if is_strict { server.require_initialized() } else { server }
             });
-            let mut client = Client::over(Connection::for_loop(&server), revision, json!({}));
+            let mut client = Client::over(Connection::long_lived(&server), revision, json!({}));
             client.error("tools/list", json!({}), -32600);
             client.result("ping", json!({}));
             client.initialize();

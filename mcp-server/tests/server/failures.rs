@@ -309,11 +309,11 @@ fn single_requests_are_served() {
     let gate = Gate::default();
     gate.open();
     let server = fragile(&gate);
-    let mut modern = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+    let mut modern = Client::over(Connection::modern_request(&server), MODERN, json!({}));
     assert_eq!(modern.tool_text("patient", json!({})), "done");
     assert!(modern.connection.is_idle());
     for revision in LEGACY {
-        let mut legacy = Client::over(Connection::from_version(&server, revision), revision, json!({}));
+        let mut legacy = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
         assert_eq!(legacy.tool_text("patient", json!({})), "done");
         assert_eq!(legacy.result("ping", Value::Object(Default::default())), json!({}));
         assert!(legacy.connection.is_idle());

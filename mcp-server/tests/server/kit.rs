@@ -53,7 +53,7 @@ impl Client {
 
     /// A client of a revision with capabilities.
     pub(crate) fn declaring(server: &Server, revision: Revision, capabilities: Value) -> Self {
-        let mut client = Self::over(Connection::for_loop(server), revision, capabilities);
+        let mut client = Self::over(Connection::long_lived(server), revision, capabilities);
         if revision.era() == Era::Legacy {
             let agreed = client.initialize();
             assert_eq!(agreed["result"]["protocolVersion"], revision.as_str(), "{agreed}");

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use mcp_server::types::{CallToolResult, ErrorObject, Method, RawObject, Revision};
 use mcp_server::{
-    Answer, AnswerFuture, Change, Endpoint, Extension, NoArguments, Notification, Request, RequestContext, tool,
+    Change, Endpoint, Extension, NoArguments, Notification, Request, RequestContext, Response, ResponseFuture, tool,
 };
 use serde_json::{Value, json};
 use tower_layer::{Layer, layer_fn};
@@ -24,18 +24,18 @@ struct Guard<S> {
 
 impl<S> Service<Request> for Guard<S>
 where
-    S: Service<Request, Response = Answer, Error = ErrorObject>,
+    S: Service<Request, Response = Response, Error = ErrorObject>,
     S::Future: Send + 'static,
 {
-    type Response = Answer;
+    type Response = Response;
     type Error = ErrorObject;
-    type Future = AnswerFuture;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> AnswerFuture {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         let (name, notes) = (self.name, self.notes.clone());
         let tool = request.params().get("name").map(|name| name.get().trim_matches('"').to_owned()).unwrap_or_default();
         notes.add(format!("{name} sees {} {tool}", request.ctx.method()));
@@ -146,15 +146,15 @@ fn layers_may_refuse_subscriptions() {
     struct Closed(Endpoint);
 
     impl Service<Request> for Closed {
-        type Response = Answer;
+        type Response = Response;
         type Error = ErrorObject;
-        type Future = AnswerFuture;
+        type Future = ResponseFuture;
 
         fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
             self.0.poll_ready(cx)
         }
 
-        fn call(&mut self, request: Request) -> AnswerFuture {
+        fn call(&mut self, request: Request) -> ResponseFuture {
             if request.ctx.method().as_str().contains("subscri") {
                 return async { Err(ErrorObject::invalid_request("members only")) }.boxed();
             }
@@ -179,17 +179,17 @@ fn layers_may_refuse_subscriptions() {
 struct Mock;
 
 impl Service<Request> for Mock {
-    type Response = Answer;
+    type Response = Response;
     type Error = ErrorObject;
-    type Future = AnswerFuture;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> AnswerFuture {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         assert_eq!(*request.ctx.method(), Method::TOOLS_CALL, "this is what the test wants");
-        async { Ok(Answer::ToolCall(CallToolResult::text("mocked"))) }.boxed()
+        async { Ok(Response::ToolCall(CallToolResult::text("mocked"))) }.boxed()
     }
 }
 
@@ -284,15 +284,15 @@ fn layers_tell_handlers_what_they_found_out() {
     struct Knows(Endpoint);
 
     impl Service<Request> for Knows {
-        type Response = Answer;
+        type Response = Response;
         type Error = ErrorObject;
-        type Future = AnswerFuture;
+        type Future = ResponseFuture;
 
         fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
             self.0.poll_ready(cx)
         }
 
-        fn call(&mut self, request: Request) -> AnswerFuture {
+        fn call(&mut self, request: Request) -> ResponseFuture {
             request.ctx.insert_extension(String::from("ann"));
             self.0.call(request)
         }

@@ -1,7 +1,7 @@
 //! Lists in pages, suggestions, and what a server says that it has.
 
 use mcp_server::types::Revision;
-use mcp_server::{NoArguments, RequestContext, Server, Typed, prompt, template, text_resource, tool};
+use mcp_server::{CompletionInput, NoArguments, RequestContext, Server, prompt, template, text_resource, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -115,14 +115,15 @@ struct Place {
 }
 
 fn atlas() -> Server {
-    let cities = async |_: RequestContext, typed: Typed| -> Vec<String> {
-        let all: &[&str] = match typed.others.get("country").map(String::as_str) {
+    let cities = async |_: RequestContext, typed: CompletionInput| -> Vec<String> {
+        let all: &[&str] = match typed.arguments.get("country").map(String::as_str) {
             Some("France") => &["Paris", "Pau"],
             _ => &["Paris", "Prague", "Pisa"],
         };
         all.iter().filter(|city| city.starts_with(&typed.value)).map(|&city| city.to_owned()).collect()
     };
-    let numbers = async |_: RequestContext, typed: Typed| (0..150).map(|n| format!("{}{n}", typed.value)).collect();
+    let numbers =
+        async |_: RequestContext, typed: CompletionInput| (0..150).map(|n| format!("{}{n}", typed.value)).collect();
     let visit = prompt("visit", async |_, _: Place| "Visit").complete("city", cities);
     let houses = template("house://{street}/{number}", "houses", async |_, _| "a house").complete("number", numbers);
     server(|server| server.prompt(visit).template(houses))
@@ -191,7 +192,7 @@ fn capabilities(server: &Server, revision: Revision) -> Value {
     if revision == MODERN {
         Client::new(server, revision).result("server/discover", json!({}))["capabilities"].take()
     } else {
-        let connection = mcp_server::Connection::for_loop(server);
+        let connection = mcp_server::Connection::long_lived(server);
         Client::over(connection, revision, json!({})).initialize()["result"]["capabilities"].take()
     }
 }

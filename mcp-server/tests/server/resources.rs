@@ -1,7 +1,7 @@
 //! Resources, with addresses of their own and with templates.
 
 use mcp_server::types::{CacheScope, ErrorObject, ReadResourceResult, ResourceContents, Revision};
-use mcp_server::{List, Server, UriVariables, blob_resource, resource, template, text_resource};
+use mcp_server::{ListKind, Server, UriVariables, blob_resource, resource, template, text_resource};
 use serde_json::{Value, json};
 
 use crate::kit::{Client, LEGACY, MODERN, server};
@@ -159,7 +159,7 @@ fn caching_is_said_where_it_belongs() {
         let plain = |name: &str| text_resource(format!("a:{name}"), name, "text");
         server
             .cache(1, CacheScope::PUBLIC)
-            .cache_list(List::Resources, 2, CacheScope::PRIVATE)
+            .cache_list(ListKind::Resources, 2, CacheScope::PRIVATE)
             .page_size(1)
             .resource(plain("plain"))
             .resource(plain("own").cache(3, CacheScope::PRIVATE))

@@ -301,13 +301,13 @@ fn explicit() -> Server {
                 InputRequiredResult::default().input_requests([("who", question())])
             }))
             .prompt(prompt("ask", move |ctx: RequestContext, _: NoArguments| async move {
-                if ctx.is_resubmit() {
+                if ctx.is_retry() {
                     return Outcome::Complete("thanks");
                 }
                 InputRequiredResult::default().input_requests([("who", question())]).into()
             }))
             .resource(resource("a:b", "ask", move |ctx: RequestContext| async move {
-                if ctx.is_resubmit() {
+                if ctx.is_retry() {
                     return Outcome::Complete("thanks");
                 }
                 InputRequiredResult::default().input_requests([("who", question())]).into()
@@ -382,7 +382,7 @@ fn a_handler_asks_in_one_style() {
             .tool(tool("later", move |ctx: RequestContext, _: NoArguments| {
                 let steps = Arc::clone(&later);
                 async move {
-                    if ctx.is_resubmit() {
+                    if ctx.is_retry() {
                         let step = || async { Ok::<_, HandlerError>(steps.fetch_add(1, Ordering::Relaxed)) };
                         ctx.once("step", step).await?;
                     }
@@ -429,7 +429,7 @@ fn rounds_can_be_cancelled() {
     client.next("notifications/cancelled");
     client.silence();
     assert!(client.connection.is_idle());
-    let mut alone = Client::over(Connection::from_envelope(&pair()), MODERN, everything());
+    let mut alone = Client::over(Connection::modern_request(&pair()), MODERN, everything());
     let asked = alone.result("tools/call", json!({ "name": "pair" }));
     assert_eq!(asked["resultType"], "input_required");
     assert!(alone.connection.is_idle());
@@ -478,7 +478,7 @@ fn steps_need_no_second_round() {
         _topic: String,
     }
     let server = server(|server| {
-        let topics = |ctx: RequestContext, _: mcp_server::Typed| async move {
+        let topics = |ctx: RequestContext, _: mcp_server::CompletionInput| async move {
             let step = ctx.once("step", || async { Ok::<_, HandlerError>(String::from("roses")) }).await;
             step.into_iter().collect::<Vec<_>>()
         };
@@ -523,7 +523,7 @@ fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
     assert_eq!(able.reply_to(id)["result"]["content"][0]["text"], "7 x");
     let mut old = Client::declaring(&server, Revision::V2025_03_26, everything());
     assert!(old.tool_text("ask", json!({})).starts_with("without: `elicitation/create`"));
-    let stateless = Connection::from_version(&server, ASKABLE);
+    let stateless = Connection::legacy_request(&server, ASKABLE);
     let mut stateless = Client::over(stateless, ASKABLE, everything());
     assert!(stateless.tool_text("ask", json!({})).starts_with("without: "));
 }

@@ -47,12 +47,12 @@ fn a_request_knows_its_revision() {
         let version = revision.as_str();
         let mut client = Client::new(&server, revision);
         assert_eq!(told(&mut client), json!([version, version, false, false, 1, "tools/call"]));
-        let mut single = Client::over(Connection::from_version(&server, revision), revision, json!({}));
+        let mut single = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
         assert_eq!(told(&mut single), json!([version, version, false, true, 1, "tools/call"]));
     }
     let expected = json!(["2026-07-28", null, true, true, 1, "tools/call"]);
     assert_eq!(told(&mut Client::new(&server, MODERN)), expected);
-    assert_eq!(told(&mut Client::over(Connection::from_envelope(&server), MODERN, json!({}))), expected);
+    assert_eq!(told(&mut Client::over(Connection::modern_request(&server), MODERN, json!({}))), expected);
 }
 
 /// Requests of both eras run on one connection without flipping each other.
@@ -72,7 +72,7 @@ fn eras_do_not_flip_each_other() {
     let server = server(|server| server.tool(slow));
     let mut client = Client::declaring(&server, Revision::V2025_06_18, json!({ "roots": {} }));
     let legacy = client.start_tool("slow");
-    let mut stranger = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+    let mut stranger = Client::over(Connection::modern_request(&server), MODERN, json!({}));
     let mut modern = stranger.request("tools/call", json!({ "name": "slow" }));
     modern["id"] = json!("modern");
     client.send(&modern);
@@ -122,7 +122,7 @@ fn state_stays_with_the_connection() {
     }
     // S0.6, S1.2: without a session it is there as well, and lasts for the request.
     for _ in 0..2 {
-        let mut single = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+        let mut single = Client::over(Connection::modern_request(&server), MODERN, json!({}));
         assert_eq!(told(&mut single)[0], 0);
     }
 }
@@ -231,7 +231,7 @@ fn a_retry_brings_answers_and_state() {
             "round": ctx.input_response_as::<Round>("a").map(|round| round.map(|round| round.round)).ok(),
             "state": ctx.request_state(),
             "typed": ctx.request_state_as::<Round>().map(|round| round.map(|round| round.round)).ok(),
-            "again": ctx.is_resubmit(),
+            "again": ctx.is_retry(),
         })
     });
     let first = json!({ "keys": [], "has": false, "round": null, "state": null, "typed": null, "again": false });
@@ -266,7 +266,7 @@ fn handlers_may_answer_with_questions() {
     let server = server(|server| {
         server
             .tool(tool("ask", async |ctx: RequestContext, _: NoArguments| {
-                if ctx.is_resubmit() {
+                if ctx.is_retry() {
                     return Ok(Outcome::Complete(mcp_server::types::CallToolResult::text("thanks")));
                 }
                 Ok::<_, HandlerError>(Outcome::InputRequired(Box::new(question())))

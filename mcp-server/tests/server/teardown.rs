@@ -108,7 +108,7 @@ fn teardown_may_leave_more() {
             notes.add("first");
         });
     });
-    let mut single = Client::over(Connection::from_envelope(&server), MODERN, json!({}));
+    let mut single = Client::over(Connection::modern_request(&server), MODERN, json!({}));
     single.tool("leave", json!({}));
     single.connection.teardown(pending).now_or_never().expect("an end");
     assert_eq!(notes.take(), ["first", "second"]);

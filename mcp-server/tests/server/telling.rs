@@ -161,7 +161,7 @@ fn anything_can_be_told() {
         assert_eq!(client.methods(), ["answer"], "{revision}");
         assert_eq!(notes.take(), ["true", "false", "false"]);
     }
-    let mut single = Client::over(Connection::from_version(&server, LEGACY[0]), LEGACY[0], json!({}));
+    let mut single = Client::over(Connection::legacy_request(&server, LEGACY[0]), LEGACY[0], json!({}));
     single.ask("tools/call", json!({ "name": "tell" }));
     assert_eq!(single.methods(), ["notifications/news", "answer"]);
 }

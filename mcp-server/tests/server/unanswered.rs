@@ -35,10 +35,10 @@ fn answers_may_be_no_use() {
             client.reply_to(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
         };
         let refused = told(json!({ "error": { "code": -1, "message": "go away" } }));
-        assert!(refused.starts_with("Unanswered(Rejected(") && refused.contains("go away"), "{refused}");
+        assert!(refused.starts_with("NoResponse(Rejected(") && refused.contains("go away"), "{refused}");
         let other = told(json!({ "result": { "roots": 1 } }));
-        assert!(other.starts_with("InvalidAnswer(") && other.contains("roots"), "{other}");
-        assert_eq!(told(json!({ "result": 1 })), "Unanswered(InvalidAnswer)");
+        assert!(other.starts_with("InvalidResponse(") && other.contains("roots"), "{other}");
+        assert_eq!(told(json!({ "result": 1 })), "NoResponse(InvalidAnswer)");
     }
 }
 

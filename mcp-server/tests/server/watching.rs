@@ -275,10 +275,10 @@ fn operators_hear_of_what_goes_wrong() {
 fn ordinary_requests_are_quiet() {
     let server = watched();
     let seen = watch(|| {
-        for connection in [Connection::for_loop(&server), Connection::from_envelope(&server)] {
+        for connection in [Connection::long_lived(&server), Connection::modern_request(&server)] {
             Client::over(connection, MODERN, json!({})).result("prompts/list", json!({}));
         }
-        let connection = Connection::from_version(&server, LEGACY[3]);
+        let connection = Connection::legacy_request(&server, LEGACY[3]);
         Client::over(connection, LEGACY[3], json!({})).result("prompts/get", json!({ "name": "greet" }));
     });
     assert_eq!(
@@ -334,7 +334,7 @@ fn mis_14_the_end_of_every_handler_is_told() {
         assert_eq!(ends(&seen), [(call, "cancelled")], "by the client");
         let seen = watch(|| {
             client.start_tool("wait");
-            client.connection.give_up(&ErrorObject::internal_error("it ends"));
+            client.connection.abort_requests(&ErrorObject::internal_error("it ends"));
             client.run();
         });
         assert_eq!(ends(&seen), [(call, "cancelled")], "by the server");

@@ -185,7 +185,8 @@ impl Exchange {
         let stage = self.at_work.stage();
         if stage == Stage::Cut && !self.is_cut {
             self.is_cut = true;
-            self.connection.give_up(&ErrorObject::internal_error("the server had to end before the request was done"));
+            self.connection
+                .abort_requests(&ErrorObject::internal_error("the server had to end before the request was done"));
             // What has no handler to give up, such as a stream for changes, is over by now or ends here.
             self.connection.drain();
             return Poll::Ready(None);

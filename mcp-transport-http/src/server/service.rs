@@ -409,8 +409,8 @@ impl Inner {
             Err(refusal) => return Started::Response(refusal.into_response(request_id(&incoming), served.revision())),
         };
         let mut connection = match (served, &self.sessions) {
-            (SelectedEra::Modern, _) => Connection::from_envelope(server),
-            (SelectedEra::Legacy(revision), None) => Connection::from_version(server, revision),
+            (SelectedEra::Modern, _) => Connection::modern_request(server),
+            (SelectedEra::Legacy(revision), None) => Connection::legacy_request(server, revision),
             (SelectedEra::Legacy(_), Some(sessions)) => {
                 let id = request_id(&incoming).cloned();
                 let admit = || self.admission.admit(Kind::Lookup, 1, principal, &self.options);

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_server::types::{ErrorObject, LoggingLevel};
-use mcp_server::{Answer, AnswerFuture, Endpoint, Request, Server, text_resource};
+use mcp_server::{Endpoint, Request, Response, ResponseFuture, Server, text_resource};
 use mcp_transport_http::HttpService;
 use mcp_transport_http::session::{SessionId, SessionRecord, SessionStore as _};
 use serde_json::{Value, json};
@@ -22,15 +22,15 @@ struct Slow {
 }
 
 impl Service<Request> for Slow {
-    type Response = Answer;
+    type Response = Response;
     type Error = ErrorObject;
-    type Future = AnswerFuture;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> AnswerFuture {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         if self.is_talking {
             request.ctx.log(LoggingLevel::Emergency, "slowly");
         }

@@ -136,7 +136,7 @@ where
 
 fn connection(server: &Server, options: &ServeOptions) -> Connection {
     let second = if options.shared_pipe { SecondHandshake::Restart } else { SecondHandshake::Repeat };
-    Connection::for_loop(server).second_handshake(second)
+    Connection::long_lived(server).second_handshake(second)
 }
 
 struct Driver<R, W> {
@@ -233,7 +233,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                     let incoming = parse(bytes, &limits);
                     let ends = is_strict && !is_object(&incoming, &self.connection);
                     match incoming {
-                        Ok(incoming) if self.options.shared_pipe && self.connection.begins_anew(&incoming) => {
+                        Ok(incoming) if self.options.shared_pipe && self.connection.is_restart(&incoming) => {
                             let handshake = bytes.to_vec();
                             self.begin_anew(handshake);
                             break;

@@ -12,8 +12,8 @@ use mcp_server::types::{
     CallToolResult, ContentBlock, CreateMessageRequestParams, LoggingLevel, ProtocolVersion, Revision, SamplingMessage,
 };
 use mcp_server::{
-    AskError, BuildError, Change, Elicited, IntoToolResult as _, Json, NoArguments, RequestContext, Server, Typed,
-    UriVariables, prompt, resource, template, text_resource, tool,
+    AskError, BuildError, Change, CompletionInput, Elicited, IntoToolResult as _, Json, NoArguments, RequestContext,
+    Server, UriVariables, prompt, resource, template, text_resource, tool,
 };
 use mcp_transport_http::{HttpOptions, HttpServer, HttpService, ResponseStream, SessionMode, shutdown_signal};
 use schemars::JsonSchema;
@@ -246,7 +246,7 @@ struct Greet {
     name: String,
 }
 
-async fn complete(_: RequestContext, typed: Typed) -> Vec<String> {
+async fn complete(_: RequestContext, typed: CompletionInput) -> Vec<String> {
     let known = ["alice", "albert", "bob"];
     known.into_iter().filter(|name| name.starts_with(&typed.value)).map(str::to_owned).collect()
 }

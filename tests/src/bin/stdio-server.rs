@@ -166,7 +166,7 @@ async fn ask(ctx: RequestContext, Ask { limit, after }: Ask) -> Result<String, A
         let roots = ctx.list_roots("roots").await?;
         return Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" "));
     };
-    let options = AskOptions::default().limit(Some(Duration::from_millis(limit)));
+    let options = AskOptions::default().total_timeout(Some(Duration::from_millis(limit)));
     let asked = tokio::time::Instant::now();
     let answer = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
     answer.map(|roots| roots.as_str().to_owned()).or_else(|_| Ok(asked.elapsed().as_millis().to_string()))

@@ -154,7 +154,7 @@ impl Driver {
         let now = Instant::now();
         let watch = Watch::default();
         let mut driver = Self {
-            connection: Connection::for_loop(&handlers::server(&watch, has(b'l'))),
+            connection: Connection::long_lived(&handlers::server(&watch, has(b'l'))),
             watch,
             now,
             is_legacy: has(b'L') || has(b'O'),

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use mcp_server::types::ToolAnnotations;
 use mcp_server::{
-    Change, Elicited, HandlerError, Json, NoArguments, RequestContext, Resource, Template, Tool, Typed, UriVariables,
-    resource, tool,
+    Change, CompletionInput, Elicited, HandlerError, Json, NoArguments, RequestContext, Resource, Template, Tool,
+    UriVariables, resource, tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -197,7 +197,7 @@ pub(crate) fn template() -> Template {
 }
 
 /// Suggests the ids of notes.
-pub(crate) async fn complete_id(ctx: RequestContext, typed: Typed) -> Vec<String> {
+pub(crate) async fn complete_id(ctx: RequestContext, typed: CompletionInput) -> Vec<String> {
     let ids = Notes::of(&ctx).all().into_iter().map(|note| note.id.to_string());
     ids.filter(|id| id.starts_with(&typed.value)).collect()
 }

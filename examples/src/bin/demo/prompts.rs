@@ -1,7 +1,7 @@
 //! A prompt with typed arguments, which are completed while they are typed.
 
 use mcp_server::types::{ContentBlock, ErrorObject, PromptMessage, ResourceContents};
-use mcp_server::{Prompt, RequestContext, Typed, prompt};
+use mcp_server::{CompletionInput, Prompt, RequestContext, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,7 +51,7 @@ async fn run(ctx: RequestContext, arguments: Summarize) -> Result<Vec<PromptMess
     ])
 }
 
-async fn complete_style(_: RequestContext, typed: Typed) -> Vec<String> {
+async fn complete_style(_: RequestContext, typed: CompletionInput) -> Vec<String> {
     let styles = ["headline", "paragraph", "bullets"].into_iter();
     styles.filter(|style| style.starts_with(&typed.value)).map(str::to_owned).collect()
 }

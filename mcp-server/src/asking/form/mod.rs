@@ -1,4 +1,4 @@
-//! Typed forms: what a server asks of a person, as a Rust type.
+//! CompletionInput forms: what a server asks of a person, as a Rust type.
 
 mod decode;
 mod field_names;

@@ -362,7 +362,7 @@ impl Session {
     /// Gives up what is at work, as soon as no other task runs it.
     pub(crate) fn poll_give_up(&self, cx: &Context<'_>, why: &ErrorObject) -> Poll<()> {
         self.runner.poll_take(cx).map(|mut held| {
-            held.with(|connection| connection.give_up(why));
+            held.with(|connection| connection.abort_requests(why));
         })
     }
 
@@ -392,7 +392,8 @@ impl Session {
             self.release(stream);
         }
         let teardown = held.with(|connection| {
-            connection.give_up(&ErrorObject::internal_error("the session has ended before the request was done"));
+            connection
+                .abort_requests(&ErrorObject::internal_error("the session has ended before the request was done"));
             self.run(connection, None);
             let mut state = self.lock();
             state.by_request.clear();

@@ -295,7 +295,7 @@ impl Sessions {
         (at_work, permit): (AtWork, Permit),
     ) -> Result<Taken, Refusal> {
         let request = request_id(&incoming).filter(|_| self.keeper.is_some()).cloned();
-        let mut connection = Connection::for_loop(server);
+        let mut connection = Connection::long_lived(server);
         let caller = caller(parts, principal.clone());
         connection.feed_parsed(now(), incoming, &caller);
         let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));

@@ -238,7 +238,7 @@ impl LegacySseService {
             tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` chose a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
-        let connection = Connection::for_loop(server).second_handshake(SecondHandshake::Repeat);
+        let connection = Connection::long_lived(server).second_handshake(SecondHandshake::Repeat);
         let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), &connection));
         let mut stream = Stream::new((client, connection), clients, http.options.keep_alive_interval, at_work, permit);
         if let Some(ValidUntil(at)) = parts.extensions.get() {

@@ -123,7 +123,7 @@ impl Stream {
             self.is_closing = true;
             let why = ErrorObject::internal_error("the server had to end before the request was done");
             self.client.drain();
-            self.connection.give_up(&why);
+            self.connection.abort_requests(&why);
             self.client.release();
             return Poll::Ready(None);
         }

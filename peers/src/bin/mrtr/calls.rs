@@ -40,13 +40,13 @@ fn server() -> Server {
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
         Operation::new("modern tools/call that asks nothing", TIMES, || {
-            let (mut connection, now, request) = (Connection::for_loop(&server()), now(), call("echo", ""));
+            let (mut connection, now, request) = (Connection::long_lived(&server()), now(), call("echo", ""));
             move || drop(black_box(serve(&mut connection, now, black_box(request.as_bytes()))))
         }),
         Operation::new("the same on a connection of its own", TIMES, || {
             let (server, now, request) = (server(), now(), call("echo", ""));
             move || {
-                let mut connection = Connection::from_envelope(&server);
+                let mut connection = Connection::modern_request(&server);
                 drop(black_box(serve(&mut connection, now, black_box(request.as_bytes()))));
             }
         }),

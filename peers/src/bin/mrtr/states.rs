@@ -105,11 +105,11 @@ pub(crate) fn operations() -> Vec<Operation> {
         }),
         Operation::new("modern tools/call that ends with a question", TIMES, || {
             let (mut connection, now, request) =
-                (Connection::for_loop(&server()), calls::now(), calls::call("ask", ""));
+                (Connection::long_lived(&server()), calls::now(), calls::call("ask", ""));
             move || drop(black_box(calls::serve(&mut connection, now, black_box(request.as_bytes()))))
         }),
         Operation::new("its retry, with the answer", TIMES, || {
-            let (mut connection, now) = (Connection::for_loop(&server()), calls::now());
+            let (mut connection, now) = (Connection::long_lived(&server()), calls::now());
             let asked = calls::serve(&mut connection, now, calls::call("ask", "").as_bytes());
             let asked: Value = serde_json::from_slice(&asked).expect("JSON");
             let state = &asked["result"]["requestState"];
