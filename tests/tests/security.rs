@@ -48,7 +48,7 @@ const SETTINGS: [Settings; 18] = [
             "sse_retry",
         ],
     ),
-    all("HttpServer", "mcp-transport-http/src/server/serve.rs", &["legacy_sse", "path"]),
+    all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
     all("MemoryLimits", "mcp-session/src/memory/events.rs", &[]),
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_limit", "prefix"]),

@@ -71,11 +71,11 @@ impl Credential {
         self
     }
 
-    pub(super) fn value(&self) -> &HeaderValue {
+    pub(crate) fn value(&self) -> &HeaderValue {
         &self.value
     }
 
-    pub(super) fn named_subject(&self) -> Option<&str> {
+    pub(crate) fn named_subject(&self) -> Option<&str> {
         self.subject.as_deref()
     }
 }
@@ -112,7 +112,7 @@ pub struct Challenge {
 }
 
 /// The same credential for all requests.
-pub(super) struct Fixed(pub(super) Credential);
+pub(crate) struct Fixed(pub(crate) Credential);
 
 impl Authorizer for Fixed {
     fn credential(&self) -> CredentialFuture<'_> {

@@ -16,39 +16,39 @@ use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::events::StreamFault;
-use super::head::{self, Session};
-use super::listening::{forward, listen};
-use super::news::{Heard, News};
-use super::post::{Post, Way};
-use super::resumption::Resumption;
-use super::saying::Saying;
-use super::wire::Wire;
+use super::driver_event::{DriverEvent, DriverHandle};
+use super::request::event_reader::StreamError;
+use super::request::headers::{self, Session};
+use super::request::one_way_post::OneWayPost;
+use super::request::post::{Post, PostKind};
+use super::request::resumable_stream::ResumableStream;
+use super::request::sender::RequestSender;
+use super::request::standalone_stream::{forward, listen};
 
 /// Does what a client wants, one request for each message, all of them in this task.
 ///
 /// Calls run side by side. What needs no answer is sent one after the other, so that nothing overtakes what was said
 /// before; and while the message that opens a session is on its way, calls wait.
-pub(super) struct Driver {
+pub(crate) struct Driver {
     link: Link,
-    wire: Arc<Wire>,
-    news: News,
-    heard: mpsc::Receiver<Heard>,
+    sender: Arc<RequestSender>,
+    handle: DriverHandle,
+    events: mpsc::Receiver<DriverEvent>,
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
     calls: BTreeMap<CallId, AbortHandle>,
     /// The subscriptions among them, and whose credentials they were opened with.
     subscriptions: BTreeMap<CallId, CredentialFingerprint>,
     /// Whose credentials the latest request was sent with, where they may change.
-    sender: Option<CredentialFingerprint>,
+    credentials: Option<CredentialFingerprint>,
     listening: Option<AbortHandle>,
     /// The messages that need no answer, and their size. Each is in a box, because the queue keeps the room of the most that
     /// it ever had.
-    sayings: VecDeque<Box<Saying>>,
-    sayings_bytes: usize,
+    one_way_posts: VecDeque<Box<OneWayPost>>,
+    one_way_bytes: usize,
     /// Whether one of them is on its way, and whether it opens the session.
-    saying: Option<bool>,
+    one_way_in_flight: Option<bool>,
     /// Calls that wait for a session to be open, or for others to end; the client limits how many there are.
-    held: VecDeque<Outgoing>,
+    queued_calls: VecDeque<Outgoing>,
     /// Whether the message that opens the session is not accepted yet.
     is_opening: bool,
     session: Session,
@@ -57,62 +57,62 @@ pub(super) struct Driver {
     /// Whether a stream is to be opened as soon as the session is.
     wants_stream: bool,
     /// Where messages to a server of HTTP+SSE go.
-    old_endpoint: Option<Url>,
+    sse_endpoint: Option<Url>,
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
 /// Which request has ended.
 enum Ended {
     Call(CallId),
-    Saying,
+    OneWay,
     Stream,
 }
 
 /// How many calls are on their way at a time; each may need a connection.
-const MOST_REQUESTS: usize = 512;
+const MAX_CONCURRENT_CALLS: usize = 512;
 
 /// How much of what was heard waits to be told.
-const MOST_NEWS: usize = 64;
+const DRIVER_EVENT_BUFFER: usize = 64;
 
 /// How many messages wait for the server to accept others, and how large they are, before it counts as one that asks
 /// without hearing the answers.
-const MOST_SAYINGS: usize = 4096;
-const MOST_SAYINGS_BYTES: usize = 64 << 20;
+const MAX_ONE_WAY_POSTS: usize = 4096;
+const MAX_ONE_WAY_BYTES: usize = 64 << 20;
 
 /// How long it may take to say what was left to be said at the end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FINAL_POSTS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the server may take to end a session.
-const DELETE_TIME: Duration = Duration::from_secs(5);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Works for a client until it has nothing more to do.
-    pub(super) async fn run(wire: Wire, link: Link) {
+    pub(crate) async fn run(sender: RequestSender, link: Link) {
         let Ok(id) = link.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
             let why = "the session to go on with is named with characters that no header can have";
             return link.closed(Closed::Lost(why.to_owned()));
         };
         let owner = link.session_owner();
-        let (news, heard) = News::new(MOST_NEWS);
+        let (handle, events) = DriverHandle::new(DRIVER_EVENT_BUFFER);
         let driver = Self {
             link,
-            wire: Arc::new(wire),
-            news,
-            heard,
+            sender: Arc::new(sender),
+            handle,
+            events,
             requests: FuturesUnordered::new(),
             calls: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
-            sender: None,
+            credentials: None,
             listening: None,
-            sayings: VecDeque::new(),
-            sayings_bytes: 0,
-            saying: None,
-            held: VecDeque::new(),
+            one_way_posts: VecDeque::new(),
+            one_way_bytes: 0,
+            one_way_in_flight: None,
+            queued_calls: VecDeque::new(),
             is_opening: false,
-            session: Session { id, age: 0, owner },
+            session: Session { id, generation: 0, owner },
             revision: None,
             wants_stream: false,
-            old_endpoint: None,
+            sse_endpoint: None,
             alarm: None,
         };
         driver.work().await;
@@ -135,62 +135,63 @@ impl Driver {
                     self.link.timeout();
                 }
                 order = self.link.next() => match order {
-                    Some(order) => self.obey(order),
+                    Some(order) => self.execute(order),
                     None => break Closed::ByClient,
                 },
-                Some(heard) = self.heard.recv() => if let Some(why) = self.hear(heard) {
+                Some(event) = self.events.recv() => if let Some(why) = self.handle_event(event) {
                     break why;
                 },
                 Some(ended) = self.requests.next() => self.ended(ended),
             }
-            if self.sayings.len() > MOST_SAYINGS || self.sayings_bytes > MOST_SAYINGS_BYTES {
+            if self.one_way_posts.len() > MAX_ONE_WAY_POSTS || self.one_way_bytes > MAX_ONE_WAY_BYTES {
                 break Closed::Lost("the server takes no more messages".to_owned());
             }
         };
-        self.let_go(why).await;
+        self.shut_down(why).await;
     }
 
     /// Ends everything that is open.
-    async fn let_go(mut self, why: Closed) {
+    async fn shut_down(mut self, why: Closed) {
         // There is nobody to tell any more.
-        self.heard.close();
+        self.events.close();
         if why == Closed::ByClient {
-            let _ = tokio::time::timeout(LAST_WORDS, self.finish_saying()).await;
+            let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
         }
         drop(self.requests);
-        if self.wire.options.end_session_on_close && self.session.id.is_some() && self.old_endpoint.is_none() {
-            let head = head::of_end(self.revision, &self.session);
-            let ending = self.wire.send(Verb::DELETE, &self.wire.url, &head, None, &self.session, &self.news);
+        if self.sender.options.end_session_on_close && self.session.id.is_some() && self.sse_endpoint.is_none() {
+            let head = headers::for_delete(self.revision, &self.session);
+            let ending = self.sender.send(Verb::DELETE, &self.sender.url, &head, None, &self.session, &self.handle);
             // Servers need not know how (405), and may have forgotten the session already.
-            let _ = tokio::time::timeout(DELETE_TIME, ending).await;
+            let _ = tokio::time::timeout(DELETE_TIMEOUT, ending).await;
         }
         self.link.closed(why);
     }
 
     /// Says what the client has said already.
-    async fn finish_saying(&mut self) {
-        self.held.clear();
+    async fn finish_one_way_posts(&mut self) {
+        self.queued_calls.clear();
         self.wants_stream = false;
-        while self.saying.is_some()
+        while self.one_way_in_flight.is_some()
             && let Some(ended) = self.requests.next().await
         {
             self.ended(ended);
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn execute(&mut self, order: Order) {
         match order {
             Order::Send(outgoing) => self.send(outgoing),
             Order::Abort { call } => {
                 self.abort(call);
-                self.held.retain(|held| held.call != Some(call));
+                self.queued_calls.retain(|queued_calls| queued_calls.call != Some(call));
             }
             Order::Ready { revision } => {
                 self.revision = Some(revision).filter(|revision| revision.era() == Era::Legacy);
                 // Not only since 2025-03-26: servers that agree on the oldest revision at this address have it, too.
-                self.wants_stream =
-                    revision.era() == Era::Legacy && self.wire.options.standalone_stream && self.old_endpoint.is_none();
-                self.go_on();
+                self.wants_stream = revision.era() == Era::Legacy
+                    && self.sender.options.standalone_stream
+                    && self.sse_endpoint.is_none();
+                self.start_pending();
             }
             Order::WakeAt(at) => {
                 let duration = at.saturating_duration_since(self.link.now());
@@ -204,23 +205,23 @@ impl Driver {
             self.forget_session();
         }
         match outgoing.call {
-            Some(_) => self.held.push_back(outgoing),
-            None => self.say(outgoing),
+            Some(_) => self.queued_calls.push_back(outgoing),
+            None => self.queue_one_way(outgoing),
         }
-        self.go_on();
+        self.start_pending();
     }
 
     /// Lines up a message that needs no answer.
-    fn say(&mut self, outgoing: Outgoing) {
-        let head = match head::of_message(&outgoing, &self.session) {
+    fn queue_one_way(&mut self, outgoing: Outgoing) {
+        let head = match headers::for_message(&outgoing, &self.session) {
             Ok(head) => head,
             Err(why) => return tracing::warn!(target: "mcp", why, "a message cannot be sent"),
         };
         let opens_session = outgoing.method == Some(Method::NOTIFICATIONS_INITIALIZED);
         self.is_opening |= opens_session;
-        self.sayings_bytes += outgoing.message.len();
-        self.sayings.push_back(Box::new(Saying {
-            to: self.old_endpoint.as_ref().unwrap_or(&self.wire.url).clone(),
+        self.one_way_bytes += outgoing.message.len();
+        self.one_way_posts.push_back(Box::new(OneWayPost {
+            to: self.sse_endpoint.as_ref().unwrap_or(&self.sender.url).clone(),
             head,
             body: Bytes::from(outgoing.message.into_bytes()),
             session: self.session.clone(),
@@ -229,32 +230,36 @@ impl Driver {
     }
 
     /// Starts whatever can be started.
-    fn go_on(&mut self) {
-        if self.saying.is_none()
-            && let Some(saying) = self.sayings.pop_front()
+    fn start_pending(&mut self) {
+        if self.one_way_in_flight.is_none()
+            && let Some(post) = self.one_way_posts.pop_front()
         {
-            self.saying = Some(saying.opens_session);
-            self.sayings_bytes -= saying.body.len();
-            let run = saying.run(Arc::clone(&self.wire), self.news.clone());
+            self.one_way_in_flight = Some(post.opens_session);
+            self.one_way_bytes -= post.body.len();
+            let run = post.run(Arc::clone(&self.sender), self.handle.clone());
             self.start(async move {
                 run.await;
-                Ended::Saying
+                Ended::OneWay
             });
         }
         if self.is_opening {
             return;
         }
         if std::mem::take(&mut self.wants_stream) {
-            let stream =
-                Resumption::new(Arc::clone(&self.wire), self.news.clone(), self.revision, self.session.clone());
+            let stream = ResumableStream::new(
+                Arc::clone(&self.sender),
+                self.handle.clone(),
+                self.revision,
+                self.session.clone(),
+            );
             let listening = self.start(async move {
                 listen(stream).await;
                 Ended::Stream
             });
             self.listening = Some(listening);
         }
-        while self.calls.len() < MOST_REQUESTS
-            && let Some(outgoing) = self.held.pop_front()
+        while self.calls.len() < MAX_CONCURRENT_CALLS
+            && let Some(outgoing) = self.queued_calls.pop_front()
         {
             self.call(outgoing);
         }
@@ -262,24 +267,24 @@ impl Driver {
 
     fn call(&mut self, outgoing: Outgoing) {
         let Some(call) = outgoing.call else { return };
-        let head = match head::of_message(&outgoing, &self.session) {
+        let head = match headers::for_message(&outgoing, &self.session) {
             Ok(head) => head,
             Err(why) => return self.link.stream_ended(call, Some(why)),
         };
-        let way = match &self.old_endpoint {
-            Some(endpoint) => Way::OldServer(endpoint.clone()),
-            None if outgoing.method == Some(Method::INITIALIZE) => Way::Handshake,
-            None => Way::Response,
+        let kind = match &self.sse_endpoint {
+            Some(endpoint) => PostKind::LegacySse(endpoint.clone()),
+            None if outgoing.method == Some(Method::INITIALIZE) => PostKind::Handshake,
+            None => PostKind::Call,
         };
         let post = Post {
-            wire: Arc::clone(&self.wire),
-            news: self.news.clone(),
+            sender: Arc::clone(&self.sender),
+            driver: self.handle.clone(),
             call,
             head,
             body: Bytes::from(outgoing.message.into_bytes()),
             revision: outgoing.revision,
             session: self.session.clone(),
-            way,
+            kind,
             subscribes: outgoing.method == Some(Method::SUBSCRIPTIONS_LISTEN),
         };
         let handle = self.start(async move {
@@ -308,61 +313,61 @@ impl Driver {
                 self.calls.remove(&call);
                 self.subscriptions.remove(&call);
             }
-            Ok(Ended::Saying) => {
-                if self.saying.take() == Some(true) {
+            Ok(Ended::OneWay) => {
+                if self.one_way_in_flight.take() == Some(true) {
                     self.is_opening = false;
                 }
             }
             Ok(Ended::Stream) | Err(Aborted) => {}
         }
-        self.go_on();
+        self.start_pending();
     }
 
     /// Tells the client what was heard; returns why, if there is nothing to go on with.
-    fn hear(&mut self, heard: Heard) -> Option<Closed> {
-        match heard {
-            Heard::Reply { call, message } => self.link.reply(call, &message),
-            Heard::Message(message) => self.link.message(&message),
-            Heard::Missed => self.link.missed_changes(),
-            Heard::Status { call, status, body } => self.link.status(call, status, &body),
-            Heard::Ended { call, why } => self.link.stream_ended(call, why),
-            Heard::Credentials(by) => self.identified(by),
-            Heard::Subscribed { call, by } => {
+    fn handle_event(&mut self, event: DriverEvent) -> Option<Closed> {
+        match event {
+            DriverEvent::Reply { call, message } => self.link.reply(call, &message),
+            DriverEvent::Message(message) => self.link.message(&message),
+            DriverEvent::ChangesMissed => self.link.missed_changes(),
+            DriverEvent::Status { call, status, body } => self.link.status(call, status, &body),
+            DriverEvent::Ended { call, why } => self.link.stream_ended(call, why),
+            DriverEvent::Credentials(by) => self.identified(by),
+            DriverEvent::Subscribed { call, by } => {
                 if self.calls.contains_key(&call) {
                     self.subscriptions.insert(call, by);
                     self.end_foreign_subscriptions();
                 }
             }
-            Heard::Session { id, owner } => {
+            DriverEvent::Session { id, owner } => {
                 let name = id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned);
                 self.link.set_session(name, Some(owner));
                 (self.session.id, self.session.owner) = (id, Some(owner));
             }
-            Heard::SessionLost { call, age, reason } => {
-                let is_latest = age == self.session.age;
+            DriverEvent::SessionLost { call, generation, reason } => {
+                let is_latest = generation == self.session.generation;
                 if is_latest {
                     self.forget_session();
                     // Those that wait were meant for that session, too.
-                    for outgoing in self.held.drain(..) {
+                    for outgoing in self.queued_calls.drain(..) {
                         self.link.session_lost(outgoing.call, false, reason);
                     }
                 }
                 self.link.session_lost(call, is_latest, reason);
             }
-            Heard::OldServer { endpoint, mut events, owner } => {
-                (self.old_endpoint, self.session.owner) = (Some(endpoint), Some(owner));
-                let news = self.news.clone();
+            DriverEvent::LegacySse { endpoint, mut events, owner } => {
+                (self.sse_endpoint, self.session.owner) = (Some(endpoint), Some(owner));
+                let driver = self.handle.clone();
                 let listening = self.start(async move {
-                    let why = match forward(&mut events, &news).await {
+                    let why = match forward(&mut events, &driver).await {
                         Ok(_) => "the server ended its stream".to_owned(),
-                        Err(StreamFault::Broken(why) | StreamFault::Unreadable(why)) => why,
+                        Err(StreamError::Broken(why) | StreamError::Unreadable(why)) => why,
                     };
-                    news.tell(Heard::Unreachable(why)).await;
+                    driver.send(DriverEvent::Unreachable(why)).await;
                     Ended::Stream
                 });
                 self.listening = Some(listening);
             }
-            Heard::Unreachable(why) => return Some(Closed::Lost(why)),
+            DriverEvent::Unreachable(why) => return Some(Closed::Lost(why)),
         }
         None
     }
@@ -370,12 +375,12 @@ impl Driver {
     /// Requests are sent with these credentials from now on: subscriptions of others end, and are opened again.
     fn identified(&mut self, by: CredentialFingerprint) {
         self.link.set_credentials(by);
-        self.sender = Some(by);
+        self.credentials = Some(by);
         self.end_foreign_subscriptions();
     }
 
     fn end_foreign_subscriptions(&mut self) {
-        let is_foreign = |by: &CredentialFingerprint| self.sender.is_some_and(|sender| sender != *by);
+        let is_foreign = |by: &CredentialFingerprint| self.credentials.is_some_and(|credentials| credentials != *by);
         let foreign: Vec<_> =
             self.subscriptions.iter().filter(|(_, by)| is_foreign(by)).map(|(call, _)| *call).collect();
         for call in foreign {
@@ -386,11 +391,11 @@ impl Driver {
 
     /// There is no session any more: nothing is left to be said or heard in it.
     fn forget_session(&mut self) {
-        self.session = Session { id: None, age: self.session.age + 1, owner: None };
-        self.old_endpoint = None;
-        self.sayings.clear();
-        self.sayings_bytes = 0;
-        self.is_opening = self.saying == Some(true);
+        self.session = Session { id: None, generation: self.session.generation + 1, owner: None };
+        self.sse_endpoint = None;
+        self.one_way_posts.clear();
+        self.one_way_bytes = 0;
+        self.is_opening = self.one_way_in_flight == Some(true);
         self.wants_stream = false;
         if let Some(listening) = self.listening.take() {
             listening.abort();

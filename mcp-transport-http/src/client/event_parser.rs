@@ -7,7 +7,7 @@ use std::time::Duration;
 ///
 /// It keeps one event at most, and no more of it than its limit. Comments are not kept at all.
 #[derive(Debug)]
-pub(super) struct EventParser {
+pub(crate) struct EventParser {
     /// How many bytes one event may have.
     limit: usize,
     line: Vec<u8>,
@@ -26,22 +26,22 @@ pub(super) struct EventParser {
 
 /// One event with data.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// What kind of event it is: `message`, unless it says otherwise.
-    pub(super) name: Vec<u8>,
-    pub(super) data: Vec<u8>,
+    pub(crate) name: Vec<u8>,
+    pub(crate) data: Vec<u8>,
 }
 
 impl Event {
     /// Whether it holds a message of the protocol.
-    pub(super) fn is_message(&self) -> bool {
+    pub(crate) fn is_message(&self) -> bool {
         self.name == b"message"
     }
 }
 
 /// An event is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EventTooLong {
+pub(crate) struct EventTooLong {
     limit: usize,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for EventTooLong {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl EventParser {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
             line: Vec::new(),
@@ -71,17 +71,17 @@ impl EventParser {
     }
 
     /// The id of the latest complete event that had one: where to go on from.
-    pub(super) fn last_id(&self) -> Option<&str> {
+    pub(crate) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
     /// How long the server wants us to wait before we come back.
-    pub(super) fn retry(&self) -> Option<Duration> {
+    pub(crate) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
     /// Reads on until an event is complete, and takes what it read from `input`; `None` if it needs more.
-    pub(super) fn read(&mut self, input: &mut &[u8]) -> Result<Option<Event>, EventTooLong> {
+    pub(crate) fn read(&mut self, input: &mut &[u8]) -> Result<Option<Event>, EventTooLong> {
         loop {
             if self.after_cr && !input.is_empty() {
                 self.after_cr = false;

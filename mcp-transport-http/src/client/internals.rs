@@ -74,7 +74,7 @@ impl Script {
         Self(Arc::new(respond))
     }
 
-    pub(super) async fn respond(&self, mut request: Request) -> Result<Response, String> {
+    pub(crate) async fn respond(&self, mut request: Request) -> Result<Response, String> {
         let (verb, url) = (request.method().clone(), request.url().clone());
         let headers = std::mem::take(request.headers_mut());
         let body = request.body().and_then(|body| body.as_bytes()).map(Bytes::copy_from_slice).unwrap_or_default();

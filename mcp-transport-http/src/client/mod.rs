@@ -2,19 +2,13 @@
 
 mod authorizer;
 mod driver;
+mod driver_event;
 mod event_parser;
-mod events;
-mod head;
-mod identity;
+mod fingerprint;
 #[cfg(feature = "internals")]
 pub mod internals;
-mod listening;
-mod news;
-mod post;
-mod resumption;
-mod saying;
+mod request;
 mod transport;
-mod wire;
 
 pub use authorizer::{Authorizer, Challenge, Credential, CredentialFuture, InvalidCredential};
 pub use transport::{HttpTransport, InvalidUrl};

@@ -11,9 +11,9 @@ use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
 use super::driver::Driver;
-use super::head::is_ours;
-use super::identity::{Fingerprints, Source};
-use super::wire::{Wire, describe, own_client};
+use super::fingerprint::{AuthorizerFingerprint, Fingerprinter};
+use super::request::headers::is_reserved;
+use super::request::sender::{RequestSender, describe, own_client};
 
 /// Reaches a server over HTTP: one of any revision, at one address.
 ///
@@ -44,8 +44,8 @@ pub struct HttpTransport {
     client: ClientSource,
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
-    pub(super) options: Options,
-    fingerprints: Fingerprints,
+    pub(crate) options: Options,
+    fingerprints: Fingerprinter,
 }
 
 /// Who sends requests.
@@ -59,22 +59,22 @@ type Setup = Box<dyn FnOnce(ClientBuilder) -> ClientBuilder + Send>;
 
 /// What a transport was told, apart from what it needs for each request.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
-    pub(super) end_session_on_close: bool,
-    pub(super) standalone_stream: bool,
-    pub(super) legacy_sse_fallback: bool,
-    pub(super) max_reconnects: u32,
-    pub(super) reconnect_interval: Duration,
-    pub(super) connect_timeout: Duration,
-    pub(super) body_limit: usize,
-    pub(super) event_limit: usize,
+pub(crate) struct Options {
+    pub(crate) end_session_on_close: bool,
+    pub(crate) standalone_stream: bool,
+    pub(crate) legacy_sse_fallback: bool,
+    pub(crate) max_reconnects: u32,
+    pub(crate) reconnect_interval: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) body_limit: usize,
+    pub(crate) event_limit: usize,
     /// Takes the place of the network.
     #[cfg(feature = "internals")]
-    pub(super) script: Option<super::internals::Script>,
+    pub(crate) script: Option<super::internals::Script>,
 }
 
 /// How many bytes an answer, or one event of a stream, may have unless told.
-const MOST_BYTES: usize = 16 << 20;
+const DEFAULT_LIMIT: usize = 16 << 20;
 
 impl HttpTransport {
     /// Reaches the server at an address, which is used as it is. A name and a password in it are shown to the server,
@@ -100,12 +100,12 @@ impl HttpTransport {
                 max_reconnects: 5,
                 reconnect_interval: Duration::from_secs(1),
                 connect_timeout: Duration::from_secs(30),
-                body_limit: MOST_BYTES,
-                event_limit: MOST_BYTES,
+                body_limit: DEFAULT_LIMIT,
+                event_limit: DEFAULT_LIMIT,
                 #[cfg(feature = "internals")]
                 script: None,
             },
-            fingerprints: Fingerprints::new(),
+            fingerprints: Fingerprinter::new(),
         })
     }
 
@@ -131,7 +131,7 @@ impl HttpTransport {
     /// Adds a header to every request. Headers of the protocol are its own: they are left out.
     // S4.61
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        if !is_ours(&name) {
+        if !is_reserved(&name) {
             self.headers.append(name, value);
         }
         self
@@ -216,7 +216,7 @@ impl Transport for HttpTransport {
 
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
         let authorizer = Arc::clone(self.authorizer.as_ref()?);
-        Some(Arc::new(Source { authorizer, fingerprints: self.fingerprints }))
+        Some(Arc::new(AuthorizerFingerprint { authorizer, fingerprints: self.fingerprints }))
     }
 
     fn start(self, link: Link) {
@@ -238,10 +238,10 @@ impl Transport for HttpTransport {
                     headers.entry(AUTHORIZATION).or_insert(password);
                 }
                 let url = request.url().clone();
-                let wire = Wire::new(client, url, headers, authorizer, options, fingerprints);
-                drop(tokio::spawn(Driver::run(wire, link)));
+                let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints);
+                drop(tokio::spawn(Driver::run(sender, link)));
             }
-            Err(why) => link.closed(Closed::Lost(format!("there is no way to send requests: {why}"))),
+            Err(why) => link.closed(Closed::Lost(format!("there is no kind to send requests: {why}"))),
         }
     }
 }

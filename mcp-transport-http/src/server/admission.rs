@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 #[derive(Default)]
 pub(crate) struct Admission {
     requests: Counter,
-    listeners: Counter,
+    listen_streams: Counter,
     refusals: Counter,
     lookups: Counter,
     uploads: AtomicUsize,
@@ -30,10 +30,10 @@ struct Counter {
 
 /// What a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PermitKind {
     Request,
     /// It stays, and costs little.
-    Listener,
+    ListenStream,
     /// It asks the store for its session. This is counted apart, or where as many requests are in flight as there may be,
     /// nothing that they wait for could come.
     Lookup,
@@ -42,31 +42,31 @@ pub(crate) enum Kind {
 }
 
 impl Admission {
-    fn counter(&self, kind: Kind) -> &Counter {
+    fn counter(&self, kind: PermitKind) -> &Counter {
         match kind {
-            Kind::Request => &self.requests,
-            Kind::Listener => &self.listeners,
-            Kind::Lookup => &self.lookups,
-            Kind::Refusal => &self.refusals,
+            PermitKind::Request => &self.requests,
+            PermitKind::ListenStream => &self.listen_streams,
+            PermitKind::Lookup => &self.lookups,
+            PermitKind::Refusal => &self.refusals,
         }
     }
 
     /// Takes so many requests on, if there is room.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        kind: Kind,
+        kind: PermitKind,
         count: usize,
         principal: Option<&Principal>,
         options: &HttpOptions,
     ) -> Result<Permit, Refusal> {
         let (most, most_of_one, all, one) = match kind {
-            Kind::Request | Kind::Lookup | Kind::Refusal => (
+            PermitKind::Request | PermitKind::Lookup | PermitKind::Refusal => (
                 options.max_in_flight,
                 options.max_in_flight_per_principal,
                 "the server works on as many requests as it can: try again later",
                 "you have as many requests at work as you may: try again when one is done",
             ),
-            Kind::Listener => (
+            PermitKind::ListenStream => (
                 options.max_listen_streams,
                 options.max_listen_streams_per_principal,
                 "as many streams are open for changes as the server can keep: try again later",
@@ -100,8 +100,8 @@ impl Admission {
         if !response.body().needs_permit() {
             return;
         }
-        if take(&self.refusals.all, 1, options.max_in_flight.max(LEAST_REFUSALS)) {
-            let permit = Permit { admission: Arc::clone(self), kind: Kind::Refusal, count: 1, principal: None };
+        if take(&self.refusals.all, 1, options.max_in_flight.max(MIN_REFUSALS)) {
+            let permit = Permit { admission: Arc::clone(self), kind: PermitKind::Refusal, count: 1, principal: None };
             response.body_mut().hold(permit);
             return;
         }
@@ -110,9 +110,9 @@ impl Admission {
     }
 
     /// Takes a body that does not come at once, if there is room.
-    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Place, Refusal> {
+    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<UploadPermit, Refusal> {
         if take(&self.uploads, 1, options.max_uploads) {
-            return Ok(Place(Arc::clone(self)));
+            return Ok(UploadPermit(Arc::clone(self)));
         }
         let text = "as many bodies are on their way as the server can take: send it at once, or try again later";
         Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, options.retry_after))
@@ -120,9 +120,9 @@ impl Admission {
 }
 
 /// How many refusals may be unsent if there may be fewer requests in flight.
-const LEAST_REFUSALS: usize = 64;
+const MIN_REFUSALS: usize = 64;
 
-/// Counts so many more, unless there would be more than there may be.
+/// SessionCounters so many more, unless there would be more than there may be.
 fn take(counter: &AtomicUsize, count: usize, most: usize) -> bool {
     let more = |taken: usize| taken.checked_add(count).filter(|taken| *taken <= most);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -131,13 +131,13 @@ fn take(counter: &AtomicUsize, count: usize, most: usize) -> bool {
 /// Room for a request, until it is dropped.
 pub(crate) struct Permit {
     admission: Arc<Admission>,
-    kind: Kind,
+    kind: PermitKind,
     count: usize,
     principal: Option<Principal>,
 }
 
 impl Permit {
-    /// Counts what is left of the request once more, whether there is room or not.
+    /// SessionCounters what is left of the request once more, whether there is room or not.
     pub(crate) fn another(&self) -> Self {
         let Self { admission, kind, count, principal } = self;
         let counter = admission.counter(*kind);
@@ -167,9 +167,9 @@ impl Drop for Permit {
 }
 
 /// Room for a body, until it is dropped.
-pub(crate) struct Place(Arc<Admission>);
+pub(crate) struct UploadPermit(Arc<Admission>);
 
-impl Drop for Place {
+impl Drop for UploadPermit {
     fn drop(&mut self) {
         self.0.uploads.fetch_sub(1, Ordering::Relaxed);
     }
@@ -188,23 +188,23 @@ mod tests {
         let admission = Arc::new(Admission::default());
         let (ann, bob) = (Principal::new(None, "ann"), Principal::new(Some("here"), "ann"));
         let admit = |kind, who| admission.admit(kind, 1, who, &options);
-        let one = admit(Kind::Request, Some(&ann)).ok();
-        let two = admit(Kind::Request, Some(&ann)).ok();
+        let one = admit(PermitKind::Request, Some(&ann)).ok();
+        let two = admit(PermitKind::Request, Some(&ann)).ok();
         assert!(one.is_some() && two.is_some());
-        assert!(admit(Kind::Request, Some(&ann)).is_err(), "two are enough for one");
-        let three = admit(Kind::Request, Some(&bob)).ok();
-        assert!(three.is_some() && admit(Kind::Request, None).is_err(), "three are enough for all");
-        let listener = admit(Kind::Listener, Some(&ann)).ok();
-        assert!(listener.is_some() && admit(Kind::Listener, None).is_err());
+        assert!(admit(PermitKind::Request, Some(&ann)).is_err(), "two are enough for one");
+        let three = admit(PermitKind::Request, Some(&bob)).ok();
+        assert!(three.is_some() && admit(PermitKind::Request, None).is_err(), "three are enough for all");
+        let listener = admit(PermitKind::ListenStream, Some(&ann)).ok();
+        assert!(listener.is_some() && admit(PermitKind::ListenStream, None).is_err());
         drop(two);
-        assert!(admission.admit(Kind::Request, 2, None, &options).is_err(), "a batch takes as many as it has");
-        let four = admit(Kind::Request, Some(&ann)).ok();
+        assert!(admission.admit(PermitKind::Request, 2, None, &options).is_err(), "a batch takes as many as it has");
+        let four = admit(PermitKind::Request, Some(&ann)).ok();
         assert!(four.is_some());
         let upload = admission.admit_upload(&options).ok();
         assert!(upload.is_some() && admission.admit_upload(&options).is_err());
         drop((one, three, four, listener, upload));
         assert_eq!(admission.requests.all.load(Ordering::Relaxed), 0);
-        assert_eq!(admission.listeners.all.load(Ordering::Relaxed), 0);
+        assert_eq!(admission.listen_streams.all.load(Ordering::Relaxed), 0);
         assert!(admission.requests.by_principal.lock().unwrap().is_empty());
         assert!(admission.admit_upload(&options).is_ok());
     }

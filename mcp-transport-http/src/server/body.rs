@@ -10,25 +10,25 @@ use http_body::{Body, Frame, SizeHint};
 use mcp_types::jsonrpc::EncodedMessage;
 
 use super::admission::Permit;
-use super::exchange::{Exchange, First, News};
-use super::sessions::Reader;
-use super::sse::Stream;
-use super::unsent::{Unsent, held, piece};
+use super::exchange::{Exchange, ResponseStart, StreamPoll};
+use super::legacy_sse::SseStream;
+use super::stateful::StreamReader;
+use super::unsent::{UnsentFrames, held, piece};
 
 /// The body of a response: nothing, one message, or a stream of events.
 ///
 /// A stream runs what it is about: whoever drops the body cancels the request. The request counts as in flight until the
 /// body, and all that was read from it, is dropped.
-pub struct ResponseBody(Kind);
+pub struct ResponseBody(BodyState);
 
-enum Kind {
+enum BodyState {
     Empty,
     Full(Vec<u8>, Option<Permit>),
     /// What is left of a large message.
     Rest(Bytes),
     Events(Box<EventStream>),
     /// Everything was taken, but not sent. As long as a stream of HTTP/2 has not ended, it can be reset.
-    Flushing(Arc<Unsent>, Option<Permit>),
+    Flushing(Arc<UnsentFrames>, Option<Permit>),
 }
 
 /// How many bytes of a message are sent together: a client that reads slowly has to read as many within the time that it
@@ -39,7 +39,7 @@ const PIECE: usize = 64 << 10;
 const SMALL: usize = 16 << 10;
 
 struct EventStream {
-    source: Source,
+    source: EventSource,
     /// What there was to say when the stream began.
     first: Vec<u8>,
     /// What is left of events that are too large for one piece.
@@ -48,27 +48,27 @@ struct EventStream {
 
 /// Where events come from.
 #[expect(clippy::large_enum_variant, reason = "a request that stands alone is not to cost an allocation more")]
-pub(crate) enum Source {
+pub(crate) enum EventSource {
     /// A request that stands alone.
     Alone(Exchange),
     /// A stream of a session.
-    Session(Box<Reader>),
+    Session(Box<StreamReader>),
     /// All that a client of 2024-11-05 hears.
-    Sse(Box<Stream>),
+    Sse(Box<SseStream>),
 }
 
-impl Source {
+impl EventSource {
     /// Waits for the answer, or for the first thing that is said before it.
-    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<ResponseStart> {
         match self {
             Self::Alone(exchange) => exchange.poll_first(cx, events),
             Self::Session(reader) => reader.poll_first(cx, events),
-            Self::Sse(stream) => stream.poll(cx, events).map(First::News),
+            Self::Sse(stream) => stream.poll(cx, events).map(ResponseStart::Stream),
         }
     }
 
     /// Appends what there is to say.
-    fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+    fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         match self {
             Self::Alone(exchange) => exchange.poll(cx, events),
             Self::Session(reader) => reader.poll(cx, events),
@@ -95,10 +95,10 @@ impl Source {
     }
 
     /// Whether the service had to end before the request did.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub(crate) fn is_aborted(&self) -> bool {
         match self {
-            Self::Alone(exchange) => exchange.is_cut(),
-            Self::Session(reader) => reader.is_cut(),
+            Self::Alone(exchange) => exchange.is_aborted(),
+            Self::Session(reader) => reader.is_aborted(),
             // Its status was sent long ago.
             Self::Sse(_) => false,
         }
@@ -107,28 +107,28 @@ impl Source {
 
 impl ResponseBody {
     pub(crate) fn empty() -> Self {
-        Self(Kind::Empty)
+        Self(BodyState::Empty)
     }
 
     /// One message. The permit is held until it is sent.
     pub(crate) fn full(message: Vec<u8>, permit: Option<Permit>) -> Self {
-        Self(Kind::Full(message, permit))
+        Self(BodyState::Full(message, permit))
     }
 
-    pub(crate) fn events(source: Source, first: Vec<u8>) -> Self {
-        Self(Kind::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
+    pub(crate) fn events(source: EventSource, first: Vec<u8>) -> Self {
+        Self(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
     }
 }
 
 impl ResponseBody {
     /// Whether this is a message that no permit is held for.
     pub(crate) fn needs_permit(&self) -> bool {
-        matches!(&self.0, Kind::Full(_, None))
+        matches!(&self.0, BodyState::Full(_, None))
     }
 
     /// Holds a permit until the message is sent.
     pub(crate) fn hold(&mut self, new: Permit) {
-        if let Kind::Full(_, permit) = &mut self.0 {
+        if let BodyState::Full(_, permit) = &mut self.0 {
             *permit = Some(new);
         }
     }
@@ -136,14 +136,14 @@ impl ResponseBody {
     /// Takes a piece off a large message.
     fn next_piece(&mut self, mut rest: Bytes) -> Frame<Bytes> {
         let next = split(&mut rest);
-        self.0 = if rest.is_empty() { Kind::after_last() } else { Kind::Rest(rest) };
+        self.0 = if rest.is_empty() { BodyState::after_last() } else { BodyState::Rest(rest) };
         piece(next, None)
     }
 }
 
-impl Kind {
+impl BodyState {
     fn after_last() -> Self {
-        match Unsent::current().filter(|unsent| unsent.is_stream()) {
+        match UnsentFrames::current().filter(|unsent| unsent.is_stream()) {
             Some(unsent) => Self::Flushing(unsent, None),
             None => Self::Empty,
         }
@@ -151,7 +151,7 @@ impl Kind {
 
     /// What follows pieces that may not be sent yet, and do not hold the permit.
     fn after_all(permit: Option<Permit>) -> Self {
-        match Unsent::current().filter(|_| permit.is_some()) {
+        match UnsentFrames::current().filter(|_| permit.is_some()) {
             Some(unsent) => Self::Flushing(unsent, permit),
             None => Self::after_last(),
         }
@@ -180,9 +180,9 @@ impl EventStream {
         let mut events = std::mem::take(&mut self.first);
         if events.is_empty() {
             match ready!(self.source.poll(cx, &mut events)) {
-                News::Events => {}
-                News::Silence => events.extend_from_slice(KEEP_ALIVE),
-                News::Over => return Poll::Ready(Next::Nothing(self.source.take_permit())),
+                StreamPoll::Events => {}
+                StreamPoll::Idle => events.extend_from_slice(KEEP_ALIVE),
+                StreamPoll::End => return Poll::Ready(Next::Nothing(self.source.take_permit())),
             }
         }
         Poll::Ready(if self.source.is_over() {
@@ -201,47 +201,47 @@ impl Body for ResponseBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Kind::Events(stream) = &mut self.0 {
+        if let BodyState::Events(stream) = &mut self.0 {
             match ready!(stream.poll(cx)) {
                 Next::Piece(frame) => return Poll::Ready(Some(Ok(frame))),
                 Next::Last(events, permit) if events.len() <= PIECE => {
-                    self.0 = Kind::after_last();
+                    self.0 = BodyState::after_last();
                     return Poll::Ready(Some(Ok(piece(events, permit))));
                 }
                 Next::Last(events, permit) => return Poll::Ready(Some(Ok(self.next_piece(held(events, permit))))),
-                Next::Nothing(permit) => self.0 = Kind::after_all(permit),
+                Next::Nothing(permit) => self.0 = BodyState::after_all(permit),
             }
         }
-        let frame = match std::mem::replace(&mut self.0, Kind::Empty) {
-            Kind::Full(message, permit) if message.len() <= SMALL => piece(message, permit),
-            Kind::Full(message, permit) => self.next_piece(held(message, permit)),
-            Kind::Rest(rest) => self.next_piece(rest),
-            Kind::Flushing(unsent, permit) => {
+        let frame = match std::mem::replace(&mut self.0, BodyState::Empty) {
+            BodyState::Full(message, permit) if message.len() <= SMALL => piece(message, permit),
+            BodyState::Full(message, permit) => self.next_piece(held(message, permit)),
+            BodyState::Rest(rest) => self.next_piece(rest),
+            BodyState::Flushing(unsent, permit) => {
                 let sent = unsent.poll_empty(cx);
                 if sent.is_pending() {
-                    self.0 = Kind::Flushing(unsent, permit);
+                    self.0 = BodyState::Flushing(unsent, permit);
                 }
                 return sent.map(|()| None);
             }
-            Kind::Empty | Kind::Events(_) => return Poll::Ready(None),
+            BodyState::Empty | BodyState::Events(_) => return Poll::Ready(None),
         };
         Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
-            Kind::Full(message, _) => message.is_empty(),
-            Kind::Rest(_) | Kind::Events(_) | Kind::Flushing(..) => false,
+            BodyState::Empty => true,
+            BodyState::Full(message, _) => message.is_empty(),
+            BodyState::Rest(_) | BodyState::Events(_) | BodyState::Flushing(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty | Kind::Flushing(..) => SizeHint::with_exact(0),
-            Kind::Full(message, _) => SizeHint::with_exact(message.len() as u64),
-            Kind::Rest(rest) => SizeHint::with_exact(rest.len() as u64),
-            Kind::Events(_) => SizeHint::default(),
+            BodyState::Empty | BodyState::Flushing(..) => SizeHint::with_exact(0),
+            BodyState::Full(message, _) => SizeHint::with_exact(message.len() as u64),
+            BodyState::Rest(rest) => SizeHint::with_exact(rest.len() as u64),
+            BodyState::Events(_) => SizeHint::default(),
         }
     }
 }
@@ -249,9 +249,9 @@ impl Body for ResponseBody {
 impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Empty | Kind::Flushing(..) => "Empty",
-            Kind::Full(..) | Kind::Rest(_) => "Full",
-            Kind::Events(_) => "Events",
+            BodyState::Empty | BodyState::Flushing(..) => "Empty",
+            BodyState::Full(..) | BodyState::Rest(_) => "Full",
+            BodyState::Events(_) => "Events",
         })
     }
 }

@@ -12,48 +12,48 @@ use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::admission::Permit;
 use super::body::write_event;
-use super::lifeline::{AtWork, Stage, Watch};
 use super::refusal::Refusal;
+use super::shutdown::{Stage, StageWatch, WorkGuard};
 
 /// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it.
 pub(crate) struct Exchange {
     connection: Connection,
     key: RequestKey,
-    keep_alive: Duration,
-    at_work: AtWork,
+    keep_alive_interval: Duration,
+    work_guard: WorkGuard,
     /// When whoever asked may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
     /// Most requests are answered without waiting, and never have this.
     waiting: Option<Waiting>,
     is_draining: bool,
-    is_cut: bool,
+    is_aborted: bool,
     is_over: bool,
     permit: Option<Permit>,
 }
 
 struct Waiting {
-    end: Watch,
+    end: StageWatch,
     silence: Pin<Box<Sleep>>,
 }
 
-/// What happened.
+/// What polling an event stream resulted in.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum News {
-    /// There are events to send.
+pub(crate) enum StreamPoll {
+    /// Events were appended to the buffer.
     Events,
-    /// Nothing was said for a while.
-    Silence,
-    /// Everything has been said.
-    Over,
+    /// Nothing was sent for a keep-alive interval.
+    Idle,
+    /// The stream has ended.
+    End,
 }
 
-/// How a request is answered.
-pub(crate) enum First {
-    /// With one message.
-    Answer(Transmit),
-    /// With events; the first of them are there already.
-    News(News),
-    /// Not at all, because what it has settled cannot be kept.
+/// How the response to a request begins.
+pub(crate) enum ResponseStart {
+    /// As one JSON message.
+    Message(Transmit),
+    /// As an event stream, whose first events are in the buffer.
+    Stream(StreamPoll),
+    /// As an error, because the session state that the request changed could not be saved.
     Refused(Refusal),
 }
 
@@ -62,18 +62,18 @@ impl Exchange {
         connection: Connection,
         key: RequestKey,
         permit: Permit,
-        at_work: AtWork,
-        keep_alive: Duration,
+        work_guard: WorkGuard,
+        keep_alive_interval: Duration,
     ) -> Self {
         Self {
             connection,
             key,
-            keep_alive,
-            at_work,
+            keep_alive_interval,
+            work_guard,
             expiry: None,
             waiting: None,
             is_draining: false,
-            is_cut: false,
+            is_aborted: false,
             is_over: false,
             permit: Some(permit),
         }
@@ -90,8 +90,8 @@ impl Exchange {
     }
 
     /// Whether the service had to end before the request did.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.is_aborted
     }
 
     /// Takes the room of the request, to be held until its response is sent.
@@ -106,8 +106,8 @@ impl Exchange {
         if self.permit.is_none() {
             return;
         }
-        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN)) else { return };
-        let held = (self.at_work.another(), hold(&mut self.permit));
+        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT)) else { return };
+        let held = (self.work_guard.another(), hold(&mut self.permit));
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 teardown.await;
@@ -117,42 +117,42 @@ impl Exchange {
     }
 
     /// Waits for the answer, or for the first thing that is said before it.
-    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<ResponseStart> {
         loop {
             self.run(cx);
             match self.connection.poll_transmit() {
                 Some(answer) if matches!(answer.route, Route::Reply(_)) => {
                     self.is_over = true;
-                    return Poll::Ready(First::Answer(answer));
+                    return Poll::Ready(ResponseStart::Message(answer));
                 }
                 Some(transmit) => {
                     self.take(&transmit, events);
-                    return self.poll(cx, events).map(First::News);
+                    return self.poll(cx, events).map(ResponseStart::Stream);
                 }
                 None => {}
             }
             // An answer that is there after this is still an answer, and no event.
             if let Some(news) = ready!(self.poll_idle(cx)) {
-                return Poll::Ready(First::News(news));
+                return Poll::Ready(ResponseStart::Stream(news));
             }
         }
     }
 
     /// Appends what there is to say.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         loop {
             self.run(cx);
             while !self.is_over
-                && events.len() < MOST_AT_ONCE
+                && events.len() < EVENT_BATCH_BYTES
                 && let Some(transmit) = self.connection.poll_transmit()
             {
                 self.take(&transmit, events);
             }
             if !events.is_empty() {
                 if let Some(waiting) = &mut self.waiting {
-                    waiting.silence.as_mut().reset(after(self.keep_alive));
+                    waiting.silence.as_mut().reset(after(self.keep_alive_interval));
                 }
-                return Poll::Ready(News::Events);
+                return Poll::Ready(StreamPoll::Events);
             }
             if let Some(news) = ready!(self.poll_idle(cx)) {
                 return Poll::Ready(news);
@@ -173,18 +173,19 @@ impl Exchange {
     }
 
     /// Waits for something other than a message; without news there may be messages now.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
         if self.is_over || !self.connection.is_open(self.key) {
             self.is_over = true;
-            return Poll::Ready(Some(News::Over));
+            return Poll::Ready(Some(StreamPoll::End));
         }
-        let waiting = self
-            .waiting
-            .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(self.keep_alive)) });
-        waiting.end.poll(cx, &self.at_work);
-        let stage = self.at_work.stage();
-        if stage == Stage::Cut && !self.is_cut {
-            self.is_cut = true;
+        let waiting = self.waiting.get_or_insert_with(|| Waiting {
+            end: self.work_guard.watch(),
+            silence: Box::pin(sleep(self.keep_alive_interval)),
+        });
+        waiting.end.poll(cx, &self.work_guard);
+        let stage = self.work_guard.stage();
+        if stage == Stage::Aborting && !self.is_aborted {
+            self.is_aborted = true;
             self.connection
                 .abort_requests(&ErrorObject::internal_error("the server had to end before the request was done"));
             // What has no handler to give up, such as a stream for changes, is over by now or ends here.
@@ -200,8 +201,8 @@ impl Exchange {
             return Poll::Ready(None);
         }
         ready!(waiting.silence.as_mut().poll(cx));
-        waiting.silence.as_mut().reset(after(self.keep_alive));
-        Poll::Ready(Some(News::Silence))
+        waiting.silence.as_mut().reset(after(self.keep_alive_interval));
+        Poll::Ready(Some(StreamPoll::Idle))
     }
 }
 
@@ -212,7 +213,7 @@ impl Drop for Exchange {
 }
 
 /// How long each thing may take that is left to be done at the end.
-pub(crate) const TEARDOWN: Duration = Duration::from_secs(5);
+pub(crate) const TEARDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time: whoever drives connections reads the clock for all others.
 pub(crate) fn now() -> Instant {
@@ -227,4 +228,4 @@ pub(crate) fn after(time: Duration) -> tokio::time::Instant {
 }
 
 /// How many bytes of events are sent together, unless one has more.
-pub(crate) const MOST_AT_ONCE: usize = 64 << 10;
+pub(crate) const EVENT_BATCH_BYTES: usize = 64 << 10;

@@ -2,32 +2,26 @@
 
 mod admission;
 mod body;
-#[cfg(feature = "serve")]
-mod discard;
 mod exchange;
-mod lifeline;
+mod legacy_sse;
 mod options;
-#[cfg(feature = "serve")]
-mod patience;
 mod refusal;
-#[cfg(feature = "serve")]
-mod serve;
 mod service;
-mod sessions;
-mod sse;
+mod shutdown;
 #[cfg(feature = "serve")]
-mod stall;
+mod socket;
 mod start_error;
+mod stateful;
 mod unsent;
 mod upload;
 
 pub use body::ResponseBody;
-pub use lifeline::Drained;
+pub use legacy_sse::{LegacySseError, LegacySseFuture, LegacySseService};
 pub use options::{HttpOptions, SessionMode};
 pub use refusal::Refusal;
-#[cfg(feature = "serve")]
-pub use serve::{HttpServer, serve, shutdown_signal};
 pub use service::{HttpService, ResponseFuture, ValidUntil};
-pub use sessions::ResponseStream;
-pub use sse::{LegacySseError, LegacySseFuture, LegacySseService};
+pub use shutdown::Drained;
+#[cfg(feature = "serve")]
+pub use socket::{HttpServer, serve, shutdown_signal};
 pub use start_error::StartError;
+pub use stateful::ResponseStream;

@@ -18,15 +18,15 @@ use mcp_types::{Method, Revision};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::admission::{Admission, Kind, Permit};
-use super::body::{KEEP_ALIVE, ResponseBody, Source};
-use super::exchange::{Exchange, First, News, now};
-use super::lifeline::{AtWork, Drained, Lifeline, Stage};
+use super::admission::{Admission, Permit, PermitKind};
+use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
+use super::exchange::{Exchange, ResponseStart, StreamPoll, now};
+use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
-use super::sessions::{Entered, Sessions, Taken};
-use super::sse::{LegacySseError, LegacySseService};
+use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
 use super::start_error::StartError;
+use super::stateful::{SessionLookup, Sessions, Taken};
 use super::upload::Upload;
 use crate::rules::era::{SelectedEra, SupportedRevisions, check_param_headers, request_id, select_era};
 use crate::rules::media;
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     pub(crate) server: Server,
     pub(crate) options: HttpOptions,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) lifeline: Arc<Lifeline>,
+    pub(crate) shutdown: Arc<Shutdown>,
     sessions: Option<Arc<Sessions>>,
     /// Whether somebody looks for sessions whose time is over.
     has_sweeper: AtomicBool,
@@ -105,11 +105,11 @@ impl HttpService {
     /// [`HttpOptions::sessions`] gives it none, or if sessions are enabled and the operating system's random source fails.
     pub fn try_with_options(server: Server, options: HttpOptions) -> Result<Self, StartError> {
         StartError::check(&server, &options)?;
-        let (admission, lifeline) = (Arc::default(), Arc::default());
+        let (admission, shutdown) = (Arc::default(), Arc::default());
         let has_sessions = options.sessions == SessionMode::Stateful;
         let sessions = if has_sessions { Some(Arc::new(Sessions::new(&options)?)) } else { None };
         let has_sweeper = AtomicBool::new(false);
-        Ok(Self(Arc::new(Inner { server, options, admission, lifeline, sessions, has_sweeper })))
+        Ok(Self(Arc::new(Inner { server, options, admission, shutdown, sessions, has_sweeper })))
     }
 
     /// How many sessions there are, and what became of others; nothing in a service without sessions.
@@ -131,7 +131,7 @@ impl HttpService {
     /// Ends the service: new requests are turned away with 503, streams for changes end with their result, and what is
     /// at work may finish within `time`; then it is given up.
     pub async fn drain(&self, time: Duration) -> Drained {
-        let drained = self.0.lifeline.drain(time).await;
+        let drained = self.0.shutdown.drain(time).await;
         if let Some(sessions) = &self.0.sessions {
             sessions.shutdown().await;
         }
@@ -158,26 +158,36 @@ impl<B: Body> Service<Request<B>> for HttpService {
     fn call(&mut self, request: Request<B>) -> ResponseFuture<B> {
         let (parts, body) = request.into_parts();
         // The end waits for what is counted before it is looked for.
-        let at_work = AtWork::new(&self.0.lifeline);
+        let work_guard = WorkGuard::new(&self.0.shutdown);
         let checked = self.0.check(&parts);
         let parts = Arc::new(parts);
         if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {
             // There is a runtime now, which there need not be when a service is made.
             tokio::spawn(sweep(Arc::downgrade(&self.0)));
-            tokio::spawn(look_elsewhere(Arc::downgrade(&self.0)));
+            tokio::spawn(poll_record_store(Arc::downgrade(&self.0)));
         }
         let begun = checked.and_then(|()| {
-            let choosing = self.0.select_server_unless_in_session(&parts)?;
+            let selection = self.0.select_server_unless_in_session(&parts)?;
             // A DELETE goes on without its client, and brings the session here then.
             let restoring = if parts.method == Verb::DELETE { None } else { self.0.restore(&parts)? };
-            Ok((choosing, restoring))
+            Ok((selection, restoring))
         });
-        let (choosing, restoring, refusal) = match begun {
-            Ok((choosing, restoring)) => (choosing, restoring, None),
+        let (selection, restoring, refusal) = match begun {
+            Ok((selection, restoring)) => (selection, restoring, None),
             Err(refusal) => (None, None, Some(refusal)),
         };
-        let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, at_work)), Some(Upload::new(body)));
-        ResponseFuture { inner, refusal, choosing, chosen: None, restoring, later: None, taken, upload, source: None }
+        let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, work_guard)), Some(Upload::new(body)));
+        ResponseFuture {
+            inner,
+            refusal,
+            selection,
+            selected: None,
+            restoring,
+            later: None,
+            taken,
+            upload,
+            source: None,
+        }
     }
 }
 
@@ -190,26 +200,26 @@ pin_project! {
         // What could be said at once.
         refusal: Option<Refusal>,
         // Finds the server, if that is left to the application.
-        choosing: Option<Choosing>,
-        chosen: Option<Server>,
+        selection: Option<ServerSelection>,
+        selected: Option<Server>,
         // Brings the session here, if it is kept elsewhere.
         restoring: Option<BoxFuture<Result<(), Refusal>>>,
         // Answers once something is kept.
         later: Option<BoxFuture<Result<Response<ResponseBody>, Refusal>>>,
-        taken: Option<(Arc<Parts>, AtWork)>,
+        taken: Option<(Arc<Parts>, WorkGuard)>,
         #[pin]
         upload: Option<Upload<B>>,
-        source: Option<(Source, SelectedEra)>,
+        source: Option<(EventSource, SelectedEra)>,
     }
 }
 
 /// The application at work on the question which server it is.
-pub(crate) struct Choosing {
+pub(crate) struct ServerSelection {
     server: BoxFuture<Result<Server, Refusal>>,
     _permit: Permit,
 }
 
-impl Choosing {
+impl ServerSelection {
     /// Waits for the server, which must not contradict the options any more than one that is there from the start.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, options: &HttpOptions) -> Poll<Result<Server, Refusal>> {
         let server = ready!(self.server.as_mut().poll(cx))?;
@@ -233,38 +243,38 @@ impl<B: Body> ResponseFuture<B> {
         if let Some(refusal) = this.refusal.take() {
             return Poll::Ready(Err(refusal));
         }
-        if let Some(choosing) = this.choosing {
-            *this.chosen = Some(ready!(choosing.poll(cx, &this.inner.options))?);
-            *this.choosing = None;
+        if let Some(selection) = this.selection {
+            *this.selected = Some(ready!(selection.poll(cx, &this.inner.options))?);
+            *this.selection = None;
         }
         if let Some(restoring) = this.restoring {
             ready!(restoring.as_mut().poll(cx))?;
             *this.restoring = None;
         }
         if this.taken.as_ref().is_some_and(|(parts, _)| parts.method != Verb::POST)
-            && let Some((parts, at_work)) = this.taken.take()
+            && let Some((parts, work_guard)) = this.taken.take()
         {
             // What is no POST has no body.
             this.upload.set(None);
-            match this.inner.start_without_body(&parts, at_work)? {
+            match this.inner.start_without_body(&parts, work_guard)? {
                 Started::Later(later) => *this.later = Some(later),
-                Started::Source(source, served) => *this.source = Some((source, served)),
+                Started::Events(source, served) => *this.source = Some((source, served)),
                 Started::Response(response) => return Poll::Ready(Ok(response)),
             }
         }
         if let Some(upload) = this.upload.as_mut().as_pin_mut() {
             let body = ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?;
             this.upload.set(None);
-            let server = this.chosen.as_ref().unwrap_or(&this.inner.server);
+            let server = this.selected.as_ref().unwrap_or(&this.inner.server);
             // Whoever polls a future that is done waits for nothing.
-            let Some((parts, at_work)) = this.taken.take() else { return Poll::Pending };
+            let Some((parts, work_guard)) = this.taken.take() else { return Poll::Pending };
             let session = this.inner.sessions.as_ref().and_then(|sessions| sessions.enter(&parts));
             let limits = match &session {
                 Some(Ok(session)) => session.message_limits(),
                 Some(Err(_)) | None => server.config().limits.message,
             };
-            match this.inner.start(server, parts, parse(&body, &limits), at_work, session) {
-                Started::Source(source, served) => *this.source = Some((source, served)),
+            match this.inner.start(server, parts, parse(&body, &limits), work_guard, session) {
+                Started::Events(source, served) => *this.source = Some((source, served)),
                 Started::Later(later) => *this.later = Some(later),
                 Started::Response(response) => return Poll::Ready(Ok(response)),
             }
@@ -289,14 +299,14 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
 impl Inner {
     /// What can be said without reading the body.
     fn check(&self, parts: &Parts) -> Result<(), Refusal> {
-        self.check_sender(parts)?;
+        self.check_host_and_origin(parts)?;
         let has_sessions = self.sessions.is_some() && matches!(parts.method, Verb::GET | Verb::DELETE);
         if parts.method != Verb::POST && !has_sessions {
             return Err(Refusal::method_not_allowed(self.sessions.is_some()));
         }
         self.check_serving()?;
         if has_sessions {
-            return if parts.method == Verb::DELETE { Ok(()) } else { check_reads_events(parts) };
+            return if parts.method == Verb::DELETE { Ok(()) } else { check_accepts_events(parts) };
         }
         check_is_json(parts)?;
         if !media::accepts_both(&parts.headers) {
@@ -314,7 +324,7 @@ impl Inner {
     }
 
     /// Whether whoever asks may reach this server at all.
-    pub(crate) fn check_sender(&self, parts: &Parts) -> Result<(), Refusal> {
+    pub(crate) fn check_host_and_origin(&self, parts: &Parts) -> Result<(), Refusal> {
         let forbidden = |fault: crate::rules::hosts::Forbidden| {
             tracing::debug!(target: "mcp", %fault, "refused");
             Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
@@ -324,12 +334,12 @@ impl Inner {
 
     /// Whether anything new is taken on.
     pub(crate) fn check_serving(&self) -> Result<(), Refusal> {
-        if self.lifeline.stage() == Stage::Serving { Ok(()) } else { Err(self.ending()) }
+        if self.shutdown.stage() == Stage::Serving { Ok(()) } else { Err(self.ending()) }
     }
 
     /// Has the application choose the server, if it wants to and has not when a session began.
-    fn select_server_unless_in_session(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
-        if self.sessions.is_some() && Sessions::is_inside(parts) {
+    fn select_server_unless_in_session(&self, parts: &Arc<Parts>) -> Result<Option<ServerSelection>, Refusal> {
+        if self.sessions.is_some() && Sessions::requires_session(parts) {
             // S4.64: that was done when the session began.
             return Ok(None);
         }
@@ -339,16 +349,16 @@ impl Inner {
     /// Brings the session of a request here, if sessions are kept elsewhere. Anybody can name one, so that what the store
     /// is asked is bounded: apart from requests, as what it is asked for may be what these wait for.
     fn restore(&self, parts: &Arc<Parts>) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
-        let admit = || self.admission.admit(Kind::Lookup, 1, parts.extensions.get(), &self.options);
+        let admit = || self.admission.admit(PermitKind::Lookup, 1, parts.extensions.get(), &self.options);
         let Some(sessions) = &self.sessions else { return Ok(None) };
         sessions.restore(&self.server, self.options.select_server.clone(), parts, admit)
     }
 
     /// Has the application choose the server, if it wants to; that counts as work.
-    pub(crate) fn select_server(&self, parts: &Arc<Parts>) -> Result<Option<Choosing>, Refusal> {
+    pub(crate) fn select_server(&self, parts: &Arc<Parts>) -> Result<Option<ServerSelection>, Refusal> {
         let Some(select_server) = &self.options.select_server else { return Ok(None) };
-        let permit = self.admission.admit(Kind::Request, 1, parts.extensions.get(), &self.options)?;
-        Ok(Some(Choosing { server: select_server(Arc::clone(parts)), _permit: permit }))
+        let permit = self.admission.admit(PermitKind::Request, 1, parts.extensions.get(), &self.options)?;
+        Ok(Some(ServerSelection { server: select_server(Arc::clone(parts)), _permit: permit }))
     }
 
     pub(crate) fn ending(&self) -> Refusal {
@@ -366,8 +376,8 @@ impl Inner {
         server: &Server,
         parts: Arc<Parts>,
         incoming: Result<Incoming<'_>, InvalidMessage>,
-        at_work: AtWork,
-        session: Option<Entered>,
+        work_guard: WorkGuard,
+        session: Option<SessionLookup>,
     ) -> Started {
         // Inside a session, the revision is the one that was agreed on, whichever server that was with.
         let revisions: &[Revision] = if session.is_some() { &Revision::ALL } else { &server.config().revisions };
@@ -399,11 +409,15 @@ impl Inner {
             }
         };
         // What began before the end did may still finish, unless the time for that is over.
-        if at_work.stage() == Stage::Cut {
+        if work_guard.stage() == Stage::Aborting {
             return Started::Response(self.ending().into_response(request_id(&incoming), served.revision()));
         }
         let principal = parts.extensions.get::<Principal>();
-        let kind = if served == SelectedEra::Modern && is_listen(&incoming) { Kind::Listener } else { Kind::Request };
+        let kind = if served == SelectedEra::Modern && is_listen(&incoming) {
+            PermitKind::ListenStream
+        } else {
+            PermitKind::Request
+        };
         let permit = match self.admission.admit(kind, requests(&incoming), principal, &self.options) {
             Ok(permit) => permit,
             Err(refusal) => return Started::Response(refusal.into_response(request_id(&incoming), served.revision())),
@@ -413,8 +427,8 @@ impl Inner {
             (SelectedEra::Legacy(revision), None) => Connection::legacy_request(server, revision),
             (SelectedEra::Legacy(_), Some(sessions)) => {
                 let id = request_id(&incoming).cloned();
-                let admit = || self.admission.admit(Kind::Lookup, 1, principal, &self.options);
-                let (parts, held) = (Arc::clone(&parts), (at_work, permit));
+                let admit = || self.admission.admit(PermitKind::Lookup, 1, principal, &self.options);
+                let (parts, held) = (Arc::clone(&parts), (work_guard, permit));
                 let taken = sessions.post(server, session, parts, incoming, held, admit).map(Started::from);
                 return taken.unwrap_or_else(|refusal| {
                     Started::Response(refusal.into_response(id.as_ref(), served.revision()))
@@ -426,21 +440,21 @@ impl Inner {
         let expiry = parts.extensions.get::<ValidUntil>().copied();
         caller.extensions.insert_shared(parts);
         let Some(key) = connection.feed_parsed(now(), incoming, &caller) else { return Started::Response(accepted()) };
-        let mut exchange = Exchange::new(connection, key, permit, at_work, self.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = expiry.filter(|_| kind == Kind::Listener) {
+        let mut exchange = Exchange::new(connection, key, permit, work_guard, self.options.keep_alive_interval);
+        if let Some(ValidUntil(at)) = expiry.filter(|_| kind == PermitKind::ListenStream) {
             exchange.expire_at(at);
         }
-        Started::Source(Source::Alone(exchange), served)
+        Started::Events(EventSource::Alone(exchange), served)
     }
 
     /// Serves what only clients with sessions ask for.
-    fn start_without_body(&self, parts: &Arc<Parts>, at_work: AtWork) -> Result<Started, Refusal> {
+    fn start_without_body(&self, parts: &Arc<Parts>, work_guard: WorkGuard) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if parts.method == Verb::DELETE {
-            return sessions.delete(parts, self.restore(parts)?, at_work).map(Started::from);
+            return sessions.delete(parts, self.restore(parts)?, work_guard).map(Started::from);
         }
-        let admit = || self.admission.admit(Kind::Listener, 1, parts.extensions.get(), &self.options);
-        let (mut reader, mut first) = sessions.get(parts, at_work, admit)?;
+        let admit = || self.admission.admit(PermitKind::ListenStream, 1, parts.extensions.get(), &self.options);
+        let (mut reader, mut first) = sessions.get(parts, work_guard, admit)?;
         if let Some(ValidUntil(at)) = parts.extensions.get() {
             reader.expire_at(*at);
         }
@@ -448,7 +462,7 @@ impl Inner {
             // The client knows at once that the stream is there.
             first.extend_from_slice(KEEP_ALIVE);
         }
-        Ok(Started::Response(event_stream(ResponseBody::events(Source::Session(Box::new(reader)), first))))
+        Ok(Started::Response(event_stream(ResponseBody::events(EventSource::Session(Box::new(reader)), first))))
     }
 }
 
@@ -466,18 +480,18 @@ async fn sweep(inner: Weak<Inner>) {
 }
 
 /// Looks for sessions that have ended elsewhere, as long as there is a service for them and they can.
-async fn look_elsewhere(inner: Weak<Inner>) {
-    while let Some(next) = inner.upgrade().and_then(|inner| inner.sessions.as_ref()?.next_look()) {
+async fn poll_record_store(inner: Weak<Inner>) {
+    while let Some(next) = inner.upgrade().and_then(|inner| inner.sessions.as_ref()?.next_record_check()) {
         tokio::time::sleep_until(next).await;
         let sessions = inner.upgrade().and_then(|inner| inner.sessions.clone());
         if let Some(sessions) = sessions {
-            sessions.end_elsewhere().await;
+            sessions.end_deleted_elsewhere().await;
         }
     }
 }
 
 /// Whether the client takes a stream of events.
-pub(crate) fn check_reads_events(parts: &Parts) -> Result<(), Refusal> {
+pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
     if media::accepts(&parts.headers, media::EVENT_STREAM) {
         return Ok(());
     }
@@ -495,7 +509,7 @@ pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
 
 /// What became of a message.
 enum Started {
-    Source(Source, SelectedEra),
+    Events(EventSource, SelectedEra),
     Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
     Response(Response<ResponseBody>),
 }
@@ -503,8 +517,8 @@ enum Started {
 impl From<Taken> for Started {
     fn from(taken: Taken) -> Self {
         match taken {
-            Taken::Reader(reader, revision) => {
-                Self::Source(Source::Session(Box::new(reader)), SelectedEra::Legacy(revision))
+            Taken::Stream(reader, revision) => {
+                Self::Events(EventSource::Session(Box::new(reader)), SelectedEra::Legacy(revision))
             }
             Taken::Response(response) => Self::Response(response),
             Taken::Later(later) => Self::Later(later),
@@ -529,20 +543,27 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 /// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
 /// long silence: until then the status is open.
 // H-29
-fn respond(first: First, events: Vec<u8>, mut source: Source, served: SelectedEra) -> Response<ResponseBody> {
+fn respond(
+    first: ResponseStart,
+    events: Vec<u8>,
+    mut source: EventSource,
+    served: SelectedEra,
+) -> Response<ResponseBody> {
     match first {
-        First::Answer(answer) => {
-            let status = match source.is_cut() {
+        ResponseStart::Message(answer) => {
+            let status = match source.is_aborted() {
                 true => StatusCode::SERVICE_UNAVAILABLE,
                 false => status_of(served.era(), answer.failure),
             };
             json(status, answer.message, source.take_permit())
         }
-        First::Refused(refusal) => refusal.into_response(None, served.revision()),
-        First::News(News::Over) => accepted(),
-        First::News(News::Events) if source.is_over() => event_stream(ResponseBody::full(events, source.take_permit())),
-        First::News(News::Events) => event_stream(ResponseBody::events(source, events)),
-        First::News(News::Silence) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
+        ResponseStart::Refused(refusal) => refusal.into_response(None, served.revision()),
+        ResponseStart::Stream(StreamPoll::End) => accepted(),
+        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
+            event_stream(ResponseBody::full(events, source.take_permit()))
+        }
+        ResponseStart::Stream(StreamPoll::Events) => event_stream(ResponseBody::events(source, events)),
+        ResponseStart::Stream(StreamPoll::Idle) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
     }
 }
 

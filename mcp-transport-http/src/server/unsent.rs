@@ -12,22 +12,22 @@ use super::admission::Permit;
 tokio::task_local! {
     /// What the connection or stream that is polled now has not sent. [`HttpServer`](crate::HttpServer) sets it; other
     /// servers look after clients that do not read themselves.
-    static UNSENT: Arc<Unsent>;
+    static UNSENT: Arc<UnsentFrames>;
 }
 
-/// Counts the pieces of responses that a connection of HTTP/1, or a stream of HTTP/2, has taken and not sent.
+/// SessionCounters the pieces of responses that a connection of HTTP/1, or a stream of HTTP/2, has taken and not sent.
 ///
 /// The body of a response cannot know when it is sent: HTTP/2 takes a piece before the client allows it to be sent, and
 /// polls the body no more. So each piece counts until whoever took it drops it.
 #[derive(Debug, Default)]
-pub(crate) struct Unsent {
+pub(crate) struct UnsentFrames {
     pieces: AtomicUsize,
     sent: AtomicUsize,
     waiting: Mutex<Option<Waker>>,
     is_stream: bool,
 }
 
-impl Unsent {
+impl UnsentFrames {
     /// That of a stream of HTTP/2.
     #[cfg(feature = "serve")]
     pub(crate) fn of_stream() -> Self {
@@ -70,7 +70,7 @@ impl Unsent {
 
 /// Makes a piece of a response of its bytes. The permit is held, and the piece is counted, until it is sent or dropped.
 pub(crate) fn piece(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, permit: Option<Permit>) -> Frame<Bytes> {
-    let unsent = Unsent::current().map(Counted::new);
+    let unsent = UnsentFrames::current().map(Counted::new);
     Frame::data(match (&unsent, &permit) {
         (None, None) => bytes.into(),
         _ => Bytes::from_owner(Piece { bytes, _permit: permit, _unsent: unsent }),
@@ -98,10 +98,10 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Piece<B> {
 }
 
 /// A piece that is not sent, until it is dropped.
-struct Counted(Arc<Unsent>);
+struct Counted(Arc<UnsentFrames>);
 
 impl Counted {
-    fn new(unsent: Arc<Unsent>) -> Self {
+    fn new(unsent: Arc<UnsentFrames>) -> Self {
         unsent.pieces.fetch_add(1, Ordering::AcqRel);
         Self(unsent)
     }

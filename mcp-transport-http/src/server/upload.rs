@@ -11,7 +11,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::admission::{Admission, Place};
+use super::admission::{Admission, UploadPermit};
 use super::exchange::after;
 use super::options::HttpOptions;
 use super::refusal::Refusal;
@@ -79,19 +79,19 @@ fn too_large(limit: usize) -> Refusal {
 const SMALL: usize = 16 << 10;
 
 /// How long a small one may take without a place for it.
-const AT_ONCE: Duration = Duration::from_secs(1);
+const UNCOUNTED_TIME: Duration = Duration::from_secs(1);
 
 /// A body that is not there yet.
 struct Waiting {
     since: Instant,
     time: Pin<Box<Sleep>>,
-    place: Option<Place>,
+    place: Option<UploadPermit>,
 }
 
 impl Waiting {
     fn new() -> Self {
         let since = Instant::now();
-        Self { since, time: Box::pin(sleep_until(since + AT_ONCE)), place: None }
+        Self { since, time: Box::pin(sleep_until(since + UNCOUNTED_TIME)), place: None }
     }
 
     /// Whether it takes too long. One that is large or slow needs a place.

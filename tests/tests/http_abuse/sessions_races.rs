@@ -147,7 +147,7 @@ fn calls_that_are_left() {
         }
         assert_eq!(refused, 20);
         arena.gate.has_inside(0).await;
-        // No caretaker is left either.
+        // No task for orphaned requests is left either.
         arena.has_tasks(0).await;
         for session in sessions {
             session.works(arena).await;

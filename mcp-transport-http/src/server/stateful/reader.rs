@@ -12,29 +12,29 @@ use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::EncodedMessage;
 use tokio::time::{Sleep, sleep, sleep_until};
 
-use super::caretaker;
-use super::keeper::Keeper;
-use super::readers::Reads;
+use super::orphaned;
+use super::readers::ReaderTarget;
+use super::record_sync::RecordSync;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
-use crate::server::exchange::{First, MOST_AT_ONCE, News, after, now};
-use crate::server::lifeline::{AtWork, Stage, Watch};
+use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, after, now};
 use crate::server::refusal::Refusal;
+use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
 
 /// The reader of a stream. It runs the session while it is polled; dropping it lets the request go on.
-pub(crate) struct Reader {
+pub(crate) struct StreamReader {
     session: Lease<Session>,
     number: u64,
     reader: u64,
-    settings: Settings,
-    at_work: AtWork,
+    settings: StreamSettings,
+    work_guard: WorkGuard,
     /// The room that listening takes, or that a request takes which is answered.
     permit: Option<Permit>,
     /// Whether the response is a stream by now.
     is_stream: bool,
-    is_cut: bool,
+    is_aborted: bool,
     is_over: bool,
     saving: Saving,
     /// What the client missed, on its way.
@@ -47,15 +47,15 @@ pub(crate) struct Reader {
 
 /// How readers of a service behave.
 #[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) keep_alive: Duration,
+pub(crate) struct StreamSettings {
+    pub(crate) keep_alive_interval: Duration,
     /// When clients are to come back for what they missed.
     pub(crate) retry: Duration,
     /// How long a request goes on for a client that is gone.
-    pub(crate) grace: Duration,
+    pub(crate) orphaned_timeout: Duration,
     pub(crate) key: Arc<EventKey>,
     /// Who keeps what a request has settled, if anybody does.
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) record_sync: Option<RecordSync>,
 }
 
 /// What a request has settled is kept before it is answered.
@@ -66,28 +66,28 @@ enum Saving {
 }
 
 struct Waiting {
-    end: Watch,
+    end: StageWatch,
     silence: Pin<Box<Sleep>>,
 }
 
-impl Reader {
-    /// Reads the answer to a request.
+impl StreamReader {
+    /// ReaderTarget the answer to a request.
     pub(crate) fn of_request(
         session: Lease<Session>,
         (number, reader): (u64, u64),
-        settings: Settings,
-        at_work: AtWork,
+        settings: StreamSettings,
+        work_guard: WorkGuard,
     ) -> Self {
         Self {
-            saving: if session.kept.is_some() { Saving::Due } else { Saving::Done },
+            saving: if session.record_state.is_some() { Saving::Due } else { Saving::Done },
             session,
             number,
             reader,
             settings,
-            at_work,
+            work_guard,
             permit: None,
             is_stream: false,
-            is_cut: false,
+            is_aborted: false,
             is_over: false,
             missed: None,
             waiting: None,
@@ -96,18 +96,19 @@ impl Reader {
         }
     }
 
-    /// Reads a stream from where the client is in it; without a place, what belongs to the session as a whole.
+    /// ReaderTarget a stream from where the client is in it; without a place, what belongs to the session as a whole.
     pub(crate) fn of_stream(
         session: Lease<Session>,
         place: Option<(u64, u64)>,
-        settings: Settings,
-        at_work: AtWork,
+        settings: StreamSettings,
+        work_guard: WorkGuard,
         permit: Permit,
     ) -> (Self, Vec<u8>) {
         let number = place.map_or(STANDALONE, |(stream, _)| stream);
         let mut state = session.lock();
         let request = state.streams.get(&number).and_then(|stream| stream.request);
-        let reads = if number == STANDALONE { Some(Reads::Standalone) } else { request.map(Reads::Request) };
+        let reads =
+            if number == STANDALONE { Some(ReaderTarget::Standalone) } else { request.map(ReaderTarget::Request) };
         let reader = session.readers.add(reads);
         let mut before = None;
         // It may have ended since it was found.
@@ -124,9 +125,9 @@ impl Reader {
                 // Whoever read it before has lost it, and does not know yet.
                 before = stream.reader.replace(reader);
                 stream.expires_at = None;
-                stream.is_known = session.may_be_resumed();
+                stream.is_known = session.is_resumable();
                 if place.is_none() {
-                    prime(&session, &settings, number, stream.number, settings.retry, &mut first);
+                    write_initial_event(&session, &settings, number, stream.number, settings.retry, &mut first);
                 }
             }
             // The request is over; what was said about it may be there.
@@ -137,15 +138,15 @@ impl Reader {
         let replay = |(stream, after)| Some(session.events.as_ref()?.store.replay(session.id, stream, after));
         let missed = place.and_then(replay);
         let reader = Self {
-            saving: if session.kept.is_some() { Saving::Due } else { Saving::Done },
+            saving: if session.record_state.is_some() { Saving::Due } else { Saving::Done },
             session,
             number,
             reader,
             settings,
-            at_work,
+            work_guard,
             permit: Some(permit),
             is_stream: true,
-            is_cut: false,
+            is_aborted: false,
             is_over,
             missed,
             waiting: None,
@@ -169,12 +170,12 @@ impl Reader {
         self.permit.take()
     }
 
-    pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.is_aborted
     }
 
     /// Waits for the answer, or for the first thing that is said before it.
-    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<First> {
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<ResponseStart> {
         if !self.is_stream {
             self.session.readers.register(self.reader, cx.waker());
             // Most handlers are done by the time that their message is taken.
@@ -193,14 +194,14 @@ impl Reader {
                     self.permit = stream.permit;
                     self.is_over = true;
                     if let Err(refusal) = saved {
-                        return Poll::Ready(First::Refused(refusal.of(stream.id)));
+                        return Poll::Ready(ResponseStart::Refused(refusal.of(stream.id)));
                     }
-                    self.is_cut |= answer.failure.is_some() && self.at_work.stage() == Stage::Cut;
-                    return Poll::Ready(First::Answer(answer));
+                    self.is_aborted |= answer.failure.is_some() && self.work_guard.stage() == Stage::Aborting;
+                    return Poll::Ready(ResponseStart::Message(answer));
                 }
             }
         }
-        self.poll(cx, events).map(First::News)
+        self.poll(cx, events).map(ResponseStart::Stream)
     }
 
     /// Whether the next message of the stream is the answer.
@@ -212,9 +213,9 @@ impl Reader {
 
     /// Keeps what the request has settled, which it has when there is an answer.
     fn poll_saved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        if let (Saving::Due, Some(keeper)) = (&self.saving, &self.settings.keeper) {
-            let (keeper, session) = (keeper.clone(), self.session.clone());
-            self.saving = Saving::Running(Box::pin(async move { keeper.save(&session).await }));
+        if let (Saving::Due, Some(record_sync)) = (&self.saving, &self.settings.record_sync) {
+            let (record_sync, session) = (record_sync.clone(), self.session.clone());
+            self.saving = Saving::Running(Box::pin(async move { record_sync.save(&session).await }));
         }
         let saved = match &mut self.saving {
             Saving::Running(saving) => ready!(saving.as_mut().poll(cx)),
@@ -235,7 +236,7 @@ impl Reader {
     }
 
     /// Appends what there is to say.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         if let Some(missed) = &mut self.missed {
             let missed = ready!(missed.as_mut().poll(cx));
             self.missed = None;
@@ -243,15 +244,15 @@ impl Reader {
         }
         loop {
             if self.is_over {
-                return Poll::Ready(if events.is_empty() { News::Over } else { News::Events });
+                return Poll::Ready(if events.is_empty() { StreamPoll::End } else { StreamPoll::Events });
             }
             self.session.readers.register(self.reader, cx.waker());
             let is_held = self.take(events);
             if !events.is_empty() {
                 if let Some(waiting) = &mut self.waiting {
-                    waiting.silence.as_mut().reset(after(self.settings.keep_alive));
+                    waiting.silence.as_mut().reset(after(self.settings.keep_alive_interval));
                 }
-                return Poll::Ready(News::Events);
+                return Poll::Ready(StreamPoll::Events);
             }
             if self.is_over {
                 continue;
@@ -275,11 +276,11 @@ impl Reader {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             };
-            if news == News::Silence && !self.is_stream {
+            if news == StreamPoll::Idle && !self.is_stream {
                 // The response has to become a stream for the comment to go anywhere.
                 self.begin_stream(events);
             }
-            return Poll::Ready(if events.is_empty() { news } else { News::Events });
+            return Poll::Ready(if events.is_empty() { news } else { StreamPoll::Events });
         }
     }
 
@@ -288,10 +289,10 @@ impl Reader {
         self.is_stream = true;
         let mut state = self.session.lock();
         // What is said after the end is not kept.
-        let is_known = self.session.may_be_resumed() && !state.is_ended;
+        let is_known = self.session.is_resumable() && !state.is_ended;
         if let Some(stream) = state.streams.get_mut(&self.number) {
             stream.is_known = is_known;
-            prime(&self.session, &self.settings, self.number, stream.number, self.settings.retry, events);
+            write_initial_event(&self.session, &self.settings, self.number, stream.number, self.settings.retry, events);
         }
     }
 
@@ -313,7 +314,7 @@ impl Reader {
         for event in missed {
             // A store is not the kernel: what it returns need not be on one line.
             self.write(event.number, &EncodedMessage::from_bytes(event.message.into()), events);
-            self.session.counts.replayed.fetch_add(1, Ordering::Relaxed);
+            self.session.counters.replayed.fetch_add(1, Ordering::Relaxed);
             last = event.number;
         }
         let mut state = self.session.lock();
@@ -345,15 +346,22 @@ impl Reader {
         if stream.is_answer_next() && !self.is_stream {
             return true;
         }
-        let closed = stream.wish.take().filter(|_| session.may_be_resumed());
+        let closed = stream.close_request.take().filter(|_| session.is_resumable());
         let has_news = !stream.queue.is_empty() || closed.is_some();
         if has_news && !self.is_stream {
             self.is_stream = true;
-            stream.is_known = session.may_be_resumed() && !state.is_ended;
-            prime(session, &self.settings, self.number, stream.number, closed.unwrap_or(self.settings.retry), events);
+            stream.is_known = session.is_resumable() && !state.is_ended;
+            write_initial_event(
+                session,
+                &self.settings,
+                self.number,
+                stream.number,
+                closed.unwrap_or(self.settings.retry),
+                events,
+            );
         }
         let is_saved = matches!(self.saving, Saving::Done);
-        while events.len() < MOST_AT_ONCE
+        while events.len() < EVENT_BATCH_BYTES
             && (is_saved || !stream.is_answer_next())
             && let Some(Transmit { route, message, .. }) = stream.pop()
         {
@@ -375,7 +383,7 @@ impl Reader {
         if let Some(retry) = closed {
             if !stream.queue.is_empty() {
                 // There is more to say than is sent at once.
-                stream.wish.set(retry);
+                stream.close_request.set(retry);
                 return is_held;
             }
             // The client is told when to come back, and let go.
@@ -403,13 +411,13 @@ impl Reader {
             return;
         };
         stream.reader = None;
-        stream.expires_at = now().checked_add(self.settings.grace.saturating_add(retry));
+        stream.expires_at = now().checked_add(self.settings.orphaned_timeout.saturating_add(retry));
         // An answer stays until what it says is kept.
-        while !(stream.is_answer_next() && self.session.kept.is_some())
+        while !(stream.is_answer_next() && self.session.record_state.is_some())
             && let Some(transmit) = stream.pop()
         {
             if !self.session.keep(self.number, stream, transmit.message) {
-                self.session.counts.unheard.fetch_add(1, Ordering::Relaxed);
+                self.session.counters.unheard.fetch_add(1, Ordering::Relaxed);
             }
         }
         let was_blocked = self.session.unblock(&mut state, self.number);
@@ -420,7 +428,7 @@ impl Reader {
         }
         drop(state);
         if self.number != STANDALONE && is_orphan {
-            caretaker::call(&self.session, &self.settings, &self.at_work);
+            orphaned::supervise(&self.session, &self.settings, &self.work_guard);
         } else if was_blocked {
             // There is room now for what others wait for.
             self.session.readers.wake_route(None);
@@ -428,31 +436,32 @@ impl Reader {
     }
 
     /// Waits for something other than a message; without news there may be messages now.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
-        let keep_alive = self.settings.keep_alive;
-        let waiting = self
-            .waiting
-            .get_or_insert_with(|| Waiting { end: self.at_work.watch(), silence: Box::pin(sleep(keep_alive)) });
-        waiting.end.poll(cx, &self.at_work);
-        match self.at_work.stage() {
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
+        let keep_alive_interval = self.settings.keep_alive_interval;
+        let waiting = self.waiting.get_or_insert_with(|| Waiting {
+            end: self.work_guard.watch(),
+            silence: Box::pin(sleep(keep_alive_interval)),
+        });
+        waiting.end.poll(cx, &self.work_guard);
+        match self.work_guard.stage() {
             Stage::Serving => {}
             // S4.84: what belongs to no request ends at once.
             Stage::Draining if self.number != STANDALONE => {}
-            Stage::Cut if self.number != STANDALONE && !self.is_cut => {
+            Stage::Aborting if self.number != STANDALONE && !self.is_aborted => {
                 let why = ErrorObject::internal_error("the server had to end before the request was done");
                 if self.session.poll_give_up(cx, &why).is_ready() {
-                    self.is_cut = true;
+                    self.is_aborted = true;
                     return Poll::Ready(None);
                 }
             }
-            Stage::Draining | Stage::Cut => {
+            Stage::Draining | Stage::Aborting => {
                 self.is_over = true;
-                return Poll::Ready(Some(News::Over));
+                return Poll::Ready(Some(StreamPoll::End));
             }
         }
         if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
             self.is_over = true;
-            return Poll::Ready(Some(News::Over));
+            return Poll::Ready(Some(StreamPoll::End));
         }
         if self.poll_deadline(cx).is_ready() {
             self.session.connection.handle_timeout(now());
@@ -460,8 +469,8 @@ impl Reader {
         }
         let Some(waiting) = &mut self.waiting else { return Poll::Pending };
         ready!(waiting.silence.as_mut().poll(cx));
-        waiting.silence.as_mut().reset(after(keep_alive));
-        Poll::Ready(Some(News::Silence))
+        waiting.silence.as_mut().reset(after(keep_alive_interval));
+        Poll::Ready(Some(StreamPoll::Idle))
     }
 
     /// Waits for what the session is to be reminded of.
@@ -480,7 +489,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         self.session.readers.leave(self.reader);
         self.leave(Duration::ZERO);
@@ -489,8 +498,15 @@ impl Drop for Reader {
 
 /// Tells the client where in the stream it is, before anything is said: only revisions that know of it.
 // B-104
-fn prime(session: &Session, settings: &Settings, stream: u64, number: u64, retry: Duration, events: &mut Vec<u8>) {
-    if session.may_be_resumed() && session.is_primed() {
+fn write_initial_event(
+    session: &Session,
+    settings: &StreamSettings,
+    stream: u64,
+    number: u64,
+    retry: Duration,
+    events: &mut Vec<u8>,
+) {
+    if session.is_resumable() && session.sends_initial_event() {
         let id = settings.key.write(&session.id, stream, number);
         events.extend_from_slice(format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).as_bytes());
     }

@@ -11,60 +11,62 @@ use mcp_client::CredentialFingerprint;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
-use super::authorizer::{Authorizer, Challenge, Credential};
-use super::head::Session;
-use super::identity::{Fingerprints, Shown};
-use super::news::{Heard, News};
-use super::transport::Options;
+use super::headers::Session;
+use crate::client::authorizer::{Authorizer, Challenge, Credential};
+use crate::client::driver_event::{DriverEvent, DriverHandle};
+use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
+use crate::client::transport::Options;
 use crate::rules::media;
 
 /// What all requests to one server share.
-pub(super) struct Wire {
-    pub(super) client: Client,
-    pub(super) url: Url,
+pub(crate) struct RequestSender {
+    pub(crate) client: Client,
+    pub(crate) url: Url,
     /// What the application wants to be in every request.
-    pub(super) headers: HeaderMap,
-    pub(super) authorizer: Option<Arc<dyn Authorizer>>,
-    pub(super) options: Options,
-    fingerprints: Fingerprints,
+    pub(crate) headers: HeaderMap,
+    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
+    pub(crate) options: Options,
+    fingerprints: Fingerprinter,
     /// Whose credentials all requests are sent with, where there is no authorizer to change them.
     fixed: OnceLock<CredentialFingerprint>,
 }
 
 /// A response, and whose credentials its request was sent with.
-pub(super) struct Sent {
-    pub(super) response: Response,
-    pub(super) by: CredentialFingerprint,
+pub(crate) struct Sent {
+    pub(crate) response: Response,
+    pub(crate) by: CredentialFingerprint,
 }
 
 /// Why there is no response.
-pub(super) enum SendFault {
+pub(crate) enum SendError {
     /// The request, or its answer, did not get through.
     Failed(String),
     /// The session was begun with other credentials than those at hand; nothing was sent in it with these.
-    NotTheOwner,
+    CredentialsChanged,
 }
 
-impl SendFault {
-    pub(super) fn into_text(self) -> String {
+impl SendError {
+    pub(crate) fn into_text(self) -> String {
         match self {
             Self::Failed(why) => why,
-            Self::NotTheOwner => "the credentials are others than those that the session was begun with".to_owned(),
+            Self::CredentialsChanged => {
+                "the credentials are others than those that the session was begun with".to_owned()
+            }
         }
     }
 }
 
 /// How often a request is sent again with another credential.
-const CREDENTIALS: usize = 2;
+const MAX_CREDENTIAL_RETRIES: usize = 2;
 
 /// How many redirects are followed.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// How much of the body of a refusal is read.
-const REFUSAL_BYTES: usize = 1 << 20;
+const MAX_REFUSAL_BYTES: usize = 1 << 20;
 
 /// Makes the client that is used unless the application has one.
-pub(super) fn own_client(
+pub(crate) fn own_client(
     connect_timeout: Duration,
     setup: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, String> {
@@ -72,46 +74,52 @@ pub(super) fn own_client(
         // Any other status would make a GET of a POST.
         let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let is_near = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
-        if keeps_method && is_near && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
+        if keeps_method && is_near && attempt.previous().len() <= MAX_REDIRECTS {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
     });
     let builder = Client::builder().redirect(policy).connect_timeout(connect_timeout);
     setup(builder).build().map_err(|fault| describe(&fault))
 }
 
-impl Wire {
-    pub(super) fn new(
+impl RequestSender {
+    pub(crate) fn new(
         client: Client,
         url: Url,
         headers: HeaderMap,
         authorizer: Option<Arc<dyn Authorizer>>,
         options: Options,
-        fingerprints: Fingerprints,
+        fingerprints: Fingerprinter,
     ) -> Self {
         Self { client, url, headers, authorizer, options, fingerprints, fixed: OnceLock::new() }
     }
 
     /// Sends a request in a session, and again with another credential where that is wanted.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         verb: Verb,
         url: &Url,
         headers: &HeaderMap,
         body: Option<&Bytes>,
         session: &Session,
-        news: &News,
-    ) -> Result<Sent, SendFault> {
+        driver: &DriverHandle,
+    ) -> Result<Sent, SendError> {
         let mut credential = match &self.authorizer {
             Some(authorizer) => authorizer.credential().await,
             None => None,
         };
         let mut attempts = 0;
         loop {
-            let by = self.identify(credential.as_ref(), session, news).await?;
+            let by = self.identify(credential.as_ref(), session, driver).await?;
             let sent = self.send_once(verb.clone(), url, headers, body, credential.as_ref()).await;
-            let response = sent.map_err(SendFault::Failed)?;
+            let response = sent.map_err(SendError::Failed)?;
             let status = response.status();
             let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let Some(authorizer) = self.authorizer.as_ref().filter(|_| is_challenge && attempts < CREDENTIALS) else {
+            let Some(authorizer) =
+                self.authorizer.as_ref().filter(|_| is_challenge && attempts < MAX_CREDENTIAL_RETRIES)
+            else {
                 return Ok(Sent { response, by });
             };
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
@@ -130,26 +138,26 @@ impl Wire {
         &self,
         credential: Option<&Credential>,
         session: &Session,
-        news: &News,
-    ) -> Result<CredentialFingerprint, SendFault> {
+        driver: &DriverHandle,
+    ) -> Result<CredentialFingerprint, SendError> {
         // Beside an authorizer a header that never changes tells nobody apart.
         let header = self.headers.get(AUTHORIZATION).filter(|_| self.authorizer.is_none());
         let shown = match (credential, header) {
-            (Some(credential), _) => Shown::Credential(credential),
-            (None, Some(header)) => Shown::Header(header),
-            (None, None) => Shown::Nothing,
+            (Some(credential), _) => PresentedCredential::Credential(credential),
+            (None, Some(header)) => PresentedCredential::Header(header),
+            (None, None) => PresentedCredential::Nothing,
         };
         let by = if self.authorizer.is_some() {
             let by = self.fingerprints.of(shown);
             // Each time, because what the client knows may be newer than the latest request. It hears of it before it
             // hears the answer, and a request that is aborted here is not sent.
-            news.tell(Heard::Credentials(by)).await;
+            driver.send(DriverEvent::Credentials(by)).await;
             by
         } else {
             *self.fixed.get_or_init(|| self.fingerprints.of(shown))
         };
-        let is_owner = session.owner.is_none_or(|owner| owner == by || owner == Fingerprints::like(&owner).of(shown));
-        if is_owner { Ok(by) } else { Err(SendFault::NotTheOwner) }
+        let is_owner = session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::like(&owner).of(shown));
+        if is_owner { Ok(by) } else { Err(SendError::CredentialsChanged) }
     }
 
     async fn send_once(
@@ -191,13 +199,13 @@ impl Wire {
 
 /// What kind of body a response says that it has.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum BodyType {
     Json,
-    Events,
+    EventStream,
 }
 
 /// What is in a response; what is wrong with it, if it says that it is something else.
-pub(super) fn kind_of(headers: &HeaderMap) -> Result<Kind, String> {
+pub(crate) fn body_type(headers: &HeaderMap) -> Result<BodyType, String> {
     if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         return Err(format!("the answer of the server is encoded as {coding:?}, which was not asked for"));
     }
@@ -207,16 +215,16 @@ pub(super) fn kind_of(headers: &HeaderMap) -> Result<Kind, String> {
     let kind = said.to_str().unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
     if kind.eq_ignore_ascii_case(media::JSON) {
-        Ok(Kind::Json)
+        Ok(BodyType::Json)
     } else if kind.eq_ignore_ascii_case(media::EVENT_STREAM) {
-        Ok(Kind::Events)
+        Ok(BodyType::EventStream)
     } else {
         Err(format!("the answer of the server is {said:?}, and neither JSON nor a stream of events"))
     }
 }
 
 /// Reads a body to its end.
-pub(super) async fn read_body(mut response: Response, limit: usize) -> Result<Bytes, String> {
+pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Bytes, String> {
     let too_long = || format!("the answer of the server is longer than {limit} bytes");
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(too_long());
@@ -239,16 +247,16 @@ pub(super) async fn read_body(mut response: Response, limit: usize) -> Result<By
 }
 
 /// Reads what a refusal says; what is too long, or breaks off, is left out.
-pub(super) async fn read_refusal(response: Response) -> Bytes {
-    read_body(response, REFUSAL_BYTES).await.unwrap_or_default()
+pub(crate) async fn read_refusal(response: Response) -> Bytes {
+    read_body(response, MAX_REFUSAL_BYTES).await.unwrap_or_default()
 }
 
-pub(super) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>, String> {
+pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>, String> {
     response.chunk().await.map_err(|fault| format!("the answer of the server breaks off: {}", describe(&fault)))
 }
 
 /// What went wrong, with what is behind it; addresses may hold secrets.
-pub(super) fn describe(fault: &reqwest::Error) -> String {
+pub(crate) fn describe(fault: &reqwest::Error) -> String {
     let what = match () {
         () if fault.is_timeout() => "the server did not answer in time",
         () if fault.is_connect() => "the server cannot be reached",
@@ -271,9 +279,9 @@ pub(super) fn describe(fault: &reqwest::Error) -> String {
 mod tests {
     use futures_util::FutureExt as _;
 
-    use super::super::authorizer::CredentialFuture;
-    use super::super::transport::HttpTransport;
     use super::*;
+    use crate::client::authorizer::CredentialFuture;
+    use crate::client::transport::HttpTransport;
 
     struct Somebody;
 
@@ -295,15 +303,22 @@ mod tests {
         let client = own_client(Duration::from_secs(1), |builder| builder).unwrap();
         let url = Url::parse("http://localhost/").unwrap();
         let authorizer: Arc<dyn Authorizer> = Arc::new(Somebody);
-        let wire = Wire::new(client, url, HeaderMap::new(), Some(authorizer), transport.options, Fingerprints::new());
-        let (news, mut heard) = News::new(1);
-        news.tell(Heard::Missed).now_or_never().expect("there is room");
+        let sender = RequestSender::new(
+            client,
+            url,
+            HeaderMap::new(),
+            Some(authorizer),
+            transport.options,
+            Fingerprinter::new(),
+        );
+        let (driver, mut heard) = DriverHandle::new(1);
+        driver.send(DriverEvent::ChangesMissed).now_or_never().expect("there is room");
         let (credential, session) = (Somebody.credential().now_or_never().flatten(), Session::default());
-        assert!(wire.identify(credential.as_ref(), &session, &news).now_or_never().is_none());
-        assert!(matches!(heard.try_recv(), Ok(Heard::Missed)));
+        assert!(sender.identify(credential.as_ref(), &session, &driver).now_or_never().is_none());
+        assert!(matches!(heard.try_recv(), Ok(DriverEvent::ChangesMissed)));
         for _ in 0..2 {
-            assert!(wire.identify(credential.as_ref(), &session, &news).now_or_never().is_some());
-            assert!(matches!(heard.try_recv(), Ok(Heard::Credentials(_))));
+            assert!(sender.identify(credential.as_ref(), &session, &driver).now_or_never().is_some());
+            assert!(matches!(heard.try_recv(), Ok(DriverEvent::Credentials(_))));
         }
     }
 }

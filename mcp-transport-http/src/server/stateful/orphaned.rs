@@ -9,29 +9,29 @@ use mcp_session::Lease;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use super::reader::Settings;
-use super::readers::Reads;
+use super::reader::StreamSettings;
+use super::readers::ReaderTarget;
 use super::session::{STANDALONE, Session, State};
 use super::stream::Stream;
 use crate::server::exchange::now;
-use crate::server::lifeline::AtWork;
+use crate::server::shutdown::WorkGuard;
 
 /// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes
 /// back, but not for longer than it is given. The end of the service waits for them.
 // RB-61
-pub(crate) fn call(session: &Lease<Session>, settings: &Settings, at_work: &AtWork) {
+pub(crate) fn supervise(session: &Lease<Session>, settings: &StreamSettings, work_guard: &WorkGuard) {
     let Ok(runtime) = Handle::try_current() else { return };
     let mut state = session.lock();
-    if let Some(caretaker) = state.caretaker {
+    if let Some(orphan_reader) = state.orphan_reader {
         drop(state);
         // There may be something to do for the one that has come.
-        session.readers.wake(&[caretaker]);
+        session.readers.wake(&[orphan_reader]);
         return;
     }
-    let reader = session.readers.add(Some(Reads::Orphans));
-    state.caretaker = Some(reader);
+    let reader = session.readers.add(Some(ReaderTarget::Orphans));
+    state.orphan_reader = Some(reader);
     drop(state);
-    runtime.spawn(look_after(session.clone(), reader, settings.clone(), at_work.another()));
+    runtime.spawn(look_after(session.clone(), reader, settings.clone(), work_guard.another()));
 }
 
 /// What is to be done next.
@@ -43,9 +43,9 @@ enum Next {
     Expire,
 }
 
-async fn look_after(session: Lease<Session>, reader: u64, settings: Settings, _at_work: AtWork) {
+async fn look_after(session: Lease<Session>, reader: u64, settings: StreamSettings, _at_work: WorkGuard) {
     // How often it looks for those whose time is over.
-    let interval = (settings.grace / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
+    let interval = (settings.orphaned_timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
     loop {
         let mut pause = std::pin::pin!(sleep(interval));
         let next = poll_fn(|cx| {
@@ -56,7 +56,7 @@ async fn look_after(session: Lease<Session>, reader: u64, settings: Settings, _a
             session.pump(Some(reader));
             let mut state = session.lock();
             if orphans(&state).next().is_none() {
-                state.caretaker = None;
+                state.orphan_reader = None;
                 return Poll::Ready(Next::Nothing);
             }
             if !answered(&state).is_empty() {
@@ -75,10 +75,10 @@ async fn look_after(session: Lease<Session>, reader: u64, settings: Settings, _a
 }
 
 /// Keeps what requests have settled, and then their answers, for clients that come back for them.
-async fn save(session: &Lease<Session>, settings: &Settings) {
+async fn save(session: &Lease<Session>, settings: &StreamSettings) {
     let answered = answered(&session.lock());
-    let saved = match &settings.keeper {
-        Some(keeper) => keeper.save(session).await,
+    let saved = match &settings.record_sync {
+        Some(record_sync) => record_sync.save(session).await,
         None => Ok(()),
     };
     let mut state = session.lock();
@@ -92,7 +92,7 @@ async fn save(session: &Lease<Session>, settings: &Settings) {
         }
         while let Some(transmit) = stream.pop() {
             if !session.keep(number, stream, transmit.message) {
-                session.counts.unheard.fetch_add(1, Ordering::Relaxed);
+                session.counters.unheard.fetch_add(1, Ordering::Relaxed);
             }
         }
         state.streams.remove(&number);

@@ -9,30 +9,30 @@ use crate::rules::headers::{METHOD, NAME, PARAM_PREFIX, VERSION};
 use crate::rules::{header_encoding, media};
 
 /// The session of a request.
-pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Where a stream is to go on from.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The session that requests are sent in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Session {
-    pub(super) id: Option<HeaderValue>,
+pub(crate) struct Session {
+    pub(crate) id: Option<HeaderValue>,
     /// How many were lost before.
-    pub(super) age: u64,
+    pub(crate) generation: u64,
     /// The credentials that it was begun with: it is not used with others.
-    pub(super) owner: Option<CredentialFingerprint>,
+    pub(crate) owner: Option<CredentialFingerprint>,
 }
 
 /// Whether a header says what nobody but the protocol can know.
-pub(super) fn is_ours(name: &HeaderName) -> bool {
+pub(crate) fn is_reserved(name: &HeaderName) -> bool {
     [ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, LAST_EVENT, METHOD, NAME, SESSION, VERSION].contains(name)
         || name.as_str().starts_with(PARAM_PREFIX)
 }
 
 /// The headers of a message.
 // H-8, H-9, H-40..H-49, B-102, DU-44
-pub(super) fn of_message(outgoing: &Outgoing, session: &Session) -> Result<HeaderMap, String> {
+pub(crate) fn for_message(outgoing: &Outgoing, session: &Session) -> Result<HeaderMap, String> {
     let mut head = HeaderMap::new();
     head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     head.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
@@ -60,7 +60,7 @@ pub(super) fn of_message(outgoing: &Outgoing, session: &Session) -> Result<Heade
 
 /// The headers of a request for a stream, from where it broke off if that is known.
 // B-101
-pub(super) fn of_stream(revision: Option<Revision>, session: &Session, last_event: Option<&HeaderValue>) -> HeaderMap {
+pub(crate) fn for_stream(revision: Option<Revision>, session: &Session, last_event: Option<&HeaderValue>) -> HeaderMap {
     let mut head = HeaderMap::new();
     head.insert(ACCEPT, HeaderValue::from_static(media::EVENT_STREAM));
     legacy(&mut head, revision, session);
@@ -71,7 +71,7 @@ pub(super) fn of_stream(revision: Option<Revision>, session: &Session, last_even
 }
 
 /// The headers of the request that ends a session.
-pub(super) fn of_end(revision: Option<Revision>, session: &Session) -> HeaderMap {
+pub(crate) fn for_delete(revision: Option<Revision>, session: &Session) -> HeaderMap {
     let mut head = HeaderMap::new();
     legacy(&mut head, revision, session);
     head

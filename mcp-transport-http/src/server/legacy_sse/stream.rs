@@ -10,12 +10,12 @@ use mcp_types::ErrorObject;
 use tokio::runtime::Handle;
 use tokio::time::{Sleep, sleep, sleep_until};
 
-use super::client::Client;
-use super::clients::Clients;
+use super::session::SseSession;
+use super::sessions::SseSessions;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
-use crate::server::exchange::{MOST_AT_ONCE, News, TEARDOWN, after, now};
-use crate::server::lifeline::{AtWork, Stage, Watch};
+use crate::server::exchange::{EVENT_BATCH_BYTES, StreamPoll, TEARDOWN_TIMEOUT, after, now};
+use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
 
 /// The stream of a client, which is its session: dropping it ends everything.
 ///
@@ -24,46 +24,46 @@ use crate::server::lifeline::{AtWork, Stage, Watch};
 ///   |                        |  \--time is up: the rest is given up--> over
 ///   \------- dropped --------/
 /// ```
-pub(crate) struct Stream {
-    client: Arc<Client>,
+pub(crate) struct SseStream {
+    session: Arc<SseSession>,
     connection: Connection,
-    clients: Arc<Clients>,
-    keep_alive: Duration,
-    at_work: AtWork,
+    sessions: Arc<SseSessions>,
+    keep_alive_interval: Duration,
+    work_guard: WorkGuard,
     permit: Option<Permit>,
-    end: Watch,
+    end: StageWatch,
     silence: Pin<Box<Sleep>>,
     /// When whoever listens may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
     /// What the connection is to be reminded of.
     deadline: Option<(Instant, Pin<Box<Sleep>>)>,
     is_closing: bool,
-    is_cut: bool,
+    is_aborted: bool,
     is_over: bool,
 }
 
-impl Stream {
+impl SseStream {
     pub(crate) fn new(
-        (client, connection): (Arc<Client>, Connection),
-        clients: &Arc<Clients>,
-        keep_alive: Duration,
-        at_work: AtWork,
+        (session, connection): (Arc<SseSession>, Connection),
+        sessions: &Arc<SseSessions>,
+        keep_alive_interval: Duration,
+        work_guard: WorkGuard,
         permit: Permit,
     ) -> Self {
-        clients.insert(&client);
+        sessions.insert(&session);
         Self {
-            client,
+            session,
             connection,
-            clients: Arc::clone(clients),
-            keep_alive,
-            end: at_work.watch(),
-            at_work,
+            sessions: Arc::clone(sessions),
+            keep_alive_interval,
+            end: work_guard.watch(),
+            work_guard,
             permit: Some(permit),
-            silence: Box::pin(sleep(keep_alive)),
+            silence: Box::pin(sleep(keep_alive_interval)),
             expiry: None,
             deadline: None,
             is_closing: false,
-            is_cut: false,
+            is_aborted: false,
             is_over: false,
         }
     }
@@ -84,15 +84,15 @@ impl Stream {
     }
 
     /// Appends what there is to say.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<News> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         loop {
             self.take(cx, events);
             if !events.is_empty() {
-                self.silence.as_mut().reset(after(self.keep_alive));
-                return Poll::Ready(News::Events);
+                self.silence.as_mut().reset(after(self.keep_alive_interval));
+                return Poll::Ready(StreamPoll::Events);
             }
             if self.is_over {
-                return Poll::Ready(News::Over);
+                return Poll::Ready(StreamPoll::End);
             }
             if let Some(news) = ready!(self.poll_idle(cx)) {
                 return Poll::Ready(news);
@@ -101,12 +101,12 @@ impl Stream {
     }
 
     fn take(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) {
-        self.client.register(cx.waker());
+        self.session.register(cx.waker());
         let _ = self.connection.poll(cx, now());
-        self.client.release();
-        while events.len() < MOST_AT_ONCE {
+        self.session.release();
+        while events.len() < EVENT_BATCH_BYTES {
             let Some(transmit) = self.connection.poll_transmit() else {
-                self.is_over = self.client.is_over();
+                self.is_over = self.session.is_over();
                 return;
             };
             events.extend_from_slice(b"event: message\n");
@@ -115,23 +115,23 @@ impl Stream {
     }
 
     /// Waits for something other than a message; without news there may be messages now.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<News>> {
-        self.end.poll(cx, &self.at_work);
-        let stage = self.at_work.stage();
-        if stage == Stage::Cut && !self.is_cut {
-            self.is_cut = true;
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
+        self.end.poll(cx, &self.work_guard);
+        let stage = self.work_guard.stage();
+        if stage == Stage::Aborting && !self.is_aborted {
+            self.is_aborted = true;
             self.is_closing = true;
             let why = ErrorObject::internal_error("the server had to end before the request was done");
-            self.client.drain();
+            self.session.drain();
             self.connection.abort_requests(&why);
-            self.client.release();
+            self.session.release();
             return Poll::Ready(None);
         }
         let is_expired = self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready());
         if !self.is_closing && (stage == Stage::Draining || is_expired) {
             self.is_closing = true;
             self.expiry = None;
-            self.client.drain();
+            self.session.drain();
             return Poll::Ready(None);
         }
         if self.poll_deadline(cx).is_ready() {
@@ -139,8 +139,8 @@ impl Stream {
             return Poll::Ready(None);
         }
         ready!(self.silence.as_mut().poll(cx));
-        self.silence.as_mut().reset(after(self.keep_alive));
-        Poll::Ready(Some(News::Silence))
+        self.silence.as_mut().reset(after(self.keep_alive_interval));
+        Poll::Ready(Some(StreamPoll::Idle))
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -158,15 +158,15 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for SseStream {
     /// What handlers left to be done at the end is done, and counts as a stream until then.
     fn drop(&mut self) {
-        self.clients.remove(&self.client.id);
-        let teardown = self.connection.take_teardown(|| sleep(TEARDOWN));
+        self.sessions.remove(&self.session.id);
+        let teardown = self.connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT));
         self.connection.handle_disconnect();
-        self.client.end();
+        self.session.end();
         let Some(teardown) = teardown else { return };
-        let held = (self.at_work.another(), self.permit.take());
+        let held = (self.work_guard.another(), self.permit.take());
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 teardown.await;

@@ -13,91 +13,93 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::events::{Events, StreamFault};
-use super::head::{self, SESSION, Session};
-use super::listening::is_passing;
-use super::news::{Heard, News};
-use super::resumption::{Opened, Resumption};
-use super::wire::{Kind, SendFault, Sent, Wire, kind_of, read_body, read_refusal};
+use super::event_reader::{EventReader, StreamError};
+use super::headers::{self, SESSION, Session};
+use super::resumable_stream::{Opened, ResumableStream};
+use super::sender::{BodyType, RequestSender, SendError, Sent, body_type, read_body, read_refusal};
+use super::standalone_stream::is_transient;
+use crate::client::driver_event::{DriverEvent, DriverHandle};
 
 /// A call on its way.
-pub(super) struct Post {
-    pub(super) wire: Arc<Wire>,
-    pub(super) news: News,
-    pub(super) call: CallId,
-    pub(super) head: HeaderMap,
-    pub(super) body: Bytes,
-    pub(super) revision: Option<Revision>,
-    pub(super) session: Session,
-    pub(super) way: Way,
+pub(crate) struct Post {
+    pub(crate) sender: Arc<RequestSender>,
+    pub(crate) driver: DriverHandle,
+    pub(crate) call: CallId,
+    pub(crate) head: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) revision: Option<Revision>,
+    pub(crate) session: Session,
+    pub(crate) kind: PostKind,
     /// Whether it opens a subscription.
-    pub(super) subscribes: bool,
+    pub(crate) subscribes: bool,
 }
 
-/// How a call is answered.
+/// What a POST is for, which decides where its response arrives.
 #[derive(Clone)]
-pub(super) enum Way {
-    /// In the response.
-    Response,
-    /// In the response, which may begin a session; or not at all, by servers of HTTP+SSE.
+pub(crate) enum PostKind {
+    /// A call, whose response is in the HTTP response.
+    Call,
+    /// `initialize`: the HTTP response may start a session, or show that the server only supports HTTP+SSE.
     Handshake,
-    /// By the stream of HTTP+SSE; messages go to this address.
-    OldServer(Url),
+    /// A call to an HTTP+SSE server at this endpoint. Its response arrives on the event stream.
+    LegacySse(Url),
 }
 
-/// Where the answer to a call is, if there is one.
-enum Answered {
-    /// It was told, and there will be nothing more.
-    Here,
-    /// It comes by the stream of HTTP+SSE.
-    ByStream,
+/// How a POST ended.
+enum Outcome {
+    /// The driver has received everything there is for the call.
+    Done,
+    /// The response will arrive on the event stream of HTTP+SSE.
+    OnSseStream,
 }
 
-/// How long a server of HTTP+SSE may take to say where messages go.
-const ENDPOINT_TIME: Duration = Duration::from_secs(10);
+/// How long an HTTP+SSE server may take to send its `endpoint` event.
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a server may take to end a stream after the answer, so that the connection can be used again.
-const FAREWELL: Duration = Duration::from_secs(1);
+const STREAM_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Post {
     /// Makes the call, and tells what comes of it.
-    pub(super) async fn run(self) {
-        let outcome = match &self.way {
-            Way::Response | Way::Handshake => self.exchange().await,
-            Way::OldServer(endpoint) => self.deliver(endpoint, &self.session).await,
+    pub(crate) async fn run(self) {
+        let outcome = match &self.kind {
+            PostKind::Call | PostKind::Handshake => self.exchange().await,
+            PostKind::LegacySse(endpoint) => self.deliver(endpoint, &self.session).await,
         };
         let why = match outcome {
-            Ok(Answered::ByStream) => return,
-            Ok(Answered::Here) => None,
+            Ok(Outcome::OnSseStream) => return,
+            Ok(Outcome::Done) => None,
             Err(why) => Some(why),
         };
-        self.news.tell(Heard::Ended { call: self.call, why }).await;
+        self.driver.send(DriverEvent::Ended { call: self.call, why }).await;
     }
 
-    async fn exchange(&self) -> Result<Answered, String> {
-        let Some(Sent { response, by }) = self.send(&self.wire.url, &self.session).await? else {
-            return Ok(Answered::Here);
+    async fn exchange(&self) -> Result<Outcome, String> {
+        let Some(Sent { response, by }) = self.send(&self.sender.url, &self.session).await? else {
+            return Ok(Outcome::Done);
         };
         let status = response.status();
         if status.is_success() {
             if self.subscribes {
-                self.news.tell(Heard::Subscribed { call: self.call, by }).await;
+                self.driver.send(DriverEvent::Subscribed { call: self.call, by }).await;
             }
             self.receive(response, by).await?;
-            return Ok(Answered::Here);
+            return Ok(Outcome::Done);
         }
         let is_legacy = self.revision.is_some_and(|revision| revision.era() == Era::Legacy);
         if status == StatusCode::NOT_FOUND && is_legacy && self.session.id.is_some() {
             let reason = SessionLossReason::Unknown { status: status.as_u16() };
-            self.news.tell(Heard::SessionLost { call: Some(self.call), age: self.session.age, reason }).await;
-            return Ok(Answered::Here);
+            self.driver
+                .send(DriverEvent::SessionLost { call: Some(self.call), generation: self.session.generation, reason })
+                .await;
+            return Ok(Outcome::Done);
         }
         let refusal = self.refusal(response).await?;
-        if let Way::Handshake = self.way
-            && self.wire.options.legacy_sse_fallback
-            && is_old(status, &refusal)
+        if let PostKind::Handshake = self.kind
+            && self.sender.options.legacy_sse_fallback
+            && suggests_legacy_sse(status, &refusal)
         {
-            match self.find_old_server().await {
+            match self.find_sse_endpoint().await {
                 Ok((endpoint, owner)) => {
                     let session = Session { owner: Some(owner), ..self.session.clone() };
                     return self.deliver(&endpoint, &session).await;
@@ -106,17 +108,19 @@ impl Post {
             }
         }
         self.refused(status, refusal).await;
-        Ok(Answered::Here)
+        Ok(Outcome::Done)
     }
 
     /// Sends the message; nothing comes back if the session is not for the credentials at hand, which is told.
     async fn send(&self, to: &Url, session: &Session) -> Result<Option<Sent>, String> {
-        match self.wire.send(Verb::POST, to, &self.head, Some(&self.body), session, &self.news).await {
+        match self.sender.send(Verb::POST, to, &self.head, Some(&self.body), session, &self.driver).await {
             Ok(sent) => Ok(Some(sent)),
-            Err(SendFault::Failed(why)) => Err(why),
-            Err(SendFault::NotTheOwner) => {
+            Err(SendError::Failed(why)) => Err(why),
+            Err(SendError::CredentialsChanged) => {
                 let reason = SessionLossReason::CredentialsChanged;
-                self.news.tell(Heard::SessionLost { call: Some(self.call), age: session.age, reason }).await;
+                self.driver
+                    .send(DriverEvent::SessionLost { call: Some(self.call), generation: session.generation, reason })
+                    .await;
                 Ok(None)
             }
         }
@@ -126,7 +130,7 @@ impl Post {
     async fn refusal(&self, response: Response) -> Result<Bytes, String> {
         if response.status().is_redirection() {
             let to = response.headers().get(http::header::LOCATION);
-            let to = to.and_then(|to| self.wire.url.join(to.to_str().ok()?).ok());
+            let to = to.and_then(|to| self.sender.url.join(to.to_str().ok()?).ok());
             let to = to.map_or_else(|| "nowhere".to_owned(), |to| to.origin().ascii_serialization());
             return Err(format!("the server sends us on to {to} ({}), which is not followed", response.status()));
         }
@@ -134,26 +138,28 @@ impl Post {
     }
 
     async fn refused(&self, status: StatusCode, body: Bytes) {
-        self.news.tell(Heard::Status { call: self.call, status: status.as_u16(), body }).await;
+        self.driver.send(DriverEvent::Status { call: self.call, status: status.as_u16(), body }).await;
     }
 
     /// Reads the answer, in whatever form it comes.
     // H-15
     async fn receive(&self, response: Response, by: CredentialFingerprint) -> Result<(), String> {
-        let session = match self.way {
-            Way::Handshake => self.begin_session(&response, by).await?,
-            Way::Response | Way::OldServer(_) => self.session.clone(),
+        let session = match self.kind {
+            PostKind::Handshake => self.begin_session(&response, by).await?,
+            PostKind::Call | PostKind::LegacySse(_) => self.session.clone(),
         };
         if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Err(format!("the server took the call for something that needs no answer ({})", response.status()));
         }
-        match kind_of(response.headers())? {
-            Kind::Json => {
-                let message = read_body(response, self.wire.options.body_limit).await?;
-                self.news.tell(Heard::Reply { call: self.call, message }).await;
+        match body_type(response.headers())? {
+            BodyType::Json => {
+                let message = read_body(response, self.sender.options.body_limit).await?;
+                self.driver.send(DriverEvent::Reply { call: self.call, message }).await;
                 Ok(())
             }
-            Kind::Events => self.follow(Box::new(Events::new(response, self.wire.options.event_limit)), session).await,
+            BodyType::EventStream => {
+                self.follow(Box::new(EventReader::new(response, self.sender.options.event_limit)), session).await
+            }
         }
     }
 
@@ -164,23 +170,23 @@ impl Post {
         if id.as_ref().is_some_and(|id| !is_visible(id.as_bytes())) {
             return Err("the server named the session with characters that are not visible ASCII".to_owned());
         }
-        self.news.tell(Heard::Session { id: id.clone(), owner }).await;
-        Ok(Session { id, age: self.session.age, owner: Some(owner) })
+        self.driver.send(DriverEvent::Session { id: id.clone(), owner }).await;
+        Ok(Session { id, generation: self.session.generation, owner: Some(owner) })
     }
 
     /// Reads a stream until the answer came, and comes back to it where that is possible.
-    async fn follow(&self, mut events: Box<Events>, session: Session) -> Result<(), String> {
+    async fn follow(&self, mut events: Box<EventReader>, session: Session) -> Result<(), String> {
         let own_id = serde_json::from_slice::<Envelope<'_>>(&self.body).ok().and_then(|envelope| envelope.id);
-        let mut stream = Resumption::new(Arc::clone(&self.wire), self.news.clone(), self.revision, session);
+        let mut stream = ResumableStream::new(Arc::clone(&self.sender), self.driver.clone(), self.revision, session);
         loop {
             let broken = loop {
                 match events.next().await {
                     Ok(Some(event)) if event.is_message() => {
-                        stream.fruitless = 0;
+                        stream.failed_attempts = 0;
                         let is_answer = answers(&event.data, own_id);
-                        self.news.tell(Heard::Reply { call: self.call, message: event.data.into() }).await;
+                        self.driver.send(DriverEvent::Reply { call: self.call, message: event.data.into() }).await;
                         if is_answer {
-                            let _ = tokio::time::timeout(FAREWELL, async {
+                            let _ = tokio::time::timeout(STREAM_END_TIMEOUT, async {
                                 while let Ok(Some(_)) = events.next().await {}
                             })
                             .await;
@@ -189,16 +195,16 @@ impl Post {
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => break None,
-                    Err(StreamFault::Broken(why)) => break Some(why),
-                    Err(StreamFault::Unreadable(why)) => return Err(why),
+                    Err(StreamError::Broken(why)) => break Some(why),
+                    Err(StreamError::Unreadable(why)) => return Err(why),
                 }
             };
             // H-23: modern streams cannot be resumed.
             let is_legacy = self.revision.is_none_or(|revision| revision.era() == Era::Legacy);
             if is_legacy {
-                stream.note(&events)?;
+                stream.record_progress(&events)?;
             }
-            if stream.place.is_none() {
+            if stream.last_event_id.is_none() {
                 return broken.map_or(Ok(()), Err);
             }
             drop(events);
@@ -207,28 +213,40 @@ impl Post {
     }
 
     /// Comes back to a stream that ended without the answer.
-    async fn resume(&self, stream: &mut Resumption, mut broken: Option<String>) -> Result<Box<Events>, String> {
+    async fn resume(
+        &self,
+        stream: &mut ResumableStream,
+        mut broken: Option<String>,
+    ) -> Result<Box<EventReader>, String> {
         loop {
             if stream.is_exhausted() {
                 let why = broken.unwrap_or_else(|| "it ends without an answer each time".to_owned());
                 return Err(format!("the stream of the call could not be resumed: {why}"));
             }
-            stream.wait().await;
+            stream.back_off().await;
             match stream.open().await {
-                Ok(Opened::Events(events)) => return Ok(events),
-                Ok(Opened::Refused(status)) if is_passing(status) => broken = Some(status.to_string()),
+                Ok(Opened::Stream(events)) => return Ok(events),
+                Ok(Opened::Refused(status)) if is_transient(status) => broken = Some(status.to_string()),
                 Ok(Opened::Refused(status)) => {
                     if status == StatusCode::NOT_FOUND && stream.session.id.is_some() {
                         // The server has seen the call, so it must not be made again in the new session.
                         let reason = SessionLossReason::Unknown { status: status.as_u16() };
-                        self.news.tell(Heard::SessionLost { call: None, age: stream.session.age, reason }).await;
+                        self.driver
+                            .send(DriverEvent::SessionLost {
+                                call: None,
+                                generation: stream.session.generation,
+                                reason,
+                            })
+                            .await;
                     }
                     return Err(format!("the server does not go on with the stream of the call ({status})"));
                 }
-                Ok(Opened::NotTheOwner) => {
+                Ok(Opened::CredentialsChanged) => {
                     let reason = SessionLossReason::CredentialsChanged;
-                    self.news.tell(Heard::SessionLost { call: None, age: stream.session.age, reason }).await;
-                    return Err(SendFault::NotTheOwner.into_text());
+                    self.driver
+                        .send(DriverEvent::SessionLost { call: None, generation: stream.session.generation, reason })
+                        .await;
+                    return Err(SendError::CredentialsChanged.into_text());
                 }
                 Ok(Opened::Unusable(why)) => return Err(why),
                 Err(why) => broken = Some(why),
@@ -238,29 +256,29 @@ impl Post {
 
     /// Sends the message to a server of HTTP+SSE, which answers by its stream.
     // B-106
-    async fn deliver(&self, endpoint: &Url, session: &Session) -> Result<Answered, String> {
-        let Some(Sent { response, .. }) = self.send(endpoint, session).await? else { return Ok(Answered::Here) };
+    async fn deliver(&self, endpoint: &Url, session: &Session) -> Result<Outcome, String> {
+        let Some(Sent { response, .. }) = self.send(endpoint, session).await? else { return Ok(Outcome::Done) };
         let status = response.status();
         if status.is_success() {
-            return Ok(Answered::ByStream);
+            return Ok(Outcome::OnSseStream);
         }
         let refusal = self.refusal(response).await?;
         self.refused(status, refusal).await;
-        Ok(Answered::Here)
+        Ok(Outcome::Done)
     }
 
     /// Looks for a server of HTTP+SSE: its stream begins with the address that messages go to.
     // DU-38
-    async fn find_old_server(&self) -> Result<(Url, CredentialFingerprint), String> {
+    async fn find_sse_endpoint(&self) -> Result<(Url, CredentialFingerprint), String> {
         let looking = async {
-            let url = &self.wire.url;
-            let head = head::of_stream(None, &Session::default(), None);
-            let sent = self.wire.send(Verb::GET, url, &head, None, &Session::default(), &self.news).await;
-            let Sent { response, by } = sent.map_err(SendFault::into_text)?;
-            if response.status() != StatusCode::OK || kind_of(response.headers())? != Kind::Events {
+            let url = &self.sender.url;
+            let head = headers::for_stream(None, &Session::default(), None);
+            let sent = self.sender.send(Verb::GET, url, &head, None, &Session::default(), &self.driver).await;
+            let Sent { response, by } = sent.map_err(SendError::into_text)?;
+            if response.status() != StatusCode::OK || body_type(response.headers())? != BodyType::EventStream {
                 return Err(format!("no stream of events ({})", response.status()));
             }
-            let mut events = Box::new(Events::new(response, self.wire.options.event_limit));
+            let mut events = Box::new(EventReader::new(response, self.sender.options.event_limit));
             loop {
                 match events.next().await {
                     Ok(Some(event)) if event.name == b"endpoint" => {
@@ -273,14 +291,14 @@ impl Post {
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => return Err("the stream ends without an address for messages".to_owned()),
-                    Err(StreamFault::Broken(why) | StreamFault::Unreadable(why)) => return Err(why),
+                    Err(StreamError::Broken(why) | StreamError::Unreadable(why)) => return Err(why),
                 }
             }
         };
-        let (endpoint, events, owner) = tokio::time::timeout(ENDPOINT_TIME, looking)
+        let (endpoint, events, owner) = tokio::time::timeout(ENDPOINT_TIMEOUT, looking)
             .await
             .map_err(|_| "the stream does not say where messages go".to_owned())??;
-        self.news.tell(Heard::OldServer { endpoint: endpoint.clone(), events, owner }).await;
+        self.driver.send(DriverEvent::LegacySse { endpoint: endpoint.clone(), events, owner }).await;
         Ok((endpoint, owner))
     }
 }
@@ -288,7 +306,7 @@ impl Post {
 /// Whether a refusal of the handshake may be one of HTTP+SSE: one that talks about the address, and not about the
 /// message.
 // DU-38
-fn is_old(status: StatusCode, body: &[u8]) -> bool {
+fn suggests_legacy_sse(status: StatusCode, body: &[u8]) -> bool {
     match status.as_u16() {
         405 => true,
         400 | 404 => {

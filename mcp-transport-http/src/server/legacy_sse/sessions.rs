@@ -7,16 +7,16 @@ use http::StatusCode;
 use mcp_server::Principal;
 use mcp_session::{Refused, SessionId, SessionOptions};
 
-use super::client::Client;
+use super::session::SseSession;
 use crate::server::refusal::Refusal;
 
 /// Who is found by the id in the query of a POST. There are as many as there are streams, which are counted elsewhere.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<HashMap<SessionId, Arc<Client>>>);
+pub(crate) struct SseSessions(Mutex<HashMap<SessionId, Arc<SseSession>>>);
 
-impl Clients {
-    pub(crate) fn insert(&self, client: &Arc<Client>) {
-        self.lock().insert(client.id, Arc::clone(client));
+impl SseSessions {
+    pub(crate) fn insert(&self, session: &Arc<SseSession>) {
+        self.lock().insert(session.id, Arc::clone(session));
     }
 
     pub(crate) fn remove(&self, id: &SessionId) {
@@ -33,32 +33,32 @@ impl Clients {
         query: Option<&str>,
         principal: Option<&Principal>,
         options: &SessionOptions,
-    ) -> Result<Arc<Client>, Refusal> {
+    ) -> Result<Arc<SseSession>, Refusal> {
         let Some(id) = session_id(query)? else {
             let text = "messages go to the address that the first event of the stream names, with its `sessionId`: \
                         GET the stream first, or send this to the endpoint of Streamable HTTP";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
         };
-        let client = SessionId::parse(id).ok().and_then(|id| self.lock().get(&id).map(Arc::clone));
-        let client = client.ok_or_else(unknown)?;
-        if client.principal.as_ref() != principal {
-            tracing::debug!(target: "mcp", session = ?client.id, "somebody else's session was named");
+        let session = SessionId::parse(id).ok().and_then(|id| self.lock().get(&id).map(Arc::clone));
+        let session = session.ok_or_else(unknown_session)?;
+        if session.principal.as_ref() != principal {
+            tracing::debug!(target: "mcp", session = ?session.id, "somebody else's session was named");
             let answer = options.answer_to_stranger();
             return Err(match answer == Refused::Unknown {
-                true => unknown(),
+                true => unknown_session(),
                 false => Refusal::new(StatusCode::FORBIDDEN, answer.to_string()),
             });
         }
-        Ok(client)
+        Ok(session)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Client>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<SseSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A session that is over, or never was.
-pub(crate) fn unknown() -> Refusal {
+pub(crate) fn unknown_session() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "there is no such session: it ends with its stream, so GET a new one")
 }
 
@@ -68,6 +68,6 @@ fn session_id(query: Option<&str>) -> Result<Option<&str>, Refusal> {
     let mut ids = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("sessionId="));
     match (ids.next(), ids.next()) {
         (id, None) => Ok(id),
-        (_, Some(_)) => Err(unknown()),
+        (_, Some(_)) => Err(unknown_session()),
     }
 }

@@ -27,19 +27,19 @@ struct Waiting {
     /// By number; numbers grow.
     tasks: Vec<Task>,
     /// The latest reader of each, in order.
-    readers: Vec<(Reads, u64)>,
+    readers: Vec<(ReaderTarget, u64)>,
     last: u64,
 }
 
 struct Task {
     reader: u64,
-    reads: Option<Reads>,
+    reads: Option<ReaderTarget>,
     waker: Option<Waker>,
 }
 
 /// What somebody reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reads {
+pub(crate) enum ReaderTarget {
     /// What belongs to the session as a whole.
     Standalone,
     /// What nobody else reads.
@@ -50,7 +50,7 @@ pub(crate) enum Reads {
 
 impl Readers {
     /// A number for somebody who will wait, and reads this from now on.
-    pub(crate) fn add(&self, reads: Option<Reads>) -> u64 {
+    pub(crate) fn add(&self, reads: Option<ReaderTarget>) -> u64 {
         let mut waiting = self.lock();
         waiting.last += 1;
         let reader = waiting.last;
@@ -115,7 +115,7 @@ impl Readers {
     }
 
     /// Wakes who reads something, if anybody does.
-    pub(crate) fn wake_reader(&self, reads: Reads) {
+    pub(crate) fn wake_reader(&self, reads: ReaderTarget) {
         let reader = self.lock().reader(reads);
         self.wake(reader.as_slice());
     }
@@ -126,13 +126,13 @@ impl Readers {
             return;
         }
         let reads = route.map(|route| match route {
-            Route::Reply(key) | Route::Related(key) | Route::Listen(key) => Reads::Request(key),
-            Route::Standalone => Reads::Standalone,
+            Route::Reply(key) | Route::Related(key) | Route::Listen(key) => ReaderTarget::Request(key),
+            Route::Standalone => ReaderTarget::Standalone,
         });
         // One who has not begun to wait looks before it does.
         let reader = reads.and_then(|reads| {
             let waiting = self.lock();
-            waiting.reader(reads).or_else(|| waiting.reader(Reads::Orphans))
+            waiting.reader(reads).or_else(|| waiting.reader(ReaderTarget::Orphans))
         });
         match reader {
             Some(reader) => self.wake(&[reader]),
@@ -180,11 +180,11 @@ impl Waiting {
         self.tasks.get_mut(index)
     }
 
-    fn place(&self, reads: Reads) -> Result<usize, usize> {
+    fn place(&self, reads: ReaderTarget) -> Result<usize, usize> {
         self.readers.binary_search_by_key(&reads, |(other, _)| *other)
     }
 
-    fn reader(&self, reads: Reads) -> Option<u64> {
+    fn reader(&self, reads: ReaderTarget) -> Option<u64> {
         let index = self.place(reads).ok()?;
         self.readers.get(index).map(|(_, reader)| *reader)
     }

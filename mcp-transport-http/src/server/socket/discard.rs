@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const DISCARDED_BYTES: usize = 64 << 20;
 
 /// How long that may take.
-const DISCARD_TIME: Duration = Duration::from_secs(10);
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many bodies are discarded at the same time.
 const DISCARDED_BODIES: usize = 256;
@@ -104,5 +104,5 @@ async fn discard(mut body: Incoming, _place: OwnedSemaphorePermit) {
             }
         }
     };
-    let _ = tokio::time::timeout(DISCARD_TIME, all).await;
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, all).await;
 }

@@ -19,19 +19,19 @@ use mcp_types::{Era, ErrorObject, ProtocolVersion, RequestId, Revision};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::client::{Client, NotTaken};
-use super::clients::{Clients, unknown};
-use super::stream::Stream;
+use super::session::{FeedError, SseSession};
+use super::sessions::{SseSessions, unknown_session};
+use super::stream::SseStream;
 use crate::rules::era::{is_modern, request_id};
-use crate::server::admission::{Kind, Permit};
-use crate::server::body::{ResponseBody, Source};
-use crate::server::lifeline::{AtWork, Stage};
+use crate::server::admission::{Permit, PermitKind};
+use crate::server::body::{EventSource, ResponseBody};
 use crate::server::options::SessionMode;
 use crate::server::refusal::Refusal;
 use crate::server::service::{
-    Choosing, HttpService, Inner as Http, ValidUntil, accepted, check_is_json, check_reads_events, event_stream,
-    requests,
+    HttpService, Inner as Http, ServerSelection, ValidUntil, accepted, check_accepts_events, check_is_json,
+    event_stream, requests,
 };
+use crate::server::shutdown::{Stage, WorkGuard};
 use crate::server::upload::Upload;
 
 /// The transport of 2024-11-05, for clients that know no other: a GET opens a stream of events, whose first event names
@@ -80,7 +80,7 @@ pub struct LegacySseService(Arc<Inner>);
 #[derive(Clone)]
 struct Inner {
     http: Arc<Http>,
-    clients: Arc<Clients>,
+    sessions: Arc<SseSessions>,
     message_path: Option<PathAndQuery>,
 }
 
@@ -103,7 +103,7 @@ impl std::fmt::Display for LegacySseError {
                  `HttpOptions::sessions(SessionMode::Stateful)`, or leave HTTP+SSE out"
             ),
             Self::NoLegacyRevision => f.write_str(
-                "HTTP+SSE (`HttpService::legacy_sse`) is for legacy clients, and the server has no legacy revision: add \
+                "HTTP+SSE (`HttpService::legacy_sse`) is for legacy sessions, and the server has no legacy revision: add \
                  one with `ServerBuilder::revisions`, or leave HTTP+SSE out",
             ),
         }
@@ -126,7 +126,7 @@ impl LegacySseService {
         if !has_legacy && http.options.select_server.is_none() {
             return Err(LegacySseError::NoLegacyRevision);
         }
-        Ok(Self(Arc::new(Inner { http, clients: Arc::default(), message_path: None })))
+        Ok(Self(Arc::new(Inner { http, sessions: Arc::default(), message_path: None })))
     }
 
     /// Where clients send their messages. Unless told that is `message` beside the path of the stream, as the service
@@ -140,7 +140,7 @@ impl LegacySseService {
     /// How many streams are open.
     #[must_use]
     pub fn streams(&self) -> usize {
-        self.0.clients.count()
+        self.0.sessions.count()
     }
 
     /// The service that shares everything with this one.
@@ -184,10 +184,10 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
     fn call(&mut self, request: Request<B>) -> LegacySseFuture<B> {
         let (parts, body) = request.into_parts();
         // The end waits for what is counted before it is looked for.
-        let at_work = AtWork::new(&self.0.http.lifeline);
-        let (step, upload) = match self.begin(parts, at_work) {
-            Ok(Step::Write(client, parts, at_work)) => {
-                (Some(Step::Write(client, parts, at_work)), Some(Upload::new(body)))
+        let work_guard = WorkGuard::new(&self.0.http.shutdown);
+        let (step, upload) = match self.begin(parts, work_guard) {
+            Ok(Step::Write(session, parts, work_guard)) => {
+                (Some(Step::Write(session, parts, work_guard)), Some(Upload::new(body)))
             }
             Ok(step) => (Some(step), None),
             Err(refusal) => (Some(Step::Refuse(refusal)), None),
@@ -198,33 +198,35 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
 
 impl LegacySseService {
     /// What can be said without reading a body.
-    fn begin(&self, parts: Parts, at_work: AtWork) -> Result<Step, Refusal> {
-        let Inner { http, clients, .. } = &*self.0;
-        http.check_sender(&parts)?;
+    fn begin(&self, parts: Parts, work_guard: WorkGuard) -> Result<Step, Refusal> {
+        let Inner { http, sessions, .. } = &*self.0;
+        http.check_host_and_origin(&parts)?;
         match parts.method {
             Verb::GET => {
                 http.check_serving()?;
-                check_reads_events(&parts)?;
-                let permit = http.admission.admit(Kind::Listener, 1, parts.extensions.get(), &http.options)?;
+                check_accepts_events(&parts)?;
+                let permit =
+                    http.admission.admit(PermitKind::ListenStream, 1, parts.extensions.get(), &http.options)?;
                 let parts = Arc::new(parts);
-                let choosing = http.select_server(&parts)?;
-                Ok(Step::Open(Opening { choosing, parts, at_work, permit }))
+                let selection = http.select_server(&parts)?;
+                Ok(Step::Open(Opening { selection, parts, work_guard, permit }))
             }
             Verb::POST => {
                 http.check_serving()?;
                 check_is_json(&parts)?;
-                let client = clients.find(parts.uri.query(), parts.extensions.get(), &http.options.session_options)?;
-                Ok(Step::Write(client, Arc::new(parts), at_work))
+                let session =
+                    sessions.find(parts.uri.query(), parts.extensions.get(), &http.options.session_options)?;
+                Ok(Step::Write(session, Arc::new(parts), work_guard))
             }
             _ => Err(method_not_allowed("GET, POST")),
         }
     }
 
     /// Opens a stream.
-    fn open(&self, opening: Opening, chosen: Option<&Server>) -> Result<Response<ResponseBody>, Refusal> {
-        let Inner { http, clients, .. } = &*self.0;
-        let Opening { parts, at_work, permit, .. } = opening;
-        if at_work.stage() == Stage::Cut {
+    fn open(&self, opening: Opening, selected: Option<&Server>) -> Result<Response<ResponseBody>, Refusal> {
+        let Inner { http, sessions, .. } = &*self.0;
+        let Opening { parts, work_guard, permit, .. } = opening;
+        if work_guard.stage() == Stage::Aborting {
             return Err(http.ending());
         }
         let no_randomness = |error: mcp_session::NoRandomness| {
@@ -232,26 +234,27 @@ impl LegacySseService {
             http.busy("there can be no sessions now: try again later")
         };
         let id = SessionId::random().map_err(no_randomness)?;
-        let server = chosen.unwrap_or(&http.server);
+        let server = selected.unwrap_or(&http.server);
         if legacy(server).next().is_none() {
             let error = LegacySseError::NoLegacyRevision;
             tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` chose a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
         let connection = Connection::long_lived(server).second_handshake(SecondHandshake::Repeat);
-        let client = Arc::new(Client::new(id, parts.extensions.get().cloned(), &connection));
-        let mut stream = Stream::new((client, connection), clients, http.options.keep_alive_interval, at_work, permit);
+        let session = Arc::new(SseSession::new(id, parts.extensions.get().cloned(), &connection));
+        let mut stream =
+            SseStream::new((session, connection), sessions, http.options.keep_alive_interval, work_guard, permit);
         if let Some(ValidUntil(at)) = parts.extensions.get() {
             stream.expire_at(*at);
         }
         let path = self.message_path_beside(parts.uri.path());
         let first = format!("event: endpoint\ndata: {path}?sessionId={id}\n\n");
-        Ok(event_stream(ResponseBody::events(Source::Sse(Box::new(stream)), first.into_bytes())))
+        Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first.into_bytes())))
     }
 
     /// Hands a message to the stream on which it is answered.
-    fn write(&self, client: &Client, parts: Arc<Parts>, body: &Bytes) -> Response<ResponseBody> {
-        let server = client.server();
+    fn write(&self, session: &SseSession, parts: Arc<Parts>, body: &Bytes) -> Response<ResponseBody> {
+        let server = session.server();
         let refuse = |refusal: Refusal, id: Option<&RequestId>| {
             refusal.into_response(id, legacy(server).max().unwrap_or(Revision::LATEST))
         };
@@ -264,26 +267,32 @@ impl LegacySseService {
             }
         };
         let id = request_id(&incoming).cloned();
-        match self.take(client, parts, incoming, body.len()) {
+        match self.take(session, parts, incoming, body.len()) {
             Ok(()) => accepted(),
             Err(refusal) => refuse(refusal, id.as_ref()),
         }
     }
 
-    fn take(&self, client: &Client, parts: Arc<Parts>, incoming: Incoming<'_>, bytes: usize) -> Result<(), Refusal> {
+    fn take(
+        &self,
+        session: &SseSession,
+        parts: Arc<Parts>,
+        incoming: Incoming<'_>,
+        bytes: usize,
+    ) -> Result<(), Refusal> {
         let Inner { http, .. } = &*self.0;
-        if let Some(error) = modern(client.server(), &incoming) {
+        if let Some(error) = modern(session.server(), &incoming) {
             return Err(Refusal::with_error(StatusCode::BAD_REQUEST, error));
         }
         let mut caller = Caller::default();
         caller.principal = parts.extensions.get::<Principal>().cloned();
         // What is no request takes no room: it may be what makes some.
         let permit =
-            http.admission.admit(Kind::Request, requests(&incoming), caller.principal.as_ref(), &http.options)?;
+            http.admission.admit(PermitKind::Request, requests(&incoming), caller.principal.as_ref(), &http.options)?;
         caller.extensions.insert_shared(parts);
-        client.feed(incoming, bytes, &caller, permit).map_err(|not_taken| match not_taken {
-            NotTaken::Over => unknown(),
-            NotTaken::Full => {
+        session.feed(incoming, bytes, &caller, permit).map_err(|error| match error {
+            FeedError::Ended => unknown_session(),
+            FeedError::Full => {
                 http.busy("as much waits on your stream as the server can keep: read it, and try again later")
             }
         })
@@ -327,24 +336,24 @@ pin_project! {
 enum Step {
     Refuse(Refusal),
     Open(Opening),
-    Write(Arc<Client>, Arc<Parts>, AtWork),
+    Write(Arc<SseSession>, Arc<Parts>, WorkGuard),
 }
 
 /// A stream that is not there yet.
 struct Opening {
     /// Finds the server, if that is left to the application.
-    choosing: Option<Choosing>,
+    selection: Option<ServerSelection>,
     parts: Arc<Parts>,
-    at_work: AtWork,
+    work_guard: WorkGuard,
     permit: Permit,
 }
 
 impl<B: Body> LegacySseFuture<B> {
     fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
         let mut this = self.project();
-        let chosen = match this.step {
-            Some(Step::Open(Opening { choosing: Some(choosing), .. })) => {
-                Some(ready!(choosing.poll(cx, &this.service.0.http.options))?)
+        let selected = match this.step {
+            Some(Step::Open(Opening { selection: Some(selection), .. })) => {
+                Some(ready!(selection.poll(cx, &this.service.0.http.options))?)
             }
             Some(_) | None => None,
         };
@@ -360,8 +369,8 @@ impl<B: Body> LegacySseFuture<B> {
         let Some(step) = this.step.take() else { return Poll::Pending };
         Poll::Ready(match step {
             Step::Refuse(refusal) => Err(refusal),
-            Step::Open(opening) => this.service.open(opening, chosen.as_ref()),
-            Step::Write(client, parts, _at_work) => Ok(this.service.write(&client, parts, &body)),
+            Step::Open(opening) => this.service.open(opening, selected.as_ref()),
+            Step::Write(session, parts, _at_work) => Ok(this.service.write(&session, parts, &body)),
         })
     }
 }

@@ -11,18 +11,18 @@ use mcp_types::RawObject;
 use tokio::time::Instant;
 
 use super::session::Session;
-use super::stateful::refusal;
+use super::sessions::refusal;
 use crate::server::refusal::Refusal;
 
 /// Keeps the records of sessions.
 #[derive(Clone)]
-pub(crate) struct Keeper {
+pub(crate) struct RecordSync {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) time_to_live: Duration,
 }
 
 /// What is known about the record of a session.
-pub(crate) struct Kept(Mutex<Inner>);
+pub(crate) struct RecordState(Mutex<Inner>);
 
 struct Inner {
     /// Without the parameters of `initialize`, which the connection has.
@@ -32,7 +32,7 @@ struct Inner {
     touched: Option<Instant>,
 }
 
-impl Kept {
+impl RecordState {
     pub(crate) fn new(mut record: SessionRecord, version: Version) -> Self {
         record.initialize = RawObject::empty();
         Self(Mutex::new(Inner { record, version, touched: None }))
@@ -68,14 +68,14 @@ impl Kept {
     }
 }
 
-impl Keeper {
+impl RecordSync {
     /// Makes the record of a new session.
     pub(crate) async fn begin(&self, session: &Session) -> Result<(), Refusal> {
-        let Some(kept) = &session.kept else { return Ok(()) };
-        let (mut record, version) = kept.read();
+        let Some(record_state) = &session.record_state else { return Ok(()) };
+        let (mut record, version) = record_state.read();
         record.initialize = session.initialize_params();
         match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
-            Saved::As(version) => kept.set(record, version),
+            Saved::As(version) => record_state.set(record, version),
             // Nobody else can have guessed the name.
             Saved::Not(_) => return Err(unavailable(StoreError("there is another session of this name".to_owned()))),
         }
@@ -94,16 +94,20 @@ impl Keeper {
 
     /// Takes over what was settled elsewhere.
     pub(crate) fn refresh(&self, session: &Session, found: Versioned) {
-        if let Some(kept) = &session.kept {
-            take_over(session, kept, found);
+        if let Some(record_state) = &session.record_state {
+            take_over(session, record_state, found);
         }
     }
 
     /// Says that a session is in use, if that is due; returns whether there is a record of it, as far as is known.
     pub(crate) async fn touch(&self, session: &Session) -> Result<bool, Refusal> {
-        let Some(kept) = session.kept.as_ref().filter(|kept| kept.is_due(self.time_to_live)) else { return Ok(true) };
+        let Some(record_state) =
+            session.record_state.as_ref().filter(|record_state| record_state.is_due(self.time_to_live))
+        else {
+            return Ok(true);
+        };
         let is_there = self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
-        kept.set_touched();
+        record_state.set_touched();
         Ok(is_there)
     }
 
@@ -111,7 +115,7 @@ impl Keeper {
     pub(crate) async fn has_ended(&self, session: &Session) -> bool {
         match self.store.touch(session.id, self.time_to_live).await {
             Ok(is_there) => {
-                session.kept.iter().for_each(|kept| kept.set_touched());
+                session.record_state.iter().for_each(|record_state| record_state.set_touched());
                 !is_there
             }
             Err(error) => {
@@ -124,11 +128,11 @@ impl Keeper {
 
     /// Saves what a request has settled, if anything; who settled something else meanwhile is heard as well.
     pub(crate) async fn save(&self, session: &Lease<Session>) -> Result<(), Refusal> {
-        let Some(kept) = &session.kept else { return Ok(()) };
+        let Some(record_state) = &session.record_state else { return Ok(()) };
         for _ in 0..ATTEMPTS {
             let (settled, base, version) = {
                 let _state = session.lock();
-                let (base, version) = kept.read();
+                let (base, version) = record_state.read();
                 (session.connection.session_state(), base, version)
             };
             let Some(settled) = settled.filter(|settled| *settled != state_of(&base)) else { return Ok(()) };
@@ -136,11 +140,11 @@ impl Keeper {
             record.initialize = session.initialize_params();
             match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
                 Saved::As(version) => {
-                    kept.set(record, version);
-                    kept.set_touched();
+                    record_state.set(record, version);
+                    record_state.set_touched();
                     return Ok(());
                 }
-                Saved::Not(Some(theirs)) => take_over(session, kept, *theirs),
+                Saved::Not(Some(theirs)) => take_over(session, record_state, *theirs),
                 // It has ended elsewhere.
                 Saved::Not(None) => return Err(refusal(&Refused::Unknown)),
             }
@@ -153,16 +157,16 @@ impl Keeper {
 ///
 /// What is known of the record changes together with the session, or else what one of them has and the other has not
 /// would be taken for something that the client wants.
-fn take_over(session: &Session, kept: &Kept, found: Versioned) {
+fn take_over(session: &Session, record_state: &RecordState, found: Versioned) {
     let _state = session.lock();
-    let (base, version) = kept.read();
+    let (base, version) = record_state.read();
     if found.version <= version {
         return;
     }
     if let Some(ours) = session.connection.session_state() {
         session.connection.refresh(merge(&state_of(&base), ours, state_of(&found.record)));
     }
-    kept.set(found.record, found.version);
+    record_state.set(found.record, found.version);
 }
 
 /// How often a change is tried again because somebody else was faster.
@@ -175,10 +179,10 @@ pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connecti
 }
 
 /// What is to be known about the record of a session that begins.
-pub(crate) fn begin(connection: &Connection, principal: Option<Principal>) -> Option<Kept> {
+pub(crate) fn begin(connection: &Connection, principal: Option<Principal>) -> Option<RecordState> {
     let state = connection.session_state()?;
     let record = SessionRecord::new(RawObject::empty(), state.revision, principal);
-    Some(Kept::new(with_state(record, state), Version::NONE))
+    Some(RecordState::new(with_state(record, state), Version::NONE))
 }
 
 fn state_of(record: &SessionRecord) -> SessionState {

@@ -20,19 +20,19 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
-use super::keeper::{self, Keeper, Kept};
-use super::reader::{Reader, Settings};
-use super::session::{Counts, Events, NotTaken, Session};
+use super::reader::{StreamReader, StreamSettings};
+use super::record_sync::{self, RecordState, RecordSync};
+use super::session::{EventLog, FeedError, Session, SessionCounters};
 use crate::rules::era::request_id;
 use crate::rules::headers::{VERSION, single_value};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
 use crate::server::body::ResponseBody;
-use crate::server::exchange::{TEARDOWN, now};
-use crate::server::lifeline::AtWork;
+use crate::server::exchange::{TEARDOWN_TIMEOUT, now};
 use crate::server::options::{HttpOptions, SelectServer};
 use crate::server::refusal::Refusal;
 use crate::server::service::{accepted, json, requests};
+use crate::server::shutdown::WorkGuard;
 
 /// The name of a session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -43,26 +43,26 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// All sessions of a service.
 pub(crate) struct Sessions {
     manager: SessionManager<Session>,
-    settings: Settings,
-    events: Option<Events>,
-    keeper: Option<Keeper>,
-    counts: Arc<Counts>,
+    settings: StreamSettings,
+    events: Option<EventLog>,
+    record_sync: Option<RecordSync>,
+    counters: Arc<SessionCounters>,
     /// When clients for whom there is no session are asked to come back.
     retry_after: Duration,
 }
 
 /// How much time is between two looks for sessions that have ended elsewhere, which the documentation names.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+const RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// For how many sessions the store is asked at the same time.
-const LOOKS_AT_ONCE: usize = 32;
+const CONCURRENT_RECORD_CHECKS: usize = 32;
 
 /// The session that a request belongs to, or why it has none.
-pub(crate) type Entered = Result<Lease<Session>, Refusal>;
+pub(crate) type SessionLookup = Result<Lease<Session>, Refusal>;
 
 /// What became of a request of a client with a session.
 pub(crate) enum Taken {
-    Reader(Reader, Revision),
+    Stream(StreamReader, Revision),
     Response(Response<ResponseBody>),
     /// Something has to be kept first.
     Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
@@ -74,43 +74,43 @@ impl Sessions {
     /// Fails if the system has no randomness for the key of event ids.
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
         let time_to_live = options.record_ttl;
-        let keeper = options.session_store.clone().map(|store| Keeper { store, time_to_live });
-        let settings = Settings {
-            keeper: keeper.clone(),
-            keep_alive: options.keep_alive_interval,
+        let record_sync = options.session_store.clone().map(|store| RecordSync { store, time_to_live });
+        let settings = StreamSettings {
+            record_sync: record_sync.clone(),
+            keep_alive_interval: options.keep_alive_interval,
             retry: options.sse_retry,
-            grace: options.orphaned_request_timeout,
+            orphaned_timeout: options.orphaned_request_timeout,
             key: match &options.event_key {
                 Some(key) => Arc::clone(key),
                 None => Arc::new(EventKey::random()?),
             },
         };
         let events = options.resumable.then(|| match options.event_store.clone() {
-            Some(store) => Events { store, is_shared: options.session_store.is_some() },
-            None => Events { store: Arc::new(MemoryEvents::default()), is_shared: false },
+            Some(store) => EventLog { store, is_shared: options.session_store.is_some() },
+            None => EventLog { store: Arc::new(MemoryEvents::default()), is_shared: false },
         });
         let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
-        Ok(Self { manager, settings, events, keeper, counts: Arc::default(), retry_after: options.retry_after })
+        Ok(Self { manager, settings, events, record_sync, counters: Arc::default(), retry_after: options.retry_after })
     }
 
     /// Whether a request names a session.
-    fn is_named(parts: &Parts) -> bool {
+    fn names_session(parts: &Parts) -> bool {
         parts.headers.contains_key(SESSION)
     }
 
     /// Whether a request can only belong to a session that has begun already. A modern one names its revision, or is
     /// refused.
-    pub(crate) fn is_inside(parts: &Parts) -> bool {
+    pub(crate) fn requires_session(parts: &Parts) -> bool {
         let version = single_value(&parts.headers, &VERSION).ok().flatten();
         let revision = version.and_then(|version| ProtocolVersion::from(version.to_owned()).revision());
         let is_modern = revision.is_some_and(|revision| revision.era() == Era::Modern);
-        parts.method != Verb::POST || (Self::is_named(parts) && !is_modern)
+        parts.method != Verb::POST || (Self::names_session(parts) && !is_modern)
     }
 
     pub(crate) fn metrics(&self) -> SessionMetrics {
         let mut metrics = self.manager.metrics();
-        metrics.replayed = self.counts.replayed.load(Ordering::Relaxed);
-        metrics.unheard = self.counts.unheard.load(Ordering::Relaxed);
+        metrics.replayed = self.counters.replayed.load(Ordering::Relaxed);
+        metrics.unheard = self.counters.unheard.load(Ordering::Relaxed);
         metrics
     }
 
@@ -125,31 +125,31 @@ impl Sessions {
     }
 
     /// When to [look](Self::end_elsewhere) for sessions that have ended elsewhere, if they can.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
-        let keeper = self.keeper.as_ref()?;
+    pub(crate) fn next_record_check(&self) -> Option<Instant> {
+        let record_sync = self.record_sync.as_ref()?;
         // Records that do not last have to be touched more often.
-        let interval = LOOK_INTERVAL.min(keeper.time_to_live / 10).max(Duration::from_millis(10));
+        let interval = RECORD_CHECK_INTERVAL.min(record_sync.time_to_live / 10).max(Duration::from_millis(10));
         Some(Instant::now() + interval)
     }
 
     /// Ends the sessions that are active here and have ended elsewhere: their streams, and what is at work for them. The
     /// store hears that the others are in use.
-    pub(crate) async fn end_elsewhere(&self) {
-        let Some(keeper) = &self.keeper else { return };
+    pub(crate) async fn end_deleted_elsewhere(&self) {
+        let Some(record_sync) = &self.record_sync else { return };
         let mut active = self
             .manager
             .active()
             .into_iter()
-            .filter(|session| session.kept.as_ref().is_some_and(|kept| kept.is_saved()));
+            .filter(|session| session.record_state.as_ref().is_some_and(|record_state| record_state.is_saved()));
         let mut looking = JoinSet::new();
         loop {
-            while looking.len() < LOOKS_AT_ONCE
+            while looking.len() < CONCURRENT_RECORD_CHECKS
                 && let Some(session) = active.next()
             {
-                let keeper = keeper.clone();
+                let record_sync = record_sync.clone();
                 // A store that does not answer about one of them does not keep the others from being looked for.
                 looking.spawn(async move {
-                    let has_ended = timeout(LOOK_INTERVAL, keeper.has_ended(&session)).await;
+                    let has_ended = timeout(RECORD_CHECK_INTERVAL, record_sync.has_ended(&session)).await;
                     has_ended.unwrap_or_default().then_some(session)
                 });
             }
@@ -168,7 +168,7 @@ impl Sessions {
                 let _ = task.await;
             }
         };
-        if timeout(TEARDOWN, all).await.is_err() {
+        if timeout(TEARDOWN_TIMEOUT, all).await.is_err() {
             tracing::warn!(target: "mcp", "what handlers left to be done at the end takes too long");
         }
     }
@@ -183,14 +183,14 @@ impl Sessions {
         parts: &Arc<Parts>,
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
-        let Some(keeper) = self.keeper.clone() else { return Ok(None) };
+        let Some(record_sync) = self.record_sync.clone() else { return Ok(None) };
         let id = single_value(&parts.headers, &SESSION).ok().flatten().and_then(|id| SessionId::parse(id).ok());
         let Some(id) = id else { return Ok(None) };
         let permit = admit()?;
         let (sessions, server, parts) = (Arc::clone(self), server.clone(), Arc::clone(parts));
         Ok(Some(Box::pin(async move {
             let _permit = permit;
-            let found = keeper.load(id).await?;
+            let found = record_sync.load(id).await?;
             let principal = parts.extensions.get::<Principal>();
             let owner = found.as_ref().and_then(|found| found.record.principal.clone());
             if owner.is_some() && owner.as_ref() != principal {
@@ -201,7 +201,7 @@ impl Sessions {
             let here = if manager.knows(&id) { manager.enter(&id, principal).ok() } else { None };
             let session = match (found, here) {
                 (Some(found), Some(session)) => {
-                    keeper.refresh(&session, found);
+                    record_sync.refresh(&session, found);
                     session
                 }
                 (Some(found), None) => {
@@ -209,12 +209,13 @@ impl Sessions {
                         Some(select_server) => select_server(Arc::clone(&parts)).await?,
                         None => server,
                     };
-                    let connection = keeper::resume(&server, &found.record)?;
+                    let connection = record_sync::resume(&server, &found.record)?;
                     let revision = found.record.revision;
-                    let (events, counts) = (sessions.events.clone(), Arc::clone(&sessions.counts));
-                    let kept = Kept::new(found.record, found.version);
-                    let make = |id| Session::new(id, connection, revision, events, Some(kept), counts);
-                    let adopted = manager.adopt(id, owner, make).map_err(|refused| sessions.no_room(&refused))?;
+                    let (events, counters) = (sessions.events.clone(), Arc::clone(&sessions.counters));
+                    let record_state = RecordState::new(found.record, found.version);
+                    let make = |id| Session::new(id, connection, revision, events, Some(record_state), counters);
+                    let adopted =
+                        manager.adopt(id, owner, make).map_err(|refused| sessions.too_many_sessions(&refused))?;
                     drop(tear_down(adopted.evicted));
                     adopted.lease
                 }
@@ -226,7 +227,7 @@ impl Sessions {
                 // Whatever it is will be said about it.
                 (None, None) => return Ok(()),
             };
-            if !keeper.touch(&session).await? {
+            if !record_sync.touch(&session).await? {
                 // It has just ended elsewhere.
                 drop(tear_down(session.end(Reason::Deleted)));
             }
@@ -235,8 +236,8 @@ impl Sessions {
     }
 
     /// Finds the session of a request that can only belong to one.
-    pub(crate) fn enter(&self, parts: &Parts) -> Option<Entered> {
-        Self::is_inside(parts).then(|| self.find(parts, parts.extensions.get()))
+    pub(crate) fn enter(&self, parts: &Parts) -> Option<SessionLookup> {
+        Self::requires_session(parts).then(|| self.find(parts, parts.extensions.get()))
     }
 
     /// Takes a message of a legacy client, who may have entered a session before; `admit` makes room for what only waits
@@ -244,44 +245,45 @@ impl Sessions {
     pub(crate) fn post(
         self: &Arc<Self>,
         server: &Server,
-        session: Option<Entered>,
+        session: Option<SessionLookup>,
         parts: Arc<Parts>,
         incoming: Incoming<'_>,
-        (at_work, permit): (AtWork, Permit),
+        (work_guard, permit): (WorkGuard, Permit),
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<Taken, Refusal> {
         let principal = parts.extensions.get::<Principal>().cloned();
         if let Incoming::Single(Message::Request(request)) = &incoming
             && request.method == Method::INITIALIZE
-            && !Self::is_named(&parts)
+            && !Self::names_session(&parts)
         {
-            return self.initialize(server, parts, incoming, principal, (at_work, permit));
+            return self.initialize(server, parts, incoming, principal, (work_guard, permit));
         }
         let session = session.unwrap_or_else(|| self.find(&parts, principal.as_ref()))?;
         check_version(&parts, &session)?;
         let (revision, caller) = (session.revision, caller(parts, principal));
         // What is no request has a permit for nothing; but what it settles has to wait for the store.
-        let keeper = match self.keeper.clone().filter(|_| session.kept.is_some() && requests(&incoming) == 0) {
-            Some(keeper) => Some((keeper, admit()?)),
-            None => None,
-        };
-        let begun = session.feed(now(), incoming, caller, permit).map_err(|not_taken| match not_taken {
-            NotTaken::Ended => refusal(&Refused::Unknown),
-            NotTaken::Full => {
+        let record_sync =
+            match self.record_sync.clone().filter(|_| session.record_state.is_some() && requests(&incoming) == 0) {
+                Some(record_sync) => Some((record_sync, admit()?)),
+                None => None,
+            };
+        let begun = session.feed(now(), incoming, caller, permit).map_err(|error| match error {
+            FeedError::Ended => refusal(&Refused::Unknown),
+            FeedError::Full => {
                 let text = "a handler of this session keeps the others from running: try again later";
                 Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.retry_after)
             }
         })?;
         let Some(begun) = begun else {
-            let Some((keeper, permit)) = keeper else { return Ok(Taken::Response(accepted())) };
+            let Some((record_sync, permit)) = record_sync else { return Ok(Taken::Response(accepted())) };
             return Ok(Taken::Later(Box::pin(async move {
-                let _held = (at_work, permit);
-                keeper.save(&session).await?;
+                let _held = (work_guard, permit);
+                record_sync.save(&session).await?;
                 Ok(accepted())
             })));
         };
-        let reader = Reader::of_request(session, begun, self.settings.clone(), at_work);
-        Ok(Taken::Reader(reader, revision))
+        let reader = StreamReader::of_request(session, begun, self.settings.clone(), work_guard);
+        Ok(Taken::Stream(reader, revision))
     }
 
     /// Shakes hands; only if that succeeds there is a session.
@@ -292,9 +294,9 @@ impl Sessions {
         parts: Arc<Parts>,
         incoming: Incoming<'_>,
         principal: Option<Principal>,
-        (at_work, permit): (AtWork, Permit),
+        (work_guard, permit): (WorkGuard, Permit),
     ) -> Result<Taken, Refusal> {
-        let request = request_id(&incoming).filter(|_| self.keeper.is_some()).cloned();
+        let request = request_id(&incoming).filter(|_| self.record_sync.is_some()).cloned();
         let mut connection = Connection::long_lived(server);
         let caller = caller(parts, principal.clone());
         connection.feed_parsed(now(), incoming, &caller);
@@ -303,17 +305,20 @@ impl Sessions {
         let Some(revision) = connection.handle().negotiated() else {
             return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
-        let kept = self.keeper.as_ref().and_then(|_| keeper::begin(&connection, principal.clone()));
-        let (events, counts) = (self.events.clone(), Arc::clone(&self.counts));
-        let make = |id| Session::new(id, connection, revision, events, kept, counts);
-        let created = self.manager.create(principal.clone(), make).map_err(|refused| self.no_room(&refused))?;
+        let record_state = self.record_sync.as_ref().and_then(|_| record_sync::begin(&connection, principal.clone()));
+        let (events, counters) = (self.events.clone(), Arc::clone(&self.counters));
+        let make = |id| Session::new(id, connection, revision, events, record_state, counters);
+        let created =
+            self.manager.create(principal.clone(), make).map_err(|refused| self.too_many_sessions(&refused))?;
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
-        let Some(keeper) = self.keeper.clone() else { return Ok(Taken::Response(named(response, session.id))) };
+        let Some(record_sync) = self.record_sync.clone() else {
+            return Ok(Taken::Response(named(response, session.id)));
+        };
         let manager = self.manager.clone();
         Ok(Taken::Later(Box::pin(async move {
-            let _at_work = at_work;
-            if let Err(refusal) = keeper.begin(&session).await {
+            let _at_work = work_guard;
+            if let Err(refusal) = record_sync.begin(&session).await {
                 // What cannot be kept must not be here either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), Reason::Deleted)));
                 return Err(refusal.of(request));
@@ -323,7 +328,7 @@ impl Sessions {
     }
 
     /// There may be room for a session later.
-    fn no_room(&self, refused: &Refused) -> Refusal {
+    fn too_many_sessions(&self, refused: &Refused) -> Refusal {
         refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.retry_after.as_secs().max(1)))
     }
 
@@ -331,19 +336,19 @@ impl Sessions {
     pub(crate) fn get(
         &self,
         parts: &Parts,
-        at_work: AtWork,
+        work_guard: WorkGuard,
         admit: impl FnOnce() -> Result<Permit, Refusal>,
-    ) -> Result<(Reader, Vec<u8>), Refusal> {
+    ) -> Result<(StreamReader, Vec<u8>), Refusal> {
         let session = self.find(parts, parts.extensions.get())?;
         check_version(parts, &session)?;
         let place = match single_value(&parts.headers, &LAST_EVENT) {
             Ok(None) => None,
-            Ok(Some(id)) if session.may_be_resumed() => {
+            Ok(Some(id)) if session.is_resumable() => {
                 Some(self.settings.key.read(&session.id, id).ok_or_else(unknown_event)?)
             }
             Ok(Some(_)) | Err(_) => return Err(unknown_event()),
         };
-        Ok(Reader::of_stream(session, place, self.settings.clone(), at_work, admit()?))
+        Ok(StreamReader::of_stream(session, place, self.settings.clone(), work_guard, admit()?))
     }
 
     /// Ends a session, because its client says so. Where that takes time it does not need the client, who may have hung
@@ -352,19 +357,19 @@ impl Sessions {
         self: &Arc<Self>,
         parts: &Arc<Parts>,
         restoring: Option<BoxFuture<Result<(), Refusal>>>,
-        at_work: AtWork,
+        work_guard: WorkGuard,
     ) -> Result<Taken, Refusal> {
-        let (Some(keeper), Some(restoring)) = (self.keeper.clone(), restoring) else {
+        let (Some(record_sync), Some(restoring)) = (self.record_sync.clone(), restoring) else {
             self.end(parts)?;
             return Ok(Taken::Response(no_content()));
         };
         let (sessions, parts) = (Arc::clone(self), Arc::clone(parts));
         let ending = tokio::spawn(async move {
-            let _at_work = at_work;
+            let _at_work = work_guard;
             restoring.await?;
             let session = sessions.find_to_end(&parts)?;
             // As long as there is a record the session goes on, with all that was said.
-            keeper.forget(session.id).await?;
+            record_sync.forget(session.id).await?;
             drop(tear_down(session.end(Reason::Deleted)));
             Ok(())
         });

@@ -12,13 +12,13 @@ use super::authorizer::{Authorizer, Credential};
 
 /// Makes fingerprints that can be compared with each other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fingerprints {
+pub(crate) struct Fingerprinter {
     salt: [u8; 16],
 }
 
 /// What a request shows of whoever sends it.
 #[derive(Clone, Copy)]
-pub(super) enum Shown<'a> {
+pub(crate) enum PresentedCredential<'a> {
     /// What an authorizer came up with.
     Credential(&'a Credential),
     /// A header that the application adds to all requests, without an authorizer.
@@ -26,8 +26,8 @@ pub(super) enum Shown<'a> {
     Nothing,
 }
 
-impl Fingerprints {
-    pub(super) fn new() -> Self {
+impl Fingerprinter {
+    pub(crate) fn new() -> Self {
         let random = RandomState::new();
         let mut salt = [0; 16];
         salt[..8].copy_from_slice(&random.hash_one(0).to_ne_bytes());
@@ -36,18 +36,18 @@ impl Fingerprints {
     }
 
     /// Makes fingerprints to be compared with this one.
-    pub(super) fn like(other: &CredentialFingerprint) -> Self {
+    pub(crate) fn like(other: &CredentialFingerprint) -> Self {
         Self { salt: other.salt() }
     }
 
-    pub(super) fn of(&self, shown: Shown<'_>) -> CredentialFingerprint {
+    pub(crate) fn of(&self, shown: PresentedCredential<'_>) -> CredentialFingerprint {
         let (kind, text) = match shown {
-            Shown::Credential(credential) => match credential.named_subject() {
+            PresentedCredential::Credential(credential) => match credential.named_subject() {
                 Some(subject) => (b's', subject.as_bytes()),
                 None => (b'c', credential.value().as_bytes()),
             },
-            Shown::Header(value) => (b'c', value.as_bytes()),
-            Shown::Nothing => (b'n', &b""[..]),
+            PresentedCredential::Header(value) => (b'c', value.as_bytes()),
+            PresentedCredential::Nothing => (b'n', &b""[..]),
         };
         let digest = Sha256::new().chain_update(self.salt).chain_update([kind]).chain_update(text).finalize();
         CredentialFingerprint::new(self.salt, digest.into())
@@ -55,16 +55,17 @@ impl Fingerprints {
 }
 
 /// An authorizer, of which only fingerprints are wanted.
-pub(super) struct Source {
-    pub(super) authorizer: Arc<dyn Authorizer>,
-    pub(super) fingerprints: Fingerprints,
+pub(crate) struct AuthorizerFingerprint {
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) fingerprints: Fingerprinter,
 }
 
-impl CredentialSource for Source {
+impl CredentialSource for AuthorizerFingerprint {
     fn fingerprint(&self) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + '_>> {
         Box::pin(async move {
             let credential = self.authorizer.credential().await;
-            self.fingerprints.of(credential.as_ref().map_or(Shown::Nothing, Shown::Credential))
+            self.fingerprints
+                .of(credential.as_ref().map_or(PresentedCredential::Nothing, PresentedCredential::Credential))
         })
     }
 }

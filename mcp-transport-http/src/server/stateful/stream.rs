@@ -8,7 +8,7 @@ use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_types::RequestId;
 use mcp_types::jsonrpc::EncodedMessage;
 
-use super::readers::{Readers, Reads};
+use super::readers::{ReaderTarget, Readers};
 use crate::server::admission::Permit;
 
 /// One stream: the answer to a request with all that belongs to it, or what belongs to the session as a whole.
@@ -33,7 +33,7 @@ pub(crate) struct Stream {
     pub(crate) is_blocked: bool,
     /// Whether its request was cancelled, so that its reader has but to end it.
     pub(crate) is_cancelled: bool,
-    pub(crate) wish: Arc<Wish>,
+    pub(crate) close_request: Arc<CloseRequest>,
     /// The room that the request takes, whether anybody reads its answer or not.
     pub(crate) permit: Option<Permit>,
 }
@@ -95,12 +95,12 @@ const MOST_BYTES: usize = 256 << 10;
 
 /// What a handler wants to happen to its stream.
 #[derive(Default)]
-pub(crate) struct Wish {
+pub(crate) struct CloseRequest {
     request: OnceLock<RequestKey>,
     retry: Mutex<Option<Duration>>,
 }
 
-impl Wish {
+impl CloseRequest {
     /// Notes whose wish it is.
     pub(crate) fn belongs_to(&self, request: RequestKey) {
         let _ = self.request.set(request);
@@ -135,7 +135,7 @@ impl Wish {
 /// ```
 #[derive(Clone)]
 pub struct ResponseStream {
-    pub(crate) wish: Arc<Wish>,
+    pub(crate) close_request: Arc<CloseRequest>,
     pub(crate) readers: Arc<Readers>,
 }
 
@@ -150,9 +150,9 @@ impl ResponseStream {
     /// What the handler said meanwhile is there for as long as the store of events keeps it, which is half an hour for
     /// [`MemoryEvents`](crate::session::MemoryEvents) by default: choose a shorter `retry` than that.
     pub fn close(&self, retry: Duration) {
-        self.wish.set(retry.min(Self::MAX_RETRY));
-        if let Some(request) = self.wish.request.get() {
-            self.readers.wake_reader(Reads::Request(*request));
+        self.close_request.set(retry.min(Self::MAX_RETRY));
+        if let Some(request) = self.close_request.request.get() {
+            self.readers.wake_reader(ReaderTarget::Request(*request));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::server::exchange::now;
 ///
 /// The connection belongs to the stream, and runs where that is polled. A POST only hands its message in: so a client that
 /// does not read makes its own handlers wait, and nobody else's, and a handler that blocks its thread blocks no POST.
-pub(crate) struct Client {
+pub(crate) struct SseSession {
     pub(crate) id: SessionId,
     /// Who opened the stream, and nobody else may write to it.
     pub(crate) principal: Option<Principal>,
@@ -28,7 +28,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct State {
     /// The requests that are not answered yet.
-    open: Vec<Open>,
+    open: Vec<OpenRequest>,
     /// The task of the stream.
     reader: Option<Waker>,
     /// Whether nothing more is taken in.
@@ -36,7 +36,7 @@ struct State {
 }
 
 /// A request, which keeps its room until there is an answer to it, as no POST waits for that.
-struct Open {
+struct OpenRequest {
     key: RequestKey,
     bytes: usize,
     _permit: Permit,
@@ -44,14 +44,14 @@ struct Open {
 
 /// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
+pub(crate) enum FeedError {
     /// The stream is over.
-    Over,
+    Ended,
     /// The client does not read what was said to it, or has asked for too much.
     Full,
 }
 
-impl Client {
+impl SseSession {
     pub(crate) fn new(id: SessionId, principal: Option<Principal>, connection: &Connection) -> Self {
         Self { id, principal, connection: connection.port(), state: Mutex::default() }
     }
@@ -68,10 +68,10 @@ impl Client {
         bytes: usize,
         caller: &Caller,
         permit: Permit,
-    ) -> Result<(), NotTaken> {
+    ) -> Result<(), FeedError> {
         let mut state = self.lock();
         if state.is_closing || self.connection.is_closed() {
-            return Err(NotTaken::Over);
+            return Err(FeedError::Ended);
         }
         state.release(&self.connection);
         let held: usize = state.open.iter().map(|open| open.bytes).sum();
@@ -79,11 +79,11 @@ impl Client {
         let fits = held == 0 || held + bytes <= self.server().config().limits.outbox_bytes;
         let is_kept = matches!(incoming, Incoming::Single(Message::Request(_)) | Incoming::Batch(_));
         if !self.connection.wants_input() || (is_kept && !fits) {
-            return Err(NotTaken::Full);
+            return Err(FeedError::Full);
         }
-        let key = self.connection.feed_parsed(now(), incoming, caller).map_err(|_| NotTaken::Full)?;
+        let key = self.connection.feed_parsed(now(), incoming, caller).map_err(|_| FeedError::Full)?;
         if let Some(key) = key {
-            state.open.push(Open { key, bytes, _permit: permit });
+            state.open.push(OpenRequest { key, bytes, _permit: permit });
         }
         state.release(&self.connection);
         let reader = state.reader.take();

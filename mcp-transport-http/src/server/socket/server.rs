@@ -20,16 +20,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service;
 
-use super::body::ResponseBody;
 use super::discard::{Discards, RequestBody};
-use super::exchange::after;
-use super::lifeline::Drained;
-use super::options::HttpOptions;
-use super::patience::Patience;
-use super::refusal::Refusal;
-use super::service::{HttpService, ResponseFuture};
-use super::sse::{LegacySseFuture, LegacySseService, method_not_allowed};
-use super::stall::{Stall, Streams, Stuck};
+use super::stall_detector::{StallDetector, StreamExecutor, StuckStreams};
+use super::stall_timeout::StallTimeout;
+use crate::server::body::ResponseBody;
+use crate::server::exchange::after;
+use crate::server::legacy_sse::{LegacySseFuture, LegacySseService, method_not_allowed};
+use crate::server::options::HttpOptions;
+use crate::server::refusal::Refusal;
+use crate::server::service::{HttpService, ResponseFuture};
+use crate::server::shutdown::Drained;
 
 /// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
 /// finish within 30 s, unless the process is told once more.
@@ -107,16 +107,16 @@ pub struct HttpServer {
 const SSE_PATH: &str = "/sse";
 
 /// How long a client may take to send the headers of a request, or to send another request.
-const HEADER_TIME: Duration = Duration::from_secs(60);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many bytes the headers of a request may have.
 const HEADER_BYTES: usize = 64 << 10;
 
 /// How many requests one connection may have at work, which only HTTP/2 allows.
-const STREAMS: u32 = 100;
+const MAX_STREAMS: u32 = 100;
 
 /// How long clients may take to read what is left for them.
-const FAREWELL: Duration = Duration::from_secs(5);
+const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl HttpServer {
     /// Listens at an address. `127.0.0.1:8000` is for this machine alone; `0.0.0.0:8000` is for all that can reach it,
@@ -244,7 +244,7 @@ impl HttpServer {
         drop(self.listener);
         // Whoever has nothing at work is let go at once; the others when it is done.
         let _ = ending.send(true);
-        let end = after(self.drain_timeout.saturating_add(FAREWELL));
+        let end = after(self.drain_timeout.saturating_add(FINAL_READ_TIMEOUT));
         let drain_other = async {
             match other {
                 Some(other) => other.drain(self.drain_timeout).await,
@@ -295,14 +295,14 @@ impl Routes {
         if path == self.path {
             return Routed::Service(self.service.clone().call(request));
         }
-        let Some((messages, sse)) = &self.sse else { return Routed::Nowhere };
+        let Some((messages, sse)) = &self.sse else { return Routed::NotFound };
         let (verb, allowed) = match path {
             SSE_PATH => (Verb::GET, "GET"),
             path if path == messages => (Verb::POST, "POST"),
-            _ => return Routed::Nowhere,
+            _ => return Routed::NotFound,
         };
         if *request.method() != verb {
-            return Routed::NotThisVerb(allowed);
+            return Routed::MethodNotAllowed(allowed);
         }
         Routed::Sse(Box::pin(sse.clone().call(request)))
     }
@@ -311,8 +311,8 @@ impl Routes {
         let refusal = match self.call(self.discards.wrap(request)) {
             Routed::Service(response) => return response.await,
             Routed::Sse(response) => return response.await,
-            Routed::NotThisVerb(allowed) => method_not_allowed(allowed),
-            Routed::Nowhere => Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path"),
+            Routed::MethodNotAllowed(allowed) => method_not_allowed(allowed),
+            Routed::NotFound => Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path"),
         };
         Ok(self.service.0.finish(Err(refusal)))
     }
@@ -327,8 +327,8 @@ enum Routed {
     Service(ResponseFuture<RequestBody>),
     Sse(Pin<Box<LegacySseFuture<RequestBody>>>),
     /// Clients that look for Streamable HTTP first learn that it is not here.
-    NotThisVerb(&'static str),
-    Nowhere,
+    MethodNotAllowed(&'static str),
+    NotFound,
 }
 
 async fn serve_connection(
@@ -339,21 +339,21 @@ async fn serve_connection(
 ) {
     // Small messages are not kept back to be sent with others.
     let _ = stream.set_nodelay(true);
-    let stuck = Arc::new(Stuck::default());
-    let mut builder = Builder::new(Streams { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADER_BYTES);
+    let stuck = Arc::new(StuckStreams::default());
+    let mut builder = Builder::new(StreamExecutor { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEADER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(HEADER_BYTES as u32)
-        .keep_alive_interval(HEADER_TIME);
+        .keep_alive_interval(HEADER_TIMEOUT);
     let service = service_fn(move |request: Request<Incoming>| Arc::clone(&routes).respond(request));
-    let stream = Patience::new(stream, HEADER_TIME, stall_timeout);
+    let stream = StallTimeout::new(stream, HEADER_TIMEOUT, stall_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut stall = Stall::new(Arc::default(), stall_timeout);
+    let mut stall = StallDetector::new(Arc::default(), stall_timeout);
     let mut ending = pin!(async move { ending.wait_for(|is_ending| *is_ending).await.is_ok() });
-    let mut told_stuck = pin!(stuck.told());
+    let mut stuck_stream = pin!(stuck.wait());
     let mut is_ending = false;
     let served = poll_fn(|cx| {
         if !is_ending && ending.as_mut().poll(cx).is_ready() {
@@ -367,7 +367,7 @@ async fn serve_connection(
             if !stuck.has_streams() {
                 return Poll::Pending;
             }
-            ready!(told_stuck.as_mut().poll(cx));
+            ready!(stuck_stream.as_mut().poll(cx));
         }
         Poll::Ready(Err("the client does not read".into()))
     });

@@ -15,13 +15,13 @@ use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
 use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::time::sleep;
 
-use super::keeper::Kept;
-use super::readers::{Readers, Reads};
+use super::readers::{ReaderTarget, Readers};
+use super::record_sync::RecordState;
 use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
 use crate::rules::era::request_id;
 use crate::server::admission::Permit;
-use crate::server::exchange::{TEARDOWN, now};
+use crate::server::exchange::{TEARDOWN_TIMEOUT, now};
 
 /// The stream of what belongs to the session as a whole.
 pub(crate) const STANDALONE: u64 = 0;
@@ -35,10 +35,10 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) revision: Revision,
     pub(crate) readers: Arc<Readers>,
-    pub(crate) events: Option<Events>,
+    pub(crate) events: Option<EventLog>,
     /// What is known about its record, if there is one.
-    pub(crate) kept: Option<Box<Kept>>,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) record_state: Option<Box<RecordState>>,
+    pub(crate) counters: Arc<SessionCounters>,
     /// The messages of the connection, in and out.
     pub(crate) connection: ConnectionPort,
     /// The connection, for one task at a time.
@@ -49,7 +49,7 @@ pub(crate) struct Session {
 
 /// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
+pub(crate) enum FeedError {
     /// The session has ended.
     Ended,
     /// As much waits for a handler that does not let others run as can be kept.
@@ -58,7 +58,7 @@ pub(crate) enum NotTaken {
 
 /// Where events are kept.
 #[derive(Clone)]
-pub(crate) struct Events {
+pub(crate) struct EventLog {
     pub(crate) store: Arc<dyn EventStore>,
     /// Whether another process may go on with a session and its streams.
     pub(crate) is_shared: bool,
@@ -66,8 +66,8 @@ pub(crate) struct Events {
 
 /// What is counted for all sessions of a service.
 #[derive(Default)]
-pub(crate) struct Counts {
-    /// Events that clients came back for.
+pub(crate) struct SessionCounters {
+    /// EventLog that clients came back for.
     pub(crate) replayed: AtomicU64,
     /// Messages that were said to nobody.
     pub(crate) unheard: AtomicU64,
@@ -81,7 +81,7 @@ pub(crate) struct State {
     has_cancelled: bool,
     pub(crate) is_ended: bool,
     /// The reader who looks after requests whose client is gone, if there is one.
-    pub(crate) caretaker: Option<u64>,
+    pub(crate) orphan_reader: Option<u64>,
 }
 
 /// Streams are numbered from somewhere else in each process, so that nobody takes those of another one for ours.
@@ -95,9 +95,9 @@ impl Session {
         id: SessionId,
         connection: Connection,
         revision: Revision,
-        events: Option<Events>,
-        kept: Option<Kept>,
-        counts: Arc<Counts>,
+        events: Option<EventLog>,
+        record_state: Option<RecordState>,
+        counters: Arc<SessionCounters>,
     ) -> Self {
         let state = State {
             streams: BTreeMap::new(),
@@ -105,15 +105,15 @@ impl Session {
             last_stream: first_stream(id),
             has_cancelled: false,
             is_ended: false,
-            caretaker: None,
+            orphan_reader: None,
         };
         let readers = Arc::default();
         Self {
             id,
             revision,
             events,
-            kept: kept.map(Box::new),
-            counts,
+            record_state: record_state.map(Box::new),
+            counters,
             connection: connection.port(),
             runner: Runner::new(connection, &readers),
             readers,
@@ -166,32 +166,33 @@ impl Session {
         incoming: Incoming<'_>,
         mut caller: Caller,
         permit: Permit,
-    ) -> Result<Option<(u64, u64)>, NotTaken> {
+    ) -> Result<Option<(u64, u64)>, FeedError> {
         let mut state = self.lock();
         if state.is_ended {
-            return Err(NotTaken::Ended);
+            return Err(FeedError::Ended);
         }
         let mut stream = Stream::default();
         // Older clients need not know how to come back before they have seen an event.
-        if self.may_be_resumed() && self.is_primed() {
-            caller
-                .extensions
-                .insert(ResponseStream { wish: Arc::clone(&stream.wish), readers: Arc::clone(&self.readers) });
+        if self.is_resumable() && self.sends_initial_event() {
+            caller.extensions.insert(ResponseStream {
+                close_request: Arc::clone(&stream.close_request),
+                readers: Arc::clone(&self.readers),
+            });
         }
-        let id = request_id(&incoming).filter(|_| self.kept.is_some()).cloned();
+        let id = request_id(&incoming).filter(|_| self.record_state.is_some()).cloned();
         // Nobody but the client cancels.
         state.has_cancelled |= match &incoming {
             Incoming::Single(Message::Notification(said)) => said.method == Method::NOTIFICATIONS_CANCELLED,
             Incoming::Single(_) => false,
             Incoming::Batch(_) => true,
         };
-        let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| NotTaken::Full)?;
+        let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| FeedError::Full)?;
         let begun = key.map(|key| {
             state.last_stream += 1;
-            let (number, reader) = (state.last_stream, self.readers.add(Some(Reads::Request(key))));
+            let (number, reader) = (state.last_stream, self.readers.add(Some(ReaderTarget::Request(key))));
             stream.reader = Some(reader);
             stream.request = Some(key);
-            stream.wish.belongs_to(key);
+            stream.close_request.belongs_to(key);
             stream.id = id;
             stream.permit = Some(permit);
             state.by_request.insert(key, number);
@@ -205,12 +206,12 @@ impl Session {
 
     /// Whether clients are told where in a stream they are before anything is said on it.
     // B-104
-    pub(crate) fn is_primed(&self) -> bool {
+    pub(crate) fn sends_initial_event(&self) -> bool {
         self.revision >= Revision::V2025_11_25
     }
 
     /// Whether streams have events that a client can come back for.
-    pub(crate) fn may_be_resumed(&self) -> bool {
+    pub(crate) fn is_resumable(&self) -> bool {
         self.events.is_some() && self.revision >= Revision::V2025_03_26
     }
 
@@ -225,7 +226,7 @@ impl Session {
                 }
                 return;
             };
-            for _ in 0..MOST_ROUNDS {
+            for _ in 0..MAX_ROUNDS {
                 held.with(|connection| self.run(connection, own));
                 if held.give_back() {
                     return;
@@ -295,12 +296,12 @@ impl Session {
             None => Some(STANDALONE),
         };
         let Some((number, stream)) = number.and_then(|number| Some((number, state.streams.get_mut(&number)?))) else {
-            self.counts.unheard.fetch_add(1, Ordering::Relaxed);
+            self.counters.unheard.fetch_add(1, Ordering::Relaxed);
             return None;
         };
         let (route, reader) = (transmit.route, stream.reader);
         // What an answer says is kept before anybody can come back for it.
-        let is_held = is_last && reader.is_none() && self.kept.is_some();
+        let is_held = is_last && reader.is_none() && self.record_state.is_some();
         if is_last {
             stream.request = None;
         }
@@ -311,7 +312,7 @@ impl Session {
                 self.connection.block(route);
             }
         } else if !self.keep(number, stream, transmit.message) {
-            self.counts.unheard.fetch_add(1, Ordering::Relaxed);
+            self.counters.unheard.fetch_add(1, Ordering::Relaxed);
         }
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);
@@ -320,12 +321,12 @@ impl Session {
                 state.streams.remove(&number);
             }
         }
-        reader.or_else(|| state.caretaker.filter(|_| is_last))
+        reader.or_else(|| state.orphan_reader.filter(|_| is_last))
     }
 
     /// Keeps an event for a client that may come back; returns whether it is kept.
     pub(crate) fn keep(&self, number: u64, stream: &mut Stream, message: EncodedMessage) -> bool {
-        let Some(events) = self.events.as_ref().filter(|_| stream.is_known && self.may_be_resumed()) else {
+        let Some(events) = self.events.as_ref().filter(|_| stream.is_known && self.is_resumable()) else {
             return false;
         };
         stream.number += 1;
@@ -374,18 +375,18 @@ impl Session {
     pub(crate) fn end(self: Arc<Self>, reason: Reason) -> Option<BoxFuture<()>> {
         self.lock().is_ended = true;
         if let Some(held) = self.runner.take() {
-            return self.take_apart(held, reason);
+            return self.tear_down(held, reason);
         }
         Some(Box::pin(async move {
             // It may be one of its own handlers that ends it, and goes on here.
-            let teardown = poll_fn(|cx| self.runner.poll_take(cx).map(|held| self.take_apart(held, reason))).await;
+            let teardown = poll_fn(|cx| self.runner.poll_take(cx).map(|held| self.tear_down(held, reason))).await;
             if let Some(teardown) = teardown {
                 teardown.await;
             }
         }))
     }
 
-    fn take_apart(&self, mut held: Held<'_>, reason: Reason) -> Option<BoxFuture<()>> {
+    fn tear_down(&self, mut held: Held<'_>, reason: Reason) -> Option<BoxFuture<()>> {
         let goes_on = reason != Reason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
         // Whoever waits for an answer gets one, and nothing else.
         for stream in self.lock().streams.values_mut() {
@@ -402,7 +403,7 @@ impl Session {
                 stream.is_answered()
             });
             drop(state);
-            let teardown = connection.take_teardown(|| sleep(TEARDOWN));
+            let teardown = connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT));
             connection.handle_disconnect();
             teardown
         });
@@ -432,9 +433,9 @@ impl State {
             return stream.reader;
         }
         self.streams.remove(&number);
-        self.caretaker
+        self.orphan_reader
     }
 }
 
 /// How often a task runs the handlers of a session for others, before it looks after its own affairs.
-const MOST_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;

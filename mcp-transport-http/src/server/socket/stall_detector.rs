@@ -11,19 +11,19 @@ use hyper::rt::Executor;
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
-use super::exchange::after;
-use super::unsent::Unsent;
+use crate::server::exchange::after;
+use crate::server::unsent::UnsentFrames;
 
 /// Notices that nothing was sent for a while although there is something to send.
-pub(crate) struct Stall {
-    unsent: Arc<Unsent>,
+pub(crate) struct StallDetector {
+    unsent: Arc<UnsentFrames>,
     timeout: Duration,
     /// How much had been sent when the timer was set.
     timer: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
-impl Stall {
-    pub(crate) fn new(unsent: Arc<Unsent>, timeout: Duration) -> Self {
+impl StallDetector {
+    pub(crate) fn new(unsent: Arc<UnsentFrames>, timeout: Duration) -> Self {
         Self { unsent, timeout, timer: None }
     }
 
@@ -54,30 +54,30 @@ impl Stall {
 
 /// Runs the streams of one HTTP/2 connection, each in a task, and resets those whose client does not read.
 #[derive(Clone)]
-pub(crate) struct Streams {
+pub(crate) struct StreamExecutor {
     pub(crate) timeout: Duration,
-    pub(crate) stuck: Arc<Stuck>,
+    pub(crate) stuck: Arc<StuckStreams>,
 }
 
 /// Told if a response is stuck behind the end of its stream, which cannot be reset any more.
 #[derive(Debug, Default)]
-pub(crate) struct Stuck {
+pub(crate) struct StuckStreams {
     /// Connections of HTTP/1 have no streams, and need not wait for this.
     has_streams: AtomicBool,
     told: Notify,
 }
 
-impl Stuck {
+impl StuckStreams {
     pub(crate) fn has_streams(&self) -> bool {
         self.has_streams.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn told(&self) {
+    pub(crate) async fn wait(&self) {
         self.told.notified().await;
     }
 }
 
-impl<F> Executor<F> for Streams
+impl<F> Executor<F> for StreamExecutor
 where
     F: Future + Send + 'static,
     F::Output: Send,
@@ -86,8 +86,8 @@ where
         let Self { timeout, stuck } = self.clone();
         stuck.has_streams.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
-            let unsent = Arc::new(Unsent::of_stream());
-            let mut stall = Stall::new(Arc::clone(&unsent), timeout);
+            let unsent = Arc::new(UnsentFrames::of_stream());
+            let mut stall = StallDetector::new(Arc::clone(&unsent), timeout);
             let is_done = {
                 let mut stream = pin!(stream);
                 let run = |cx: &mut Context<'_>| {

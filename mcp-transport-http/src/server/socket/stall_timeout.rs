@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 /// Gives a client up that does not say which version of HTTP it speaks, or does not read what is there for it.
 ///
 /// Hyper looks after all that is in between, but has no clock while it tells the versions apart, nor while it writes.
-pub(crate) struct Patience {
+pub(crate) struct StallTimeout {
     stream: TcpStream,
     /// How long nothing may be written.
     stall_timeout: Duration,
@@ -25,7 +25,7 @@ pub(crate) struct Patience {
 /// What HTTP/2 begins with, and nothing else does.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-impl Patience {
+impl StallTimeout {
     pub(crate) fn new(stream: TcpStream, opening_time: Duration, stall_timeout: Duration) -> Self {
         Self { stream, stall_timeout, opening: Some((0, Box::pin(sleep(opening_time)))), stuck: None }
     }
@@ -41,7 +41,7 @@ impl Patience {
     }
 }
 
-impl AsyncRead for Patience {
+impl AsyncRead for StallTimeout {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
@@ -61,7 +61,7 @@ impl AsyncRead for Patience {
     }
 }
 
-impl AsyncWrite for Patience {
+impl AsyncWrite for StallTimeout {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)

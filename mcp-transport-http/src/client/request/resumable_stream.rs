@@ -1,0 +1,169 @@
+//! Coming back to a stream of a legacy server.
+
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method as Verb, StatusCode};
+use mcp_types::Revision;
+
+use super::event_reader::EventReader;
+use super::headers::{self, Session};
+use super::sender::{BodyType, RequestSender, SendError, body_type};
+use crate::client::driver_event::DriverHandle;
+use crate::client::transport::Options;
+
+/// Opens streams, and knows where they broke off.
+pub(crate) struct ResumableStream {
+    pub(crate) sender: Arc<RequestSender>,
+    pub(crate) driver: DriverHandle,
+    pub(crate) revision: Option<Revision>,
+    pub(crate) session: Session,
+    /// The id of the last event.
+    pub(crate) last_event_id: Option<HeaderValue>,
+    /// How long the server wants us to wait.
+    pub(crate) retry: Option<Duration>,
+    /// How many attempts in a row brought nothing, and did not last.
+    pub(crate) failed_attempts: u32,
+}
+
+/// What came of an attempt to open a stream.
+pub(crate) enum Opened {
+    Stream(Box<EventReader>),
+    Refused(StatusCode),
+    /// The server answered with something else.
+    Unusable(String),
+    /// The session was begun with other credentials than those at hand.
+    CredentialsChanged,
+}
+
+/// The longest that we wait by ourselves; a stream that lasted longer was worth it, whatever it brought.
+const MAX_DELAY: Duration = Duration::from_secs(30);
+
+/// The shortest that we wait, even if the server wants us back at once.
+const MIN_DELAY: Duration = Duration::from_millis(10);
+
+impl ResumableStream {
+    pub(crate) fn new(
+        sender: Arc<RequestSender>,
+        driver: DriverHandle,
+        revision: Option<Revision>,
+        session: Session,
+    ) -> Self {
+        Self { sender, driver, revision, session, last_event_id: None, retry: None, failed_attempts: 0 }
+    }
+
+    /// Takes note of how far a stream came.
+    pub(crate) fn record_progress(&mut self, events: &EventReader) -> Result<(), String> {
+        self.retry = events.retry().or(self.retry);
+        if events.elapsed() >= MAX_DELAY {
+            self.failed_attempts = 0;
+        }
+        let Some(id) = events.last_id() else { return Ok(()) };
+        let last_event_id = HeaderValue::from_bytes(id.as_bytes())
+            .map_err(|_| format!("the server named an event {id:?}, which no header can repeat"))?;
+        if self.last_event_id.as_ref() != Some(&last_event_id) {
+            self.failed_attempts = 0;
+            self.last_event_id = Some(last_event_id);
+        }
+        Ok(())
+    }
+
+    /// Waits until it is time to come back.
+    pub(crate) async fn back_off(&mut self) {
+        let duration = delay(&self.sender.options, self.retry, self.failed_attempts);
+        self.failed_attempts = self.failed_attempts.saturating_add(1);
+        tokio::time::sleep(duration).await;
+    }
+
+    /// Whether it was tried often enough.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.failed_attempts >= self.sender.options.max_reconnects
+    }
+
+    /// Opens the stream, or goes on with it.
+    pub(crate) async fn open(&self) -> Result<Opened, String> {
+        let head = headers::for_stream(self.revision, &self.session, self.last_event_id.as_ref());
+        let sent = self.sender.send(Verb::GET, &self.sender.url, &head, None, &self.session, &self.driver).await;
+        let response = match sent {
+            Ok(sent) => sent.response,
+            Err(SendError::CredentialsChanged) => return Ok(Opened::CredentialsChanged),
+            Err(SendError::Failed(why)) => return Err(why),
+        };
+        if response.status() != StatusCode::OK {
+            return Ok(Opened::Refused(response.status()));
+        }
+        Ok(match body_type(response.headers()) {
+            Ok(BodyType::EventStream) => {
+                Opened::Stream(Box::new(EventReader::new(response, self.sender.options.event_limit)))
+            }
+            Ok(BodyType::Json) => {
+                Opened::Unusable("the server answered with JSON instead of a stream of events".to_owned())
+            }
+            Err(why) => Opened::Unusable(why),
+        })
+    }
+}
+
+/// How long to wait: what the server says, and more after each attempt that brought nothing.
+fn delay(options: &Options, retry: Option<Duration>, failed_attempts: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(failed_attempts);
+    match retry {
+        // B-103: never less than that.
+        Some(retry) => retry.max(retry.max(MIN_DELAY).saturating_mul(factor).min(MAX_DELAY)),
+        None => {
+            let longest = options.reconnect_interval.saturating_mul(factor).min(MAX_DELAY).max(MIN_DELAY);
+            longest.saturating_add(longest.mul_f64(0.25 * jitter()))
+        }
+    }
+}
+
+/// Something between 0 and 1, so that not all clients of a server come back at once.
+fn jitter() -> f64 {
+    let random = std::hash::RandomState::new().hash_one(0);
+    f64::from(random as u32) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use reqwest::Url;
+
+    use super::*;
+    use crate::client::HttpTransport;
+    use crate::client::fingerprint::Fingerprinter;
+
+    /// The server's word is a minimum; without one, waiting doubles up to a limit.
+    // covers: B-103, S4.56
+    #[test]
+    fn waiting_grows() {
+        let options = HttpTransport::new("http://localhost").unwrap().options;
+        let millis = Duration::from_millis;
+        assert_eq!(delay(&options, Some(millis(500)), 0), millis(500));
+        assert_eq!(delay(&options, Some(millis(500)), 1), millis(1000));
+        assert_eq!(delay(&options, Some(millis(100_000)), 3), millis(100_000));
+        assert!(delay(&options, Some(Duration::ZERO), 0) >= MIN_DELAY);
+        assert!(delay(&options, Some(Duration::ZERO), u32::MAX) <= MAX_DELAY);
+        for (failed_attempts, least) in [(0, 1000), (1, 2000), (4, 16_000), (5, 30_000), (u32::MAX, 30_000)] {
+            let waited = delay(&options, None, failed_attempts);
+            assert!(waited >= millis(least) && waited <= millis(least + least / 4), "{failed_attempts}: {waited:?}");
+        }
+    }
+    /// A stream that lasted was not in vain, even if it brought nothing; one that ends at once was.
+    // covers: S4.55
+    #[tokio::test(start_paused = true)]
+    async fn lasting_is_no_failure() {
+        let (driver, _heard) = DriverHandle::new(1);
+        let url = Url::parse("http://localhost").unwrap();
+        let (client, options) = (reqwest::Client::new(), HttpTransport::new("http://localhost").unwrap().options);
+        let sender = RequestSender::new(client, url, HeaderMap::new(), None, options, Fingerprinter::new());
+        let mut stream = ResumableStream::new(Arc::new(sender), driver, None, Session::default());
+        for (lasted, failed_attempts) in [(Duration::ZERO, 3), (MAX_DELAY, 0)] {
+            stream.failed_attempts = 3;
+            let events = EventReader::new(http::Response::new("").into(), 100);
+            tokio::time::advance(lasted).await;
+            stream.record_progress(&events).unwrap();
+            assert_eq!(stream.failed_attempts, failed_attempts, "{lasted:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Graceful shutdown of a service: counts its requests, and tells them when to finish or abort.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+/// How far the shutdown has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Serving,
+    /// New requests are refused; those in flight may finish.
+    Draining,
+    /// Requests that are still in flight are aborted.
+    Aborting,
+}
+
+/// The shutdown state that all requests of a service share.
+#[derive(Default)]
+pub(crate) struct Shutdown {
+    stage: AtomicU8,
+    changed: Arc<Notify>,
+    in_flight: AtomicUsize,
+    all_done: Notify,
+}
+
+/// How the requests that were in flight ended when a service was drained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// The number of requests that finished in time, including streams that were closed with their result.
+    pub finished: usize,
+    /// The number of requests that were aborted because the drain timeout expired.
+    pub aborted: usize,
+}
+
+impl Shutdown {
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::SeqCst) {
+            0 => Stage::Serving,
+            1 => Stage::Draining,
+            _ => Stage::Aborting,
+        }
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.stage.fetch_max(stage as u8, Ordering::SeqCst);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits up to `timeout` for requests in flight, then aborts the rest.
+    pub(crate) async fn drain(&self, timeout: Duration) -> Drained {
+        self.enter(Stage::Draining);
+        let begin = self.in_flight.load(Ordering::SeqCst);
+        let cut = match tokio::time::timeout(timeout, self.finished()).await {
+            Ok(()) => 0,
+            Err(_) => self.in_flight.load(Ordering::SeqCst),
+        };
+        self.enter(Stage::Aborting);
+        Drained { finished: begin.saturating_sub(cut), aborted: cut }
+    }
+
+    async fn finished(&self) {
+        loop {
+            let done = self.all_done.notified();
+            if self.in_flight.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            done.await;
+        }
+    }
+}
+
+/// Counts as work that the shutdown waits for, until it is dropped.
+pub(crate) struct WorkGuard(Arc<Shutdown>);
+
+impl WorkGuard {
+    pub(crate) fn new(shutdown: &Arc<Shutdown>) -> Self {
+        shutdown.in_flight.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(shutdown))
+    }
+
+    /// Counts further work that was started by this.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(&self.0)
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        self.0.stage()
+    }
+
+    /// Subscribes to changes of the stage.
+    pub(crate) fn watch(&self) -> StageWatch {
+        let mut changed = Box::pin(Arc::clone(&self.0.changed).notified_owned());
+        changed.as_mut().enable();
+        StageWatch { changed }
+    }
+}
+
+impl Drop for WorkGuard {
+    fn drop(&mut self) {
+        if self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.all_done.notify_waiters();
+        }
+    }
+}
+
+/// Wakes the task that polls it when the [stage](WorkGuard::stage) changes.
+pub(crate) struct StageWatch {
+    changed: Pin<Box<OwnedNotified>>,
+}
+
+impl StageWatch {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, work_guard: &WorkGuard) {
+        while let Poll::Ready(()) = self.changed.as_mut().poll(cx) {
+            *self = work_guard.watch();
+        }
+    }
+}

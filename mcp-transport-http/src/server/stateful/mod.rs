@@ -1,0 +1,14 @@
+//! Legacy clients with sessions.
+
+mod orphaned;
+mod reader;
+mod readers;
+mod record_sync;
+mod runner;
+mod session;
+mod sessions;
+mod stream;
+
+pub(crate) use reader::StreamReader;
+pub(crate) use sessions::{SessionLookup, Sessions, Taken};
+pub use stream::ResponseStream;
