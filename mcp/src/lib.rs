@@ -1,0 +1,139 @@
+//! Servers and clients of the [Model Context Protocol](https://modelcontextprotocol.io), for every revision of it.
+//!
+//! One handler serves clients of all five revisions, from 2024-11-05 to 2026-07-28, over standard streams and over HTTP.
+//! One client talks to servers of all five, and detects which one it has.
+//!
+//! # A server
+//!
+//! ```toml
+//! [dependencies]
+//! mcp = "0.1"
+//! serde = { version = "1", features = ["derive"] }
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+//! ```
+#![cfg_attr(all(feature = "server", feature = "stdio"), doc = "```no_run")]
+#![cfg_attr(not(all(feature = "server", feature = "stdio")), doc = "```ignore")]
+//! use mcp::prelude::*;
+//!
+//! #[derive(serde::Deserialize, JsonSchema)]
+//! struct Text {
+//!     text: String,
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let count = tool("count_words", async |_, Text { text }| text.split_whitespace().count().to_string());
+//!     let server = Server::builder("words", "1.0").tool(count.description("Counts the words of a text")).build()?;
+//!     mcp::stdio::serve_stdio(server).await
+//! }
+//! ```
+//!
+//! The arguments are a Rust type: the model gets its JSON Schema, doc comments included, and arguments that do not match
+//! are refused before the handler runs. To serve over HTTP, enable the feature `http` and replace the last line with
+//! `mcp::http::serve(server, "127.0.0.1:8000").await`.
+//!
+//! # A client
+//!
+//! ```toml
+//! [dependencies]
+//! mcp = { version = "0.1", default-features = false, features = ["client", "stdio"] }
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+//! ```
+#![cfg_attr(all(feature = "client", feature = "stdio"), doc = "```no_run")]
+#![cfg_attr(not(all(feature = "client", feature = "stdio")), doc = "```ignore")]
+//! use mcp::prelude::*;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), mcp::client::Error> {
+//!     let client = Client::connect(ChildTransport::new(Spawn::new("target/release/minimal"))).await?;
+//!     for tool in client.tools().all().await? {
+//!         println!("{}: {}", tool.name, tool.description.unwrap_or_default());
+//!     }
+//!     let result = client.call_tool("count_words", &json!({ "text": "to be or not to be" })).await?;
+//!     println!("{}", result.content[0].as_text().unwrap_or_default());
+//!     client.close().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The server is a child process here. For one at an address, enable the feature `http-client` and connect an
+//! `HttpTransport`.
+//!
+//! # Features
+//!
+//! | feature | adds | module |
+//! |---|---|---|
+//! | `server` (default) | tools, prompts and resources; requests to the client in every revision | `server` |
+//! | `stdio` (default) | standard streams and sockets for servers, child processes and streams for clients | `stdio` |
+//! | `client` | calls, lists, subscriptions; handlers for requests of the server | `client` |
+//! | `http` | servers over HTTP: a tower service, a server on hyper, sessions; implies `server` | `http`, `session` |
+//! | `http-client` | clients over HTTP, on reqwest; implies `client` | `http` |
+//! | `tls` | `https` and HTTP/2 for clients; implies `http-client` | |
+//! | `redis` | sessions and events of an HTTP server in Redis; implies `http` | `redis` |
+//! | `memory` | a client connected to a server in the same process, for tests; implies both | `client` |
+//! | `tower` | tower layers around the requests of a server; implies `server` | `server` |
+//! | `validate` | JSON Schema validation of arguments and structured results | `server`, `client` |
+//!
+//! A feature adds API and never changes what the rest does. The [data of the protocol](types) is always there.
+//!
+//! # Where to go next
+//!
+//! | to | see |
+//! |---|---|
+//! | write tools, prompts, resources and middleware; test a server | the page of `mcp::server` |
+//! | make calls, follow changes, handle requests of the server | the page of `mcp::client` |
+//! | serve sockets, start and stop child processes | the page of `mcp::stdio` |
+//! | choose hosts, origins, limits and sessions over HTTP, mount the service in axum | the page of `mcp::http` |
+//! | store sessions elsewhere | the page of `mcp::session` |
+//! | read and write messages yourself, as a gateway or an inspector does | the page of [`mcp::types`](types) |
+//! | run something | the examples of the repository, with an index in `examples/README.md` |
+//! | ask the user while a tool runs; choose between sessions and none; run several instances | the guides in `docs/` |
+//!
+//! # Deriving `JsonSchema`
+//!
+//! Arguments and structured results implement [`schemars::JsonSchema`](https://docs.rs/schemars/1), and this crate
+//! re-exports [`schemars`](https://docs.rs/schemars/1). The code that the derive generates refers to a crate named
+//! `schemars`, so that name has to be in scope. The [prelude] has it. Without the prelude, import it:
+//!
+#![cfg_attr(feature = "server", doc = "```")]
+#![cfg_attr(not(feature = "server"), doc = "```ignore")]
+//! use mcp::schemars;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Text {
+//!     text: String,
+//! }
+//! # let text: Text = mcp::serde_json::from_str(r#"{"text":"to be"}"#)?;
+//! # assert_eq!(text.text, "to be");
+//! # Ok::<(), mcp::serde_json::Error>(())
+//! ```
+//!
+//! A dependency on `schemars` 1 of your own works as well, and is needed for its optional features. `serde` has to be a
+//! dependency of your own, because its derive does not follow imports.
+//!
+//! # One crate or several
+//!
+//! This crate has no code of its own: each module is another crate, re-exported. Libraries that need only one of them,
+//! such as the types or the kernel without I/O, can depend on that one; the types are the same either way. The guide
+//! `docs/picking-crates.md` says which crate has what.
+
+#![forbid(unsafe_code)]
+
+pub mod prelude;
+
+#[cfg(feature = "client")]
+pub use mcp_client as client;
+#[cfg(feature = "redis")]
+pub use mcp_redis as redis;
+#[cfg(feature = "server")]
+pub use mcp_server as server;
+#[cfg(feature = "http")]
+pub use mcp_session as session;
+#[cfg(any(feature = "http", feature = "http-client"))]
+pub use mcp_transport_http as http;
+#[cfg(feature = "stdio")]
+pub use mcp_transport_stdio as stdio;
+pub use mcp_types as types;
+#[cfg(feature = "server")]
+pub use schemars;
+pub use serde_json;
