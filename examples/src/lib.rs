@@ -1,4 +1,4 @@
-//! What the examples of clients share: whom to connect to, and what to call, as said on the command line.
+//! What the example clients share: the command line, with the server to connect to and the tool to call.
 
 #![forbid(unsafe_code)]
 
@@ -6,16 +6,16 @@ use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use mcp_client::types::RawObject;
-use mcp_client::{Client, ClientBuilder};
-use mcp_transport_http::HttpTransport;
-use mcp_transport_stdio::{ChildTransport, Spawn};
+use mcp::client::{Client, ClientBuilder};
+use mcp::http::HttpTransport;
+use mcp::stdio::{ChildTransport, Spawn};
+use mcp::types::RawObject;
 
-/// Runs a program to its end, and says on standard error what went wrong.
+/// Runs a program to completion, and prints its error to standard error.
 ///
 /// # Panics
 ///
-/// If there can be no runtime.
+/// Panics if the runtime cannot be created.
 #[expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
 pub fn run(program: impl Future<Output = Result<(), Box<dyn Error>>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -28,38 +28,38 @@ pub fn run(program: impl Future<Output = Result<(), Box<dyn Error>>>) -> ExitCod
     }
 }
 
-/// Writes to standard output at once.
+/// Writes to standard output, and flushes it.
 ///
 /// # Errors
 ///
-/// If nobody reads it.
-pub fn say(text: &str) -> std::io::Result<()> {
+/// Returns an error if standard output is closed.
+pub fn print(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// What was said on the command line.
+/// The arguments of an example client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CommandLine {
     /// The tool to call, with its arguments.
     pub call: Option<(String, RawObject)>,
-    /// Shown to a server over HTTP.
+    /// The bearer token for a server over HTTP.
     pub bearer: Option<String>,
-    /// An address, or a command and its arguments.
+    /// A URL, or a command and its arguments.
     pub target: Vec<String>,
 }
 
 impl CommandLine {
-    /// Reads the command line of this process.
+    /// Parses the command line of this process.
     ///
     /// # Errors
     ///
-    /// Says how to use the program called `name`.
-    pub fn read(name: &str) -> Result<Self, Box<dyn Error>> {
+    /// Returns the usage of the program called `name` if the command line is invalid.
+    pub fn parse(name: &str) -> Result<Self, Box<dyn Error>> {
         let usage = format!(
-            "usage: {name} [--call TOOL ARGUMENTS] [--bearer TOKEN] ADDRESS\n       \
+            "usage: {name} [--call TOOL ARGUMENTS] [--bearer TOKEN] URL\n       \
              {name} [--call TOOL ARGUMENTS] COMMAND [ARGUMENT...]\n\n  \
              ARGUMENTS are JSON, such as '{{\"value\":26.2,\"from\":\"mile\",\"to\":\"kilometre\"}}'"
         );
@@ -79,11 +79,11 @@ impl CommandLine {
         if target.is_empty() { Err(usage.into()) } else { Ok(Self { call, bearer, target }) }
     }
 
-    /// Connects to the server that was named.
+    /// Connects to the server.
     ///
     /// # Errors
     ///
-    /// If that is not possible.
+    /// Returns an error if the server cannot be started or reached, or if the handshake fails.
     pub async fn connect(&self, client: ClientBuilder) -> Result<Client, Box<dyn Error>> {
         let [first, arguments @ ..] = self.target.as_slice() else { return Err("there is no target".into()) };
         if !first.starts_with("http://") && !first.starts_with("https://") {
@@ -95,4 +95,15 @@ impl CommandLine {
         }
         Ok(client.connect(transport).await?)
     }
+}
+
+/// The guides, so that their examples are compiled.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../docs/asking-the-user.md")]
+    mod asking_the_user {}
+    #[doc = include_str!("../../docs/running-on-several-machines.md")]
+    mod running_on_several_machines {}
+    #[doc = include_str!("../../docs/stateless-or-stateful.md")]
+    mod stateless_or_stateful {}
 }

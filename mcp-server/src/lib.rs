@@ -274,11 +274,6 @@ mod serve;
 mod server;
 mod uri_template;
 
-/// The guide, whose examples have to compile.
-#[cfg(all(doctest, feature = "mrtr"))]
-#[doc = include_str!("../../docs/asking-the-user.md")]
-mod asking_the_user {}
-
 pub use asking::client_requests::{AskError, ElicitContent, Elicited, NotAccepted};
 pub use asking::form;
 pub use asking::options::AskOptions;

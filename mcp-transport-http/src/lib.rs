@@ -53,11 +53,6 @@ pub mod rules;
 #[cfg(feature = "server")]
 mod server;
 
-/// The guide, whose examples have to compile.
-#[cfg(all(doctest, feature = "server"))]
-#[doc = include_str!("../../docs/stateless-or-stateful.md")]
-mod stateless_or_stateful {}
-
 #[cfg(all(feature = "client", feature = "internals"))]
 #[doc(hidden)]
 pub use client::internals;

@@ -29,8 +29,8 @@ pub use sampler::{Random, Sampler, Scope};
 
 /// The guide, whose example has to compile.
 #[cfg(all(doctest, feature = "fixture"))]
-#[doc = include_str!("../../docs/running-on-several-machines.md")]
-mod running_on_several_machines {}
+#[doc = include_str!("../../docs/picking-crates.md")]
+mod picking_crates {}
 
 /// The codec of a generated type, by its name in the official schemas.
 #[cfg(feature = "types")]

@@ -1,74 +1,77 @@
-//! Calls a tool that asks you something, on the terminal.
+//! Calls a tool, and shows elicitation requests of the server on the terminal.
 //!
 //! ```console
 //! $ connect --call add_note '{"title":"Shopping","text":"Milk"}' http://127.0.0.1:8000/mcp
 //! $ ask_me --call delete_note '{"id":1}' http://127.0.0.1:8000/mcp
 //! ```
 //!
-//! The same functions answer servers of both eras: legacy ones ask while the call runs, modern ones end a round of it
-//! with their questions.
+//! The same functions handle both eras: servers up to 2025-11-25 send `elicitation/create` while the call is in flight,
+//! servers of 2026-07-28 end it with an `input_required` result, and the client retries it.
 
 use std::error::Error;
 use std::io::BufRead as _;
 use std::process::ExitCode;
 
-use mcp_client::Client;
-use mcp_client::types::{
+use mcp::client::Client;
+use mcp::serde_json;
+use mcp::types::{
     ElicitAction, ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, ErrorObject, OrderedMap,
     PrimitiveSchema,
 };
-use mcp_examples::{CommandLine, say};
+use mcp_examples::{CommandLine, print};
 
 fn main() -> ExitCode {
     mcp_examples::run(ask_me())
 }
 
 async fn ask_me() -> Result<(), Box<dyn Error>> {
-    let command_line = CommandLine::read("ask_me")?;
-    let (tool, arguments) = command_line.call.clone().ok_or("--call says which tool to call")?;
+    let command_line = CommandLine::parse("ask_me")?;
+    let (tool, arguments) = command_line.call.clone().ok_or("--call TOOL ARGUMENTS is missing")?;
     let builder = Client::builder("ask-me", env!("CARGO_PKG_VERSION"));
-    // People are slow, and the terminal blocks: it has a thread of its own.
-    let builder = builder.on_form(async |form| on_terminal(move || fill_in(&form)).await);
-    let builder = builder.on_url(async |page| on_terminal(move || visit(&page)).await);
+    // Reading the terminal blocks, so it runs on a thread of its own.
+    let builder = builder.on_form(async |form| on_terminal(move || show_form(&form)).await);
+    let builder = builder.on_url(async |page| on_terminal(move || show_url(&page)).await);
     let client = command_line.connect(builder).await?;
     let result = client.call_tool(tool, &arguments).await?;
     for content in &result.content {
-        say(&format!("{}\n", content.as_text().unwrap_or("(not text)")))?;
+        print(&format!("{}\n", content.as_text().unwrap_or("(not text)")))?;
     }
     client.close().await;
     Ok(())
 }
 
-async fn on_terminal<F>(ask: F) -> Result<ElicitResult, ErrorObject>
+async fn on_terminal<F>(show: F) -> Result<ElicitResult, ErrorObject>
 where
     F: FnOnce() -> std::io::Result<ElicitResult> + Send + 'static,
 {
-    let asked = tokio::task::spawn_blocking(ask).await;
-    let answer = asked.map_err(|error| ErrorObject::internal_error(error.to_string()))?;
-    answer.map_err(|error| ErrorObject::internal_error(error.to_string()))
+    let shown = tokio::task::spawn_blocking(show).await;
+    let result = shown.map_err(|error| ErrorObject::internal_error(error.to_string()))?;
+    result.map_err(|error| ErrorObject::internal_error(error.to_string()))
 }
 
-/// Asks for each field; what is left empty stays as it is.
-fn fill_in(form: &ElicitRequestFormParams) -> std::io::Result<ElicitResult> {
+/// Asks for the value of each field. Empty input leaves the field to its default.
+fn show_form(form: &ElicitRequestFormParams) -> std::io::Result<ElicitResult> {
     let mut content = OrderedMap::new();
-    say(&format!("\nThe server asks: {}\n", form.message))?;
+    print(&format!("\nThe server asks: {}\n", form.message))?;
     for (name, field) in form.requested_schema.properties.iter() {
         let default = field.default_value().and_then(|value| serde_json::to_string(&value).ok());
         let hint = default.map(|default| format!(" [{default}]")).unwrap_or_default();
-        let Some(text) = ask(&format!("  {name}{hint}: "))? else { return Ok(ElicitResult::new(ElicitAction::Cancel)) };
-        if let Some(value) = read(field, &text) {
+        let Some(text) = read_line(&format!("  {name}{hint}: "))? else {
+            return Ok(ElicitResult::new(ElicitAction::Cancel));
+        };
+        if let Some(value) = convert(field, &text) {
             content.insert(name, value);
         }
     }
-    Ok(match ask("Send this? (y/n) ")?.as_deref() {
+    Ok(match read_line("Send this? (y/n) ")?.as_deref() {
         Some("y" | "yes") => ElicitResult::accepted(content),
         Some(_) => ElicitResult::new(ElicitAction::Decline),
         None => ElicitResult::new(ElicitAction::Cancel),
     })
 }
 
-/// What was typed, as the field wants it; nothing, if it was left empty.
-fn read(field: &PrimitiveSchema, text: &str) -> Option<ElicitValue> {
+/// Converts input to the type of the field. Returns `None` for empty input.
+fn convert(field: &PrimitiveSchema, text: &str) -> Option<ElicitValue> {
     if text.is_empty() {
         return None;
     }
@@ -88,10 +91,10 @@ fn read(field: &PrimitiveSchema, text: &str) -> Option<ElicitValue> {
     })
 }
 
-/// Shows an address before it is opened, and opens nothing by itself.
-fn visit(page: &ElicitRequestUrlParams) -> std::io::Result<ElicitResult> {
-    say(&format!("\nThe server asks: {}\nIt wants you to open {}\n", page.message, page.url))?;
-    let action = match ask("Will you? (y/n) ")?.as_deref() {
+/// Shows a URL. Opening it is left to the user.
+fn show_url(page: &ElicitRequestUrlParams) -> std::io::Result<ElicitResult> {
+    print(&format!("\nThe server asks: {}\nIt wants you to open {}\n", page.message, page.url))?;
+    let action = match read_line("Will you? (y/n) ")?.as_deref() {
         Some("y" | "yes") => ElicitAction::Accept,
         Some(_) => ElicitAction::Decline,
         None => ElicitAction::Cancel,
@@ -99,9 +102,9 @@ fn visit(page: &ElicitRequestUrlParams) -> std::io::Result<ElicitResult> {
     Ok(ElicitResult::new(action))
 }
 
-/// A line of the user's; nothing at the end of input.
-fn ask(question: &str) -> std::io::Result<Option<String>> {
-    say(question)?;
+/// Prints a prompt and reads a line. Returns `None` at the end of input.
+fn read_line(prompt: &str) -> std::io::Result<Option<String>> {
+    print(prompt)?;
     let mut line = String::new();
     let count = std::io::stdin().lock().read_line(&mut line)?;
     Ok((count > 0).then(|| line.trim().to_owned()))

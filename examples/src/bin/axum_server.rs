@@ -1,4 +1,4 @@
-//! MCP as a part of an axum application: routes of its own, and a middleware that knows users by their tokens.
+//! MCP as one route of an axum application, with a middleware that authenticates bearer tokens.
 //!
 //! ```console
 //! $ cargo run --bin axum_server
@@ -16,24 +16,24 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use mcp_server::{BuildError, NoArguments, Principal, RequestContext, Server, tool};
-use mcp_transport_http::{HttpService, shutdown_signal};
+use mcp::http::{HttpService, shutdown_signal};
+use mcp::server::{BuildError, NoArguments, Principal, RequestContext, Server, tool};
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".to_owned());
-    let mcp = HttpService::new(server()?);
+    let service = HttpService::new(server()?);
     let app = Router::new()
-        .route_service("/mcp", mcp.clone())
-        // Only what is above needs a token.
+        .route_service("/mcp", service.clone())
+        // Only the routes above require a token.
         .route_layer(from_fn(authenticate))
         .route("/", get("There is an MCP server at /mcp.\n"));
     let listener = tokio::net::TcpListener::bind(address).await?;
     writeln!(io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     let stop = async move {
         shutdown_signal().await;
-        // What is at work may finish, while nothing new is taken on.
-        mcp.drain(std::time::Duration::from_secs(30)).await;
+        // Requests in flight may finish; new ones are refused.
+        service.drain(std::time::Duration::from_secs(30)).await;
     };
     axum::serve(listener, app).with_graceful_shutdown(stop).await
 }
@@ -42,13 +42,13 @@ fn server() -> Result<Server, BuildError> {
     let whoami = tool("whoami", async |ctx: RequestContext, _: NoArguments| {
         ctx.principal().map_or_else(|| "nobody".to_owned(), |principal| principal.subject.to_string())
     });
-    Server::builder("members", "1.0").tool(whoami.description("Tells the user's name")).build()
+    Server::builder("members", "1.0").tool(whoami.description("Returns the name of the user")).build()
 }
 
-/// Finds out whose token it is, and tells the service: handlers see the principal, and limits count by it.
+/// Authenticates the user and inserts a `Principal`, which handlers and the limits per principal read.
 async fn authenticate(mut request: Request, next: Next) -> Response {
     let token = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    // A real one asks an authorisation server, and compares in constant time.
+    // A real middleware validates tokens of an authorization server, and compares secrets in constant time.
     let user = match token {
         Some("ann-secret") => "ann",
         Some("bob-secret") => "bob",

@@ -1,4 +1,4 @@
-//! Connects to any server, says what there is, and calls a tool.
+//! Connects to any server, by command or URL, and lists what it offers or calls a tool.
 //!
 //! ```console
 //! $ connect target/release/demo --stdio
@@ -10,8 +10,8 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use mcp_client::{Client, Error as ClientError};
-use mcp_examples::{CommandLine, say};
+use mcp::client::{Client, Error as ClientError};
+use mcp_examples::{CommandLine, print};
 
 fn main() -> ExitCode {
     mcp_examples::run(connect())
@@ -19,16 +19,16 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
 async fn connect() -> Result<(), Box<dyn Error>> {
-    let command_line = CommandLine::read("connect")?;
+    let command_line = CommandLine::parse("connect")?;
     let builder = Client::builder("connect", env!("CARGO_PKG_VERSION"));
     let client = command_line.connect(builder.on_log(|log| eprintln!("log: {:?}", log.data))).await?;
     if let (Some(info), Some(revision)) = (client.server().info, client.revision()) {
-        say(&format!("{} {}, revision {revision}\n", info.name, info.version))?;
+        print(&format!("{} {}, revision {revision}\n", info.name, info.version))?;
     }
     match command_line.call {
         None => {
             let (text, failures) = list(&client).await;
-            say(&text)?;
+            print(&text)?;
             if !failures.is_empty() {
                 return Err(failures.join("\n").into());
             }
@@ -37,10 +37,10 @@ async fn connect() -> Result<(), Box<dyn Error>> {
             let call = client.call_tool(tool, &arguments);
             let result = call.on_progress(|progress| eprintln!("progress: {}", progress.progress)).await?;
             for content in &result.content {
-                say(&format!("{}\n", content.as_text().unwrap_or("(not text)")))?;
+                print(&format!("{}\n", content.as_text().unwrap_or("(not text)")))?;
             }
             if result.is_error == Some(true) {
-                return Err("the tool says that it failed".into());
+                return Err("the tool returned an error".into());
             }
         }
     }
@@ -48,7 +48,7 @@ async fn connect() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Lists what the server offers, and what could not be listed: a server may declare more than it has.
+/// Lists what the server offers, with the errors of lists that failed: a server may declare a capability that it lacks.
 async fn list(client: &Client) -> (String, Vec<String>) {
     let offers = client.server().capabilities.unwrap_or_default();
     let (mut text, mut failures) = (String::new(), Vec::new());
@@ -69,7 +69,7 @@ async fn list(client: &Client) -> (String, Vec<String>) {
     (text, failures)
 }
 
-/// Adds a line for each item, or says why there are none.
+/// Adds a line for each item, or the error of the list.
 fn add<T>(
     text: &mut String,
     failures: &mut Vec<String>,
@@ -80,10 +80,10 @@ fn add<T>(
     match items {
         Ok(items) => {
             for (name, about) in items.into_iter().map(describe) {
-                // Text can always be added to.
+                // Writing to a string does not fail.
                 let _ = writeln!(text, "{kind:8}  {name}  {}", about.unwrap_or_default());
             }
         }
-        Err(error) => failures.push(format!("no list of {kind}s: {error}")),
+        Err(error) => failures.push(format!("cannot list {kind}s: {error}")),
     }
 }

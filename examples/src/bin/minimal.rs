@@ -1,7 +1,7 @@
 //! A server with one tool.
-use mcp_server::{Server, tool};
+use mcp::prelude::*;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[derive(serde::Deserialize, JsonSchema)]
 struct Text {
     text: String,
 }
@@ -10,5 +10,5 @@ struct Text {
 async fn main() -> std::io::Result<()> {
     let count = tool("count_words", async |_, Text { text }| text.split_whitespace().count().to_string());
     let server = Server::builder("words", "1.0").tool(count.description("Counts the words of a text")).build()?;
-    mcp_transport_stdio::serve_stdio(server).await
+    mcp::stdio::serve_stdio(server).await
 }

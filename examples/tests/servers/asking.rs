@@ -1,6 +1,6 @@
 //! The tools of the demo that ask the user: the same outcome in both eras.
 
-use serde_json::{Value, json};
+use mcp::serde_json::{Value, json};
 
 use crate::client::{Client, Era};
 use crate::demo::{DEMO, ERAS, LEGACY};

@@ -1,6 +1,6 @@
 //! The server that shows everything.
 
-use serde_json::{Value, json};
+use mcp::serde_json::{self, Value, json};
 
 use crate::client::{Client, Era};
 

@@ -130,7 +130,7 @@ fn the_smallest_http_server_is_the_smallest_server() {
     let minimal = include_str!("../../src/bin/minimal.rs");
     let over_http = minimal
         .replace("one tool.", "one tool, at http://127.0.0.1:8000/mcp.")
-        .replace("mcp_transport_stdio::serve_stdio(server)", "mcp_transport_http::serve(server, \"127.0.0.1:8000\")");
+        .replace("mcp::stdio::serve_stdio(server)", "mcp::http::serve(server, \"127.0.0.1:8000\")");
     assert_eq!(MINIMAL_HTTP, over_http);
 }
 

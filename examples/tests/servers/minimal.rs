@@ -1,6 +1,6 @@
 //! The smallest server.
 
-use serde_json::json;
+use mcp::serde_json::json;
 
 use crate::client::{Client, Era};
 

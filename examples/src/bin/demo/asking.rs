@@ -1,13 +1,13 @@
-//! Tools that ask the user, in every era: `docs/asking-the-user.md` says what happens then.
+//! Tools with elicitation and sampling, as explained in `docs/asking-the-user.md`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use mcp_server::types::{CreateMessageRequestParams, CreateMessageResult, SamplingMessage, ToolAnnotations};
-use mcp_server::{HandlerError, Json, RequestContext, Tool, tool};
-use schemars::JsonSchema;
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{HandlerError, Json, RequestContext, Tool, tool};
+use mcp::types::{CreateMessageRequestParams, CreateMessageResult, SamplingMessage, ToolAnnotations};
 use serde::{Deserialize, Serialize};
 
-use crate::notes::{Note, Notes, keep, unknown};
+use crate::notes::{Note, Notes, store, unknown_note};
 
 #[derive(Deserialize, JsonSchema)]
 struct Draft {
@@ -21,29 +21,29 @@ struct Title {
     title: String,
 }
 
-/// Asks two things at once: the user thinks of a title while the client's model writes the text.
+/// Sends two requests at once: the user chooses a title while the client's model writes the text.
 ///
-/// The note is added after the last question, so it is added once.
+/// The note is stored after both, so it is stored once.
 pub(crate) fn draft() -> Tool {
     let run = async |ctx: RequestContext, Draft { about }: Draft| -> Result<Json<Note>, HandlerError> {
-        let order = format!("Write a note of at most three sentences about this: {about}");
-        let order = CreateMessageRequestParams::new(vec![SamplingMessage::user(order)], 200);
-        let question = format!("What is the title of the note about {about}?");
-        let (title, text) = tokio::join!(ctx.elicit("title", question), ctx.sample("text", order));
+        let prompt = format!("Write a note of at most three sentences about this: {about}");
+        let prompt = CreateMessageRequestParams::new(vec![SamplingMessage::user(prompt)], 200);
+        let message = format!("What is the title of the note about {about}?");
+        let (title, text) = tokio::join!(ctx.elicit("title", message), ctx.sample("text", prompt));
         let Title { title } = title?.accepted()?;
-        keep(&ctx, title, written(&text?)).map(Json)
+        store(&ctx, title, text_of(&text?)).map(Json)
     };
     tool("draft_note", run)
         .title("Draft a note")
-        .description("Has the client's model write a note, to which the user gives a title")
+        .description("Lets the client's model write a note, and asks the user for its title")
         .annotations(ToolAnnotations::default().destructive_hint(false).open_world_hint(false))
 }
 
-fn written(message: &CreateMessageResult) -> String {
+fn text_of(message: &CreateMessageResult) -> String {
     message.content.as_slice().iter().filter_map(|content| content.as_text()).collect()
 }
 
-/// How many stamps were sold. It is play money.
+/// Counts the stamps that were sold. No real money is involved.
 #[derive(Default)]
 pub(crate) struct Till(AtomicU32);
 
@@ -52,7 +52,7 @@ impl Till {
         ctx.state().expect("the server was built with a till")
     }
 
-    /// Sells a stamp; returns the number of the receipt.
+    /// Sells a stamp, and returns the number of the receipt.
     async fn charge(&self) -> u32 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -79,22 +79,22 @@ struct Posted {
     address: String,
     /// The receipt for the stamp
     receipt: u32,
-    /// How many stamps were sold since the server started
+    /// The number of stamps sold since the server started
     sold: u32,
 }
 
 /// Charges for a stamp, and asks for the address afterwards.
 ///
-/// With a modern client the handler begins anew when the answer is there. The receipt of the first run is found again,
-/// and nobody pays twice.
+/// With a client of 2026-07-28 the handler runs again from its beginning once the user has responded. `once` then returns the
+/// receipt of the first run, so that the user pays once.
 pub(crate) fn post() -> Tool {
     let run = async |ctx: RequestContext, Post { id }: Post| -> Result<Json<Posted>, HandlerError> {
-        let Note { title, .. } = Notes::of(&ctx).get(id).ok_or_else(|| unknown(id))?;
+        let Note { title, .. } = Notes::of(&ctx).get(id).ok_or_else(|| unknown_note(id))?;
         let receipt = ctx.once("stamp", || async { Ok::<_, HandlerError>(Till::of(&ctx).charge().await) }).await?;
-        let answer = ctx.elicit("address", format!("Where does the note \"{title}\" go?")).await?;
-        let Address { address } = answer
+        let response = ctx.elicit("address", format!("Where does the note \"{title}\" go?")).await?;
+        let Address { address } = response
             .accepted()
-            .map_err(|why| HandlerError::new(format!("{why}; the stamp with receipt {receipt} can be returned")))?;
+            .map_err(|error| HandlerError::new(format!("{error}; the stamp with receipt {receipt} can be returned")))?;
         Ok(Json(Posted { title, address, receipt, sold: Till::of(&ctx).sold() }))
     };
     tool("post_note", run)

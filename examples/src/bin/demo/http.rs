@@ -1,7 +1,7 @@
-//! What to try over HTTP, in lines that can be pasted.
+//! The `curl` commands that the demo prints when it serves over HTTP.
 
-/// Greets whoever started the server.
-pub(crate) fn invitation(url: &str) -> String {
+/// Returns the text to print at start-up.
+pub(crate) fn instructions(url: &str) -> String {
     let modern = |method: &str, name: &str, params: &str| {
         let name = if name.is_empty() { String::new() } else { format!(" -H 'Mcp-Name: {name}'") };
         let meta =
@@ -21,12 +21,12 @@ pub(crate) fn invitation(url: &str) -> String {
     let convert = r#""name":"convert","arguments":{"value":26.2,"from":"mile","to":"kilometre"}"#;
     let steps = [
         (
-            "Call a tool, as clients of 2026-07-28 do",
+            "Call a tool, with revision 2026-07-28",
             modern("tools/call", "convert", &format!("{{{convert},\"_meta\":{{META}}}}")),
         ),
-        ("The same for a client of 2025-06-18", legacy(&format!("{{{convert}}}"))),
+        ("The same with revision 2025-06-18", legacy(&format!("{{{convert}}}"))),
         (
-            "Watch a tool work, in an answer that is a stream",
+            "Call a tool that reports progress, on an event stream",
             modern(
                 "tools/call",
                 "count_primes",
@@ -34,11 +34,11 @@ pub(crate) fn invitation(url: &str) -> String {
             ),
         ),
         (
-            "Listen for changes, until Ctrl-C",
+            "Subscribe to changes of the list of resources, until Ctrl-C",
             modern("subscriptions/listen", "", r#"{"notifications":{"resourcesListChanged":true},"_meta":{META}}"#),
         ),
         (
-            "Make one, in another terminal",
+            "Change the list, in another terminal",
             modern(
                 "tools/call",
                 "add_note",
@@ -46,10 +46,10 @@ pub(crate) fn invitation(url: &str) -> String {
             ),
         ),
     ];
-    let mut text = format!("The demo is at {url}. Add the URL to an MCP client, or paste these lines:\n");
+    let mut text = format!("The demo is at {url}. Add the URL to an MCP client, or run these commands:\n");
     for (what, command) in steps {
         text.push_str(&format!("\n# {what}:\n{command}\n"));
     }
-    text.push_str("\nCtrl-C ends it. With --stdio it serves the process that starts it; --help says more.\n");
+    text.push_str("\nCtrl-C stops it. See --help for serving on standard streams.\n");
     text
 }

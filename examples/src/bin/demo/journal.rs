@@ -1,14 +1,14 @@
-//! Two kinds of logs: messages to the client, and what the operator of the server sees.
+//! Two kinds of logs: log notifications for the client, and `tracing` events for the operator.
 
-use mcp_server::types::LoggingLevel;
-use mcp_server::{RequestContext, Tool, tool};
-use schemars::JsonSchema;
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{RequestContext, Tool, tool};
+use mcp::types::LoggingLevel;
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
 struct Message {
     message: String,
-    /// How severe it is; `info` if absent
+    /// The severity; defaults to `info`
     level: Option<LoggingLevel>,
 }
 
@@ -16,10 +16,10 @@ struct Message {
 pub(crate) fn log() -> Tool {
     let run = async |ctx: RequestContext, Message { message, level }| {
         let level = level.unwrap_or(LoggingLevel::Info);
-        // Clients say from which level on they want to hear; the rest is dropped.
+        // Messages below the level that the client has chosen are dropped.
         ctx.log_as("demo", level, &message);
         tracing::info!(level = level.as_str(), text = message, "asked to log");
         format!("logged at level {}", level.as_str())
     };
-    tool("log", run).title("Log").description("Sends a log message to the client, to see what becomes of it there")
+    tool("log", run).title("Log").description("Sends a log message to the client")
 }

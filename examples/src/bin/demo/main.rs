@@ -1,17 +1,17 @@
-//! A server that shows what servers can do: typed tools, structured results, progress, cancellation, logging, prompts
-//! with completion, resources that come, go and change, questions to the user.
+//! A server that shows most of what servers can do: typed tools, structured results, progress, cancellation, logging,
+//! prompts with completion, resources that change, subscriptions, elicitation and sampling.
 //!
 //! | module | shows |
 //! |---|---|
 //! | `text` | a tool with a structured result |
-//! | `units` | arguments that are choices, and errors that the model can read |
-//! | `primes` | a tool that takes long: progress, cancellation, letting others work |
-//! | `journal` | log messages to the client, next to logs for the operator |
-//! | `notes` | state, resources that are registered while the server runs, a template, subscriptions; asks before it deletes |
-//! | `asking` | two questions at once, and a step that must not be repeated before a question |
-//! | `prompts` | typed arguments, completion |
-//! | `about` | fixed resources |
-//! | `http` | what to try over HTTP |
+//! | `units` | enums as arguments, and errors that the model can act on |
+//! | `primes` | a long-running tool: progress, cancellation, yielding |
+//! | `journal` | log messages to the client, and logs for the operator |
+//! | `notes` | shared state, resources added at run time, a template, subscriptions, elicitation before deleting |
+//! | `asking` | two server-to-client requests at once, and a side effect that must not be repeated |
+//! | `prompts` | a prompt with typed arguments and completion |
+//! | `about` | static resources |
+//! | `http` | the commands that it prints when it serves over HTTP |
 
 mod about;
 mod asking;
@@ -26,21 +26,21 @@ mod units;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use mcp_server::mrtr::MemoryLedger;
-use mcp_server::{BuildError, Server};
-use mcp_transport_http::{HttpServer, HttpService, shutdown_signal};
-use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
+use mcp::http::{HttpServer, HttpService, shutdown_signal};
+use mcp::server::mrtr::MemoryLedger;
+use mcp::server::{BuildError, Server};
+use mcp::stdio::{ServeOptions, serve_stdio_with};
 
 const USAGE: &str = r#"A demo server of the Model Context Protocol.
 
 usage: demo [--address ADDRESS] [--verbose]
        demo --stdio [--verbose]
 
-  --address ADDRESS   serve over HTTP at this address; 127.0.0.1:8000 unless told
-  --stdio             serve whoever started this process, on standard input and output
-  --verbose           say more on standard error
+  --address ADDRESS   serve over HTTP at this address (default: 127.0.0.1:8000)
+  --stdio             serve the parent process on standard input and output
+  --verbose           print debug logs to standard error
 
-To try it on standard streams, in one line:
+To call a tool on standard streams:
 
   echo '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"text_statistics","arguments":{"text":"To be, or not to be"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}' | demo --stdio
 
@@ -48,7 +48,7 @@ Or add it to an MCP client as the command `demo` with the argument `--stdio`, an
 a note, a conversion from miles to kilometres, or the number of primes up to ten million.
 "#;
 
-/// One thread is enough: what takes long here lets others work.
+/// One thread is enough, because the long-running tool yields.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<ExitCode> {
     let (mut stdio, mut address, mut level) = (false, "127.0.0.1:8000".to_owned(), tracing::Level::INFO);
@@ -63,19 +63,19 @@ async fn main() -> io::Result<ExitCode> {
                 return Ok(ExitCode::SUCCESS);
             }
             (unknown, _) => {
-                writeln!(io::stderr(), "`{unknown}` is not understood\n\n{USAGE}")?;
+                writeln!(io::stderr(), "unknown argument `{unknown}`\n\n{USAGE}")?;
                 return Ok(ExitCode::from(2));
             }
         }
     }
-    // Standard output may belong to the protocol, so logs go to standard error: clients show or keep it.
+    // On stdio, standard output carries the protocol, so logs go to standard error.
     tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).init();
     if stdio {
         let ended = serve_stdio_with(server()?, &ServeOptions::default()).await?;
         tracing::debug!(?ended, "stopped");
     } else {
         let listener = HttpServer::bind(&address).await?;
-        io::stdout().write_all(http::invitation(&listener.url()).as_bytes())?;
+        io::stdout().write_all(http::instructions(&listener.url()).as_bytes())?;
         listener.serve(HttpService::new(server()?), shutdown_signal()).await;
     }
     Ok(ExitCode::SUCCESS)
@@ -89,7 +89,7 @@ fn server() -> Result<Server, BuildError> {
         )
         .state(notes::Notes::default())
         .state(asking::Till::default())
-        // Answers count once, so that nothing is paid or deleted twice because somebody sent them again.
+        // Each request state is valid once, so that a client that sends a retry twice does not pay or delete twice.
         .ledger(MemoryLedger::new(10_000))
         .resource_subscriptions()
         .tool(text::statistics())

@@ -1,66 +1,66 @@
-//! Notes: state that tools share, and resources that come, go and change while the server runs.
+//! Notes: state shared by tools, and resources that are added, removed and changed while the server runs.
 
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Mutex, PoisonError};
 
-use mcp_server::types::ToolAnnotations;
-use mcp_server::{
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{
     Change, CompletionInput, Elicited, HandlerError, Json, NoArguments, RequestContext, Resource, Template, Tool,
     UriVariables, resource, tool,
 };
-use schemars::JsonSchema;
+use mcp::types::ToolAnnotations;
 use serde::{Deserialize, Serialize};
 
-/// All notes. The server keeps them for its handlers: `ServerBuilder::state` gives, `RequestContext::state` takes.
+/// All notes. `ServerBuilder::state` stores them, and handlers get them from `RequestContext::state`.
 #[derive(Default)]
-pub(crate) struct Notes(Mutex<Kept>);
+pub(crate) struct Notes(Mutex<Contents>);
 
 #[derive(Default)]
-struct Kept {
+struct Contents {
     notes: BTreeMap<u32, Note>,
-    last: u32,
+    last_id: u32,
 }
 
 #[derive(Clone, Serialize, JsonSchema)]
 pub(crate) struct Note {
     pub(crate) id: u32,
-    /// The address under which the note can be read
+    /// The URI of the resource
     pub(crate) uri: String,
     pub(crate) title: String,
     pub(crate) text: String,
 }
 
-/// Whatever clients can make grow has a limit.
-const MOST_NOTES: usize = 100;
-const LONGEST: usize = 10_000;
+// Everything that clients can make grow has a limit.
+const MAX_NOTES: usize = 100;
+const MAX_BYTES: usize = 10_000;
 
 impl Notes {
-    /// The notes of the server that a request came to.
+    /// Returns the notes of the server that handles the request.
     pub(crate) fn of(ctx: &RequestContext) -> &Self {
         ctx.state().expect("the server was built with notes")
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut Kept) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut Contents) -> R) -> R {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<Note> {
-        self.with(|kept| kept.notes.get(&id).cloned())
+        self.with(|contents| contents.notes.get(&id).cloned())
     }
 
     fn all(&self) -> Vec<Note> {
-        self.with(|kept| kept.notes.values().cloned().collect())
+        self.with(|contents| contents.notes.values().cloned().collect())
     }
 }
 
-pub(crate) fn unknown(id: u32) -> HandlerError {
-    HandlerError::new(format!("there is no note {id}; list_notes says which there are"))
+pub(crate) fn unknown_note(id: u32) -> HandlerError {
+    HandlerError::new(format!("there is no note {id}; call list_notes for the ids"))
 }
 
-fn check(text: &str) -> Result<(), HandlerError> {
-    if text.len() > LONGEST {
-        return Err(HandlerError::new(format!("the text is too long: at most {LONGEST} bytes")));
+fn check_length(text: &str) -> Result<(), HandlerError> {
+    if text.len() > MAX_BYTES {
+        return Err(HandlerError::new(format!("the text is too long: at most {MAX_BYTES} bytes")));
     }
     Ok(())
 }
@@ -71,18 +71,18 @@ struct Add {
     text: String,
 }
 
-/// Keeps a note, and makes it a resource: clients are told that the list of resources has changed.
-pub(crate) fn keep(ctx: &RequestContext, title: String, text: String) -> Result<Note, HandlerError> {
-    check(&title)?;
-    check(&text)?;
-    let note = Notes::of(ctx).with(|kept| {
-        if kept.notes.len() >= MOST_NOTES {
+/// Stores a note and registers its resource, which sends list-changed notifications.
+pub(crate) fn store(ctx: &RequestContext, title: String, text: String) -> Result<Note, HandlerError> {
+    check_length(&title)?;
+    check_length(&text)?;
+    let note = Notes::of(ctx).with(|contents| {
+        if contents.notes.len() >= MAX_NOTES {
             return Err(HandlerError::new("there are too many notes: delete one with delete_note first"));
         }
-        kept.last += 1;
-        let id = kept.last;
+        contents.last_id += 1;
+        let id = contents.last_id;
         let note = Note { id, uri: format!("note://{id}"), title, text };
-        kept.notes.insert(id, note.clone());
+        contents.notes.insert(id, note.clone());
         Ok(note)
     })?;
     ctx.server().update(|registry| registry.add_resource(as_resource(&note)))?;
@@ -91,10 +91,10 @@ pub(crate) fn keep(ctx: &RequestContext, title: String, text: String) -> Result<
 
 /// Adds a note.
 pub(crate) fn add() -> Tool {
-    let run = async |ctx: RequestContext, Add { title, text }| keep(&ctx, title, text).map(Json);
+    let run = async |ctx: RequestContext, Add { title, text }| store(&ctx, title, text).map(Json);
     tool("add_note", run)
         .title("Add a note")
-        .description("Keeps a note until the server ends")
+        .description("Adds a note, which is kept until the server stops")
         .annotations(ToolAnnotations::default().destructive_hint(false).open_world_hint(false))
 }
 
@@ -120,16 +120,16 @@ pub(crate) fn list() -> Tool {
 #[derive(Deserialize, JsonSchema)]
 struct Edit {
     id: u32,
-    /// What replaces the text
+    /// The new text
     text: String,
 }
 
-/// Changes a note; clients that subscribed to its resource are told.
+/// Changes a note, and notifies the subscribers of its resource.
 pub(crate) fn edit() -> Tool {
     let run = async |ctx: RequestContext, Edit { id, text }| -> Result<Json<Note>, HandlerError> {
-        check(&text)?;
-        let note = Notes::of(&ctx).with(|kept| {
-            let note = kept.notes.get_mut(&id).ok_or_else(|| unknown(id))?;
+        check_length(&text)?;
+        let note = Notes::of(&ctx).with(|contents| {
+            let note = contents.notes.get_mut(&id).ok_or_else(|| unknown_note(id))?;
             note.text = text;
             Ok::<_, HandlerError>(note.clone())
         })?;
@@ -149,23 +149,23 @@ struct Delete {
 
 #[derive(Deserialize, JsonSchema)]
 struct Confirmation {
-    /// Whether the note goes for good
+    /// Whether to delete the note for good
     delete: bool,
 }
 
-/// Deletes a note, and its resource, if the user agrees. Where nobody can be asked, nothing is deleted.
+/// Deletes a note and its resource, if the user confirms. Clients without elicitation cannot delete notes.
 ///
-/// Nothing happens before the question, so it does not matter that the handler begins anew when the answer is there.
+/// The handler has no side effects before the elicitation, so it may run again from its beginning.
 pub(crate) fn delete() -> Tool {
     let run = async |ctx: RequestContext, Delete { id }| -> Result<String, HandlerError> {
-        let note = Notes::of(&ctx).get(id).ok_or_else(|| unknown(id))?;
-        let question = format!("Delete the note \"{}\"?", note.title);
-        let answer = ctx.elicit("delete", question).await?;
-        if !matches!(answer, Elicited::Accepted(Confirmation { delete: true })) {
+        let note = Notes::of(&ctx).get(id).ok_or_else(|| unknown_note(id))?;
+        let message = format!("Delete the note \"{}\"?", note.title);
+        let response = ctx.elicit("delete", message).await?;
+        if !matches!(response, Elicited::Accepted(Confirmation { delete: true })) {
             return Ok(format!("kept \"{}\": the user does not want to delete it", note.title));
         }
-        // People take their time, so somebody else may have been faster.
-        let note = Notes::of(&ctx).with(|kept| kept.notes.remove(&id)).ok_or_else(|| unknown(id))?;
+        // Another request may have deleted the note in the meantime.
+        let note = Notes::of(&ctx).with(|contents| contents.notes.remove(&id)).ok_or_else(|| unknown_note(id))?;
         ctx.server().update(|registry| {
             registry.remove_resource(&note.uri);
             Ok(())
@@ -179,24 +179,24 @@ pub(crate) fn delete() -> Tool {
 }
 
 #[derive(Deserialize)]
-struct Address {
+struct Variables {
     id: u32,
 }
 
-/// The address of any note, for clients that know an id: it can be read and completed.
+/// The template of the URIs of notes, with completion of the id.
 pub(crate) fn template() -> Template {
     let read = async |ctx: RequestContext, variables: UriVariables| -> Option<String> {
-        let Address { id } = variables.decode().ok()?;
+        let Variables { id } = variables.decode().ok()?;
         Notes::of(&ctx).get(id).map(|note| note.text)
     };
-    mcp_server::template("note://{id}", "note", read)
+    mcp::server::template("note://{id}", "note", read)
         .title("Note")
         .description("A note by its id")
         .mime_type("text/plain")
         .complete("id", complete_id)
 }
 
-/// Suggests the ids of notes.
+/// Completes the ids of notes.
 pub(crate) async fn complete_id(ctx: RequestContext, typed: CompletionInput) -> Vec<String> {
     let ids = Notes::of(&ctx).all().into_iter().map(|note| note.id.to_string());
     ids.filter(|id| id.starts_with(&typed.value)).collect()

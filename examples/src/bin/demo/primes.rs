@@ -1,14 +1,14 @@
-//! A tool that takes long: it reports progress, lets others work, and ends when it is cancelled.
+//! A long-running tool: it reports progress, yields to other requests, and can be cancelled.
 
-use mcp_server::types::ToolAnnotations;
-use mcp_server::{Json, Progress, RequestContext, Tool, tool};
-use schemars::JsonSchema;
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{Json, Progress, RequestContext, Tool, tool};
+use mcp::types::ToolAnnotations;
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The largest number to look at
-    #[schemars(range(max = MOST))]
+    /// The largest number to test
+    #[schemars(range(max = MAX_NUMBER))]
     up_to: u32,
 }
 
@@ -18,31 +18,31 @@ struct Found {
     primes: u32,
 }
 
-const MOST: u32 = 100_000_000;
+const MAX_NUMBER: u32 = 100_000_000;
 
-/// How many numbers are looked at before somebody else may work: less than a millisecond's worth.
-const AT_ONCE: u32 = 500;
+/// How many numbers are tested between two yields. This takes less than a millisecond.
+const BATCH: u32 = 500;
 
 /// Counts primes.
 pub(crate) fn count() -> Tool {
     tool("count_primes", run)
         .title("Count primes")
-        .description("Counts the primes up to a number, slowly: made to try progress and cancellation")
+        .description("Counts the primes up to a number, slowly, to try progress and cancellation")
         .annotations(ToolAnnotations::default().read_only_hint(true).open_world_hint(false))
 }
 
-/// Handlers share a task with the connection they belong to, so whoever computes has to stop for breath. There a
-/// cancelled handler is dropped, and needs no code for that.
+/// The handlers of a connection share its task, so a handler that computes has to yield. A cancelled handler is dropped
+/// at its next `await`, and needs no code for that.
 async fn run(ctx: RequestContext, Arguments { up_to }: Arguments) -> Result<Json<Found>, String> {
-    if up_to > MOST {
-        return Err(format!("{up_to} is too large: at most {MOST}"));
+    if up_to > MAX_NUMBER {
+        return Err(format!("{up_to} is too large: at most {MAX_NUMBER}"));
     }
     let (mut primes, mut percent) = (0, 0);
     for number in 2..=up_to {
         primes += u32::from(is_prime(number));
-        if number % AT_ONCE == 0 {
+        if number % BATCH == 0 {
             let now = u64::from(number) * 100 / u64::from(up_to);
-            // A client has no use for more than a hundred of these.
+            // One notification for each percent is enough.
             if now > percent {
                 percent = now;
                 ctx.progress(Progress::new(number).total(up_to).message(format!("{primes} primes so far")));

@@ -1,8 +1,8 @@
-//! A prompt with typed arguments, which are completed while they are typed.
+//! A prompt with typed arguments and completion.
 
-use mcp_server::types::{ContentBlock, ErrorObject, PromptMessage, ResourceContents};
-use mcp_server::{CompletionInput, Prompt, RequestContext, prompt};
-use schemars::JsonSchema;
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{CompletionInput, Prompt, RequestContext, prompt};
+use mcp::types::{ContentBlock, ErrorObject, PromptMessage, ResourceContents};
 use serde::Deserialize;
 
 use crate::notes::{Notes, complete_id};
@@ -15,22 +15,22 @@ enum Style {
     Bullets,
 }
 
-/// Arguments of prompts travel as text; these are read from it.
+/// The protocol transfers arguments of prompts as strings, which are parsed into these types.
 #[derive(Deserialize, JsonSchema)]
 struct Summarize {
     /// The id of the note
     note: u32,
-    /// One of headline, paragraph, bullets; paragraph if absent
+    /// One of headline, paragraph, bullets; defaults to paragraph
     style: Option<Style>,
-    /// How many words the summary may have
+    /// The maximum number of words
     words: Option<u32>,
 }
 
-/// Asks for a summary of a note.
+/// Returns a prompt that summarizes a note.
 pub(crate) fn summarize() -> Prompt {
     prompt("summarize_note", run)
         .title("Summarize a note")
-        .description("Asks for a summary of a note, in a style and a length of your choice")
+        .description("Summarizes a note in the given style and length")
         .complete("note", complete_id)
         .complete("style", complete_style)
 }

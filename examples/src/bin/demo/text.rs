@@ -1,8 +1,8 @@
-//! A tool with a structured result: a schema for the model, JSON for programs, text for older clients.
+//! A tool with a structured result: an output schema, structured content, and the same as text for older clients.
 
-use mcp_server::types::ToolAnnotations;
-use mcp_server::{Json, RequestContext, Tool, tool};
-use schemars::JsonSchema;
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{Json, RequestContext, Tool, tool};
+use mcp::types::ToolAnnotations;
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ struct Statistics {
     lines: usize,
     /// The longest word; the first of several
     longest_word: Option<String>,
-    /// What a person needs to read it, at 240 words a minute
+    /// How long it takes to read, at 240 words a minute
     reading_seconds: usize,
 }
 
@@ -27,7 +27,7 @@ struct Statistics {
 pub(crate) fn statistics() -> Tool {
     tool("text_statistics", async |_: RequestContext, Text { text }| Json(Statistics::of(&text)))
         .title("Text statistics")
-        .description("Counts the characters, words and lines of a text, and says how long it takes to read")
+        .description("Counts the characters, words and lines of a text, and estimates how long it takes to read")
         .annotations(ToolAnnotations::default().read_only_hint(true).open_world_hint(false))
 }
 
@@ -35,7 +35,7 @@ impl Statistics {
     fn of(text: &str) -> Self {
         let words = || text.split_whitespace().map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric()));
         let count = words().filter(|word| !word.is_empty()).count();
-        // Of equally long ones, `max_by_key` would take the last.
+        // `max_by_key` returns the last of several maxima, hence the reversal.
         let longest = words().rev().max_by_key(|word| word.chars().count()).filter(|word| !word.is_empty());
         Self {
             characters: text.chars().count(),
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_counted_without_what_is_around_them() {
+    fn words_are_counted_without_punctuation() {
         let found = Statistics::of("To be, or not\nto be - that is");
         assert_eq!((found.characters, found.words, found.lines), (29, 8, 2));
         assert_eq!(found.longest_word.as_deref(), Some("that"));

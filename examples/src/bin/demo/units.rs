@@ -1,8 +1,8 @@
-//! A tool whose arguments are choices, and whose errors help the model to do better.
+//! A tool with enums as arguments, and with errors that help the model to correct them.
 
-use mcp_server::types::ToolAnnotations;
-use mcp_server::{Json, RequestContext, Tool, tool};
-use schemars::JsonSchema;
+use mcp::schemars::{self, JsonSchema};
+use mcp::server::{Json, RequestContext, Tool, tool};
+use mcp::types::ToolAnnotations;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub(crate) fn convert() -> Tool {
         .annotations(ToolAnnotations::default().read_only_hint(true).open_world_hint(false))
 }
 
-/// What can be converted into each other.
+/// Units of one quantity can be converted into each other.
 #[derive(Debug, PartialEq)]
 enum Quantity {
     Length,
@@ -51,7 +51,7 @@ enum Quantity {
 }
 
 impl Unit {
-    /// How a value becomes one of the base unit (metre, gram, kelvin): times a factor, plus an offset.
+    /// Returns the factor and the offset that convert a value to the base unit (metre, gram, kelvin).
     fn to_base(self) -> (Quantity, f64, f64) {
         match self {
             Self::Metre => (Quantity::Length, 1.0, 0.0),
@@ -70,7 +70,7 @@ impl Unit {
 }
 
 impl Convert {
-    /// An error is a result that the model reads.
+    /// Converts the value. The error becomes a result with `isError`, which the model reads.
     fn run(self) -> Result<Json<Converted>, String> {
         let ((quantity, factor, offset), (wanted, to_factor, to_offset)) = (self.from.to_base(), self.to.to_base());
         if quantity != wanted {
@@ -81,7 +81,7 @@ impl Convert {
             .to_lowercase());
         }
         let value = (self.value * factor + offset - to_offset) / to_factor;
-        // What floating point adds beyond the ninth digit is noise.
+        // Digits after the ninth are rounding errors.
         Ok(Json(Converted { value: (value * 1e9).round() / 1e9, unit: self.to }))
     }
 }
