@@ -1,6 +1,7 @@
 //! Everything that must hold before a change lands, as steps that also run one by one.
 
 mod dependencies;
+mod hello_world;
 mod licences;
 mod metadata;
 mod minimal;

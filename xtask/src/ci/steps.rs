@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
 use super::tools::{self, CARGO_HACK, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
-use super::{Checked, Step, dependencies, licences, minimal, spelling, unused};
+use super::{Checked, Step, dependencies, hello_world, licences, minimal, spelling, unused};
 use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
 /// The longest that a single command may take.
@@ -26,7 +26,7 @@ const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 23] = [
+pub(super) const STEPS: [Step; 25] = [
     step("format", "rustfmt", First, format),
     step("spelling", "typos", Foreground, spelling),
     step("licences", "the licences of all dependencies", First, licences),
@@ -45,6 +45,8 @@ pub(super) const STEPS: [Step; 23] = [
     step("docs", "rustdoc without warnings", Foreground, docs),
     step("features", "clippy with each feature alone and with each pair", Foreground, features),
     step("dependencies", "what the crates depend on, and how many crates that are", Foreground, dependencies),
+    step("hello-world", "the smallest server compiles in a package of its own", Foreground, hello_world),
+    step("packages", "the published crates can be packaged", Foreground, packages),
     step("peers", "clippy on the benches", Foreground, peers),
     step("msrv", "the minimum Rust version", Foreground, msrv),
     step("fuzz", "every fuzz target for a short time", Foreground, fuzz),
@@ -154,6 +156,15 @@ fn docs() -> Result<Checked, String> {
 
 fn dependencies() -> Result<Checked, String> {
     dependencies::check().map(Checked::Yes)
+}
+
+fn hello_world() -> Result<Checked, String> {
+    hello_world::check().map(Checked::Yes)
+}
+
+fn packages() -> Result<Checked, String> {
+    // Their code is compiled by the other steps.
+    done(&mut cargo(&["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--quiet"]))
 }
 
 fn peers() -> Result<Checked, String> {
