@@ -80,13 +80,13 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | write tools, prompts, resources and middleware; test a server | the page of `mcp::server` |
-//! | make calls, follow changes, handle requests of the server | the page of `mcp::client` |
-//! | serve sockets, start and stop child processes | the page of `mcp::stdio` |
-//! | choose hosts, origins, limits and sessions over HTTP, mount the service in axum | the page of `mcp::http` |
-//! | store sessions elsewhere | the page of `mcp::session` |
-//! | read and write messages yourself, as a gateway or an inspector does | the page of [`mcp::types`](types) |
-//! | run something | the examples of the repository, with an index in `examples/README.md` |
+//! | write tools, prompts, resources and middleware; test a server | [`mcp::server`][server] |
+//! | make calls, subscribe to changes, handle requests of the server | [`mcp::client`][client] |
+//! | serve sockets, start and stop child processes | [`mcp::stdio`][stdio] |
+//! | set hosts, origins, limits and sessions over HTTP; mount the service in axum | [`mcp::http`][http] |
+//! | store sessions outside of the process | [`mcp::session`][session] |
+//! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
+//! | run something | the examples in the repository; `examples/README.md` is their index |
 //! | ask the user while a tool runs; choose between sessions and none; run several instances | the guides in `docs/` |
 //!
 //! # Deriving `JsonSchema`
@@ -116,7 +116,17 @@
 //! This crate has no code of its own: each module is another crate, re-exported. Libraries that need only one of them,
 //! such as the types or the kernel without I/O, can depend on that one; the types are the same either way. The guide
 //! `docs/picking-crates.md` says which crate has what.
-
+//!
+#![cfg_attr(feature = "client", doc = "[client]: mcp_client")]
+#![cfg_attr(not(feature = "client"), doc = "[client]: https://docs.rs/mcp-client")]
+#![cfg_attr(any(feature = "http", feature = "http-client"), doc = "[http]: mcp_transport_http")]
+#![cfg_attr(not(any(feature = "http", feature = "http-client")), doc = "[http]: https://docs.rs/mcp-transport-http")]
+#![cfg_attr(feature = "http", doc = "[session]: mcp_session")]
+#![cfg_attr(not(feature = "http"), doc = "[session]: https://docs.rs/mcp-session")]
+#![cfg_attr(feature = "server", doc = "[server]: mcp_server")]
+#![cfg_attr(not(feature = "server"), doc = "[server]: https://docs.rs/mcp-server")]
+#![cfg_attr(feature = "stdio", doc = "[stdio]: mcp_transport_stdio")]
+#![cfg_attr(not(feature = "stdio"), doc = "[stdio]: https://docs.rs/mcp-transport-stdio")]
 #![forbid(unsafe_code)]
 
 pub mod prelude;

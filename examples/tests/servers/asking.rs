@@ -1,11 +1,11 @@
-//! The tools of the demo that ask the user: the same outcome in both eras.
+//! The tools of the demo with server-to-client requests: the same outcome in both eras.
 
 use mcp::serde_json::{Value, json};
 
 use crate::client::{Client, Era};
 use crate::demo::{DEMO, ERAS, LEGACY};
 
-/// A client with a note, which can be asked anything.
+/// A client with all capabilities, and a note.
 async fn start(era: Era) -> Client {
     let mut client = Client::declaring(DEMO, &["--stdio"], era, json!({ "elicitation": {}, "sampling": {} })).await;
     client.call("add_note", json!({ "title": "Milk", "text": "Buy milk" })).await;
@@ -22,7 +22,7 @@ async fn titles(client: &mut Client) -> Vec<String> {
     notes.iter().map(|note| note["title"].as_str().expect("a title").to_owned()).collect()
 }
 
-/// A note is deleted when the user says so, and at no other time.
+/// A note is deleted only if the user confirms it.
 #[tokio::test]
 async fn deleting_needs_a_yes() {
     for era in ERAS {
@@ -47,7 +47,7 @@ async fn deleting_needs_a_yes() {
         assert!(titles(&mut client).await.is_empty());
         client.finish().await;
 
-        // Whoever cannot be asked cannot agree.
+        // A client without elicitation cannot confirm.
         let mut client = Client::start(DEMO, &["--stdio"], era).await;
         client.call("add_note", json!({ "title": "Milk", "text": "Buy milk" })).await;
         let error = client.fail("tools/call", json!({ "name": "delete_note", "arguments": { "id": 1 } })).await;
@@ -58,7 +58,7 @@ async fn deleting_needs_a_yes() {
 }
 
 #[tokio::test]
-async fn two_questions_are_asked_at_once() {
+async fn two_requests_share_a_round() {
     for era in ERAS {
         let mut client = start(era).await;
         let answer = |question: &Value| {
@@ -84,7 +84,7 @@ async fn two_questions_are_asked_at_once() {
 
 /// Each letter costs one stamp, although a modern client sends the request twice.
 #[tokio::test]
-async fn nobody_pays_twice() {
+async fn the_user_pays_once() {
     for era in ERAS {
         let mut client = start(era).await;
         for letter in 1..=2 {
@@ -102,9 +102,9 @@ async fn nobody_pays_twice() {
     }
 }
 
-/// Answers are good once: whoever sends them again does not delete what came in the meantime, and pays nothing.
+/// A retry that is sent twice is refused the second time.
 #[tokio::test]
-async fn answers_count_once() {
+async fn input_responses_are_used_once() {
     let mut client = start(Era::Modern).await;
     let params = json!({ "name": "post_note", "arguments": { "id": 1 } });
     let asked = client.ask("tools/call", params.clone()).await;

@@ -1,4 +1,4 @@
-//! A client that says what a test tells it to say.
+//! A client that sends what a test specifies.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// Nothing takes that long, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What tells the eras apart.
+/// The era of the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Era {
-    /// Connections begin with a handshake, which agrees on this revision.
+    /// Begins with a handshake for this revision.
     Legacy(&'static str),
-    /// Every request says by itself what there is to know.
+    /// Sends 2026-07-28 with its capabilities in every request.
     Modern,
 }
 
@@ -27,17 +27,17 @@ pub(crate) struct Client {
     era: Era,
     capabilities: Value,
     last_id: u64,
-    /// What came that nobody waited for.
+    /// Notifications that were received while waiting for something else.
     pub(crate) notifications: Vec<Value>,
 }
 
 impl Client {
-    /// Starts a server and, in the legacy era, greets it.
+    /// Starts a server and, in the legacy era, performs the handshake.
     pub(crate) async fn start(program: &str, arguments: &[&str], era: Era) -> Self {
         Self::declaring(program, arguments, era, json!({})).await
     }
 
-    /// Starts a server as a client that can be asked something.
+    /// The same with client capabilities.
     pub(crate) async fn declaring(program: &str, arguments: &[&str], era: Era, capabilities: Value) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
@@ -75,23 +75,23 @@ impl Client {
     }
 
     async fn next(&mut self) -> Option<Value> {
-        let line = timeout(PATIENCE, self.output.next_line()).await.expect("the server says something");
+        let line = timeout(TIMEOUT, self.output.next_line()).await.expect("a message in time");
         Some(serde_json::from_str(&line.expect("the output can be read")?).expect("a line is a message"))
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     pub(crate) async fn answer(&mut self, id: u64) -> Value {
         loop {
-            let message = self.next().await.expect("an answer before the end");
+            let message = self.next().await.expect("a response before the end");
             if message["id"] == id && message.get("method").is_none() {
                 return message;
             }
-            assert!(message.get("id").is_none(), "nobody asked for {message}");
+            assert!(message.get("id").is_none(), "unexpected: {message}");
             self.notifications.push(message);
         }
     }
 
-    /// Asks, and expects a result.
+    /// Sends a request, and expects a result.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         let mut answer = self.answer(id).await;
@@ -99,7 +99,7 @@ impl Client {
         answer["result"].take()
     }
 
-    /// Asks, and expects an error.
+    /// Sends a request, and expects an error.
     pub(crate) async fn fail(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         let mut answer = self.answer(id).await;
@@ -112,8 +112,8 @@ impl Client {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Calls a tool that asks. Returns its result and, for each round of questions, their methods by key; a legacy
-    /// server asks by requests, which have no keys and come one by one.
+    /// Calls a tool that sends server-to-client requests. Returns its result and the methods of these requests: by key for
+    /// each round, or one by one in the legacy era.
     pub(crate) async fn converse(
         &mut self,
         tool: &str,
@@ -123,7 +123,7 @@ impl Client {
         let params = json!({ "name": tool, "arguments": arguments });
         let (mut id, mut rounds) = (self.request("tools/call", params.clone()).await, Vec::new());
         loop {
-            let mut message = self.next().await.expect("an answer before the end");
+            let mut message = self.next().await.expect("a response before the end");
             if message["id"] == id && message.get("method").is_none() {
                 let result = message["result"].take();
                 if result["resultType"] != "input_required" {
@@ -155,19 +155,19 @@ impl Client {
                 return self.notifications.remove(found)["params"].take();
             }
             let message = self.next().await.expect("a notification before the end");
-            assert!(message.get("id").is_none(), "nobody asked for {message}");
+            assert!(message.get("id").is_none(), "unexpected: {message}");
             self.notifications.push(message);
         }
     }
 
-    /// Closes the server's input, and expects it to end soon and well.
+    /// Closes the server's input, and expects it to exit with success.
     pub(crate) async fn finish(mut self) {
         self.input = None;
         while let Some(message) = self.next().await {
             // A subscription that was open ends with its result.
             assert!(message.get("error").is_none(), "{message}");
         }
-        let status = timeout(PATIENCE, self.child.wait()).await.expect("the server ends").expect("a status");
+        let status = timeout(TIMEOUT, self.child.wait()).await.expect("the server exits").expect("a status");
         assert!(status.success(), "{status}");
     }
 }

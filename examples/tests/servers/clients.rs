@@ -34,7 +34,7 @@ async fn connect_lists_and_calls() {
 }
 
 #[tokio::test]
-async fn connect_says_what_is_wrong() {
+async fn connect_reports_errors() {
     for (arguments, complaint) in [
         (&[][..], "usage: connect"),
         (&["--call", "convert"], "usage: connect"),
@@ -47,7 +47,7 @@ async fn connect_says_what_is_wrong() {
     }
 }
 
-/// A server that declares resources and does not know templates, as some do.
+/// A server that declares resources and does not implement templates, as some do.
 #[cfg(unix)]
 const WITHOUT_TEMPLATES: &str = r#"
 while IFS= read -r line; do
@@ -63,7 +63,7 @@ while IFS= read -r line; do
 done
 "#;
 
-/// What there is, is listed; what there is not, is named, and the exit code tells.
+/// Lists that fail are reported, with the exit status, next to those that succeed.
 // covers: INT-5
 #[cfg(unix)]
 #[tokio::test]
@@ -73,9 +73,9 @@ async fn int_5_connect_lists_what_there_is() {
     assert!(!is_well && complained.contains("cannot list templates: the server refused"), "{complained}");
 }
 
-/// What the user types decides: nothing is deleted without a yes.
+/// The input decides: a note is deleted only if the user confirms it.
 #[tokio::test]
-async fn ask_me_asks() {
+async fn ask_me_shows_the_form() {
     let (server, printed) = http::start(DEMO, &["--address", "127.0.0.1:0"], "Ctrl-C").await;
     let url = printed.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches('.');
     let note = r#"{"title":"Shopping","text":"Milk"}"#;

@@ -1,4 +1,4 @@
-//! The server that shows everything.
+//! The demo on standard streams.
 
 use mcp::serde_json::{self, Value, json};
 
@@ -30,9 +30,9 @@ async fn tools_give_structured_results_and_readable_errors() {
     }
 }
 
-/// A slow tool reports progress, others are served meanwhile, and it ends when nobody wants the answer any more.
+/// A long-running tool reports progress, lets other requests through, and can be cancelled.
 #[tokio::test]
-async fn what_is_slow_can_be_watched_and_cancelled() {
+async fn a_long_running_tool_reports_progress_and_can_be_cancelled() {
     for era in ERAS {
         let mut client = start(era).await;
         let params = |up_to: u32| json!({ "name": "count_primes", "arguments": { "up_to": up_to }, "_meta": { "progressToken": "p" } });
@@ -47,13 +47,13 @@ async fn what_is_slow_can_be_watched_and_cancelled() {
         assert_eq!(result["structuredContent"]["words"], 1);
         let cancelled = json!({ "requestId": slow });
         client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled })).await;
-        // It would take minutes otherwise, and its answer would be one that nobody asked for.
+        // Otherwise it would run for minutes, and its response would be unexpected.
         client.finish().await;
     }
 }
 
 #[tokio::test]
-async fn log_messages_come_to_those_who_want_them() {
+async fn log_messages_respect_the_level() {
     let log = |level: &str| json!({ "message": "smoke", "level": level });
     let mut client = start(LEGACY).await;
     client.ask("logging/setLevel", json!({ "level": "warning" })).await;
@@ -72,7 +72,7 @@ async fn log_messages_come_to_those_who_want_them() {
     client.finish().await;
 }
 
-/// Has a client hear of changes, by the means of its era.
+/// Subscribes to changes, as the era does it.
 async fn listen(client: &mut Client, era: Era, uri: &str) {
     if era == LEGACY {
         client.ask("resources/subscribe", json!({ "uri": uri })).await;
@@ -157,7 +157,7 @@ async fn fixed_resources_are_text_or_bytes() {
     }
 }
 
-/// One connection serves both eras: what a client agreed on in a handshake does not bind a modern request.
+/// One connection serves both eras: a handshake does not affect modern requests.
 #[tokio::test]
 async fn eras_share_a_connection() {
     let mut client = start(LEGACY).await;

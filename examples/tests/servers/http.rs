@@ -1,4 +1,4 @@
-//! The examples over HTTP, by the lines that people paste.
+//! The examples over HTTP, with the commands that they print or document.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,10 +12,10 @@ const MINIMAL_HTTP: &str = include_str!("../../src/bin/minimal_http.rs");
 
 const AXUM: &str = include_str!("../../src/bin/axum_server.rs");
 
-/// Nothing takes that long, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Starts a server; returns it with what it prints up to a line that begins in a way.
+/// Starts a server, and returns it with its output up to a line that begins with `last`.
 pub(crate) async fn start(program: &str, arguments: &[&str], last: &str) -> (Child, String) {
     let mut command = Command::new(program);
     let mut child = command
@@ -28,14 +28,14 @@ pub(crate) async fn start(program: &str, arguments: &[&str], last: &str) -> (Chi
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut text = String::new();
     while !text.lines().last().is_some_and(|line| line.starts_with(last)) {
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("it does not hang").expect("text");
+        let line = timeout(TIMEOUT, lines.next_line()).await.expect("it does not hang").expect("text");
         text.push_str(&line.expect("more text"));
         text.push('\n');
     }
     (child, text)
 }
 
-/// Does what a pasted `curl` does; returns the stream of the answer, with what came up to something.
+/// Performs a `curl` command. Returns the stream of the response, and its text up to `until`.
 async fn curl(command: &str, until: &str) -> (TcpStream, String) {
     let words: Vec<&str> = command.split('\'').collect();
     let url = command.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
@@ -51,9 +51,9 @@ async fn curl(command: &str, until: &str) -> (TcpStream, String) {
     }
     let verb = if body.is_empty() { "GET" } else { "POST" };
     let length = body.len();
-    let mut stream = TcpStream::connect(host).await.expect("somebody listens");
+    let mut stream = TcpStream::connect(host).await.expect("the server accepts");
     let request = format!("{verb} /{path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).await.expect("somebody reads");
+    stream.write_all(request.as_bytes()).await.expect("the server reads");
     let answer = read_until(&mut stream, until).await;
     (stream, answer)
 }
@@ -63,16 +63,16 @@ async fn read_until(stream: &mut TcpStream, until: &str) -> String {
     while !text.contains(until) {
         let mut piece = [0; 4096];
         let count =
-            timeout(PATIENCE, stream.read(&mut piece)).await.expect("it does not hang").expect("something to read");
+            timeout(TIMEOUT, stream.read(&mut piece)).await.expect("it does not hang").expect("something to read");
         assert_ne!(count, 0, "no {until:?} in {text}");
         text += &String::from_utf8_lossy(&piece[..count]);
     }
     text
 }
 
-/// Everything that the demo suggests works, in both eras.
+/// All commands that the demo prints work.
 #[tokio::test]
-async fn what_the_demo_suggests_works() {
+async fn the_printed_commands_work() {
     let (child, text) = start(env!("CARGO_BIN_EXE_demo"), &["--address", "127.0.0.1:0"], "Ctrl-C").await;
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("curl")).collect();
     let [modern, legacy, watch, listen, note] = commands[..] else { panic!("{text}") };
@@ -87,24 +87,24 @@ async fn what_the_demo_suggests_works() {
     curl(note, "note://1").await;
     read_until(&mut stream, "resources/list_changed").await;
     if cfg!(unix) {
-        ends_well(child, stream).await;
+        stops_gracefully(child, stream).await;
     } else {
-        // There is no signal to tell it to end.
+        // There is no signal to stop it with.
         drop(child);
     }
 }
 
-/// At the end the stream of a subscription is closed with its result.
-async fn ends_well(mut server: Child, mut stream: TcpStream) {
+/// On shutdown a subscription ends with its result.
+async fn stops_gracefully(mut server: Child, mut stream: TcpStream) {
     Command::new("kill").arg(server.id().expect("it runs").to_string()).status().await.expect("there is `kill`");
     read_until(&mut stream, "\"result\"").await;
-    let status = timeout(PATIENCE, server.wait()).await.expect("it ends in time").expect("a status");
+    let status = timeout(TIMEOUT, server.wait()).await.expect("it ends in time").expect("a status");
     assert!(status.success(), "{status}");
 }
 
-/// The lines in the documentation of the axum example work, and nobody gets in without a token.
+/// The documented commands of the axum example work, and unknown tokens are refused.
 #[tokio::test]
-async fn axum_knows_its_users() {
+async fn axum_authenticates_users() {
     let (_child, text) = start(env!("CARGO_BIN_EXE_axum_server"), &["127.0.0.1:0"], "http").await;
     let here = text.trim().trim_end_matches("/mcp");
     let documented = AXUM.replace("\\\n//!", "").replace("http://127.0.0.1:8000", here);
@@ -124,7 +124,7 @@ fn the_smallest_http_server_has_fifteen_lines() {
     assert!(lines <= 15, "{lines} lines");
 }
 
-/// It differs from the smallest server of all in where it serves.
+/// It differs from `minimal` only in where it serves.
 #[test]
 fn the_smallest_http_server_is_the_smallest_server() {
     let minimal = include_str!("../../src/bin/minimal.rs");
@@ -134,7 +134,7 @@ fn the_smallest_http_server_is_the_smallest_server() {
     assert_eq!(MINIMAL_HTTP, over_http);
 }
 
-/// What is not understood is said.
+/// The error names the argument.
 #[test]
 fn unknown_arguments_are_refused() {
     for arguments in [&["--http"][..], &["--address"]] {

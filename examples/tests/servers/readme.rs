@@ -1,4 +1,4 @@
-//! What the front page shows is what there is.
+//! The code and the commands of README.md.
 
 use std::process::Stdio;
 
@@ -24,13 +24,13 @@ fn the_smallest_server_is_shown_as_it_is() {
 
 #[test]
 fn the_smallest_client_is_shown_as_it_is() {
-    // What is for our own lints is not for newcomers.
+    // README.md omits the attributes for the lints of this workspace.
     let shown: String =
         MINIMAL_CLIENT.split_inclusive('\n').filter(|line| !line.starts_with("#[expect(clippy::")).collect();
     assert!(README.contains(&format!("```rust\n{shown}```")));
 }
 
-/// It looks for the server where a release build puts it; here, that is a folder with a link to the one that was built.
+/// The client expects the server where a release build puts it, hence a folder with a copy of it there.
 #[tokio::test]
 async fn the_smallest_client_calls_the_smallest_server() {
     let folder = std::env::temp_dir().join(format!("mcp-examples-{}", std::process::id()));
@@ -50,12 +50,12 @@ async fn the_smallest_client_calls_the_smallest_server() {
 fn the_smallest_server_has_twelve_lines() {
     let lines = MINIMAL.lines().filter(|line| !line.trim().is_empty()).count();
     assert!(lines <= 12, "{lines} lines");
-    assert!(MINIMAL.lines().all(|line| line.len() <= 120), "that is no line any more");
+    assert!(MINIMAL.lines().all(|line| line.len() <= 120), "too long for a line");
 }
 
-/// The command that newcomers paste gives the answer that they are shown.
+/// The command prints the response that is shown below it.
 #[tokio::test]
-async fn the_first_command_gives_the_answer_below_it() {
+async fn the_first_command_prints_the_response_below_it() {
     let (request, command) = block("sh").trim_start_matches("echo '").split_once('\'').expect("a quoted request");
     assert_eq!(command, " | cargo run -q --release --bin demo -- --stdio\n");
     let mut child = Command::new(env!("CARGO_BIN_EXE_demo"))
