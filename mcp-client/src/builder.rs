@@ -1,7 +1,7 @@
 //! Describes a client.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Mode, ServerFacts};
 use mcp_kernel::{CallOptions, Limits};
@@ -62,7 +62,6 @@ pub struct ClientBuilder {
     probe_timeout: Option<Duration>,
     handshake_timeout: Duration,
     log_level: Option<LoggingLevel>,
-    clock: Arc<dyn Fn() -> Instant + Send + Sync>,
     trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
     on_session_lost: Arc<dyn DecideSessionLost>,
     on_event: Option<EventListener>,
@@ -81,8 +80,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl ClientBuilder {
     pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "a client owns a clock, which tests can replace")]
-        let clock = Arc::new(Instant::now);
         let mut limits = Limits::default();
         limits.calls = MOST_CALLS;
         Self {
@@ -103,7 +100,6 @@ impl ClientBuilder {
             probe_timeout: None,
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
-            clock,
             trace: None,
             on_session_lost: Arc::new(SessionLost::default()),
             on_event: None,
@@ -304,12 +300,6 @@ impl ClientBuilder {
         self
     }
 
-    /// Replaces the clock that deadlines refer to: for tests with a virtual one.
-    pub fn clock(mut self, clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
-        self
-    }
-
     /// Connects to a server: finds out which era it belongs to, and shakes hands with it if it is legacy.
     ///
     /// # Errors
@@ -339,7 +329,7 @@ impl ClientBuilder {
         let settings = Settings {
             kind,
             credentials: transport.credentials(),
-            clock: self.clock,
+            clock: transport.clock(),
             answers: Arc::new(self.answers),
             roots: self.roots,
             calls: self.calls,

@@ -4,9 +4,9 @@
 //! given for, and is forgotten when they change.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mcp_kernel::Change;
+use mcp_kernel::{Change, Time};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
@@ -51,7 +51,7 @@ enum Kind {
 
 struct Entry {
     result: PayloadBuf,
-    until: Instant,
+    until: Time,
     is_private: bool,
 }
 
@@ -96,7 +96,7 @@ impl Cache {
     }
 
     /// Looks for an answer; one that is for its owner alone is found only if it is known who asks.
-    pub(crate) fn get(&mut self, asked: &Asked, knows_who_asks: bool, now: Instant) -> Found {
+    pub(crate) fn get(&mut self, asked: &Asked, knows_who_asks: bool, now: Time) -> Found {
         match self.entries.get(&asked.key) {
             None => Found::Nothing,
             Some(entry) if entry.until <= now => {
@@ -110,13 +110,15 @@ impl Cache {
 
     /// Keeps an answer for as long as the server says, unless something changed since it was asked for.
     // C-7
-    pub(crate) fn keep(&mut self, asked: Asked, result: &PayloadBuf, now: Instant) {
+    pub(crate) fn keep(&mut self, asked: Asked, result: &PayloadBuf, now: Time) {
         // Whatever it says, it is newer than what was kept.
         self.remove(&asked.key);
         let number = |raw: &serde_json::value::RawValue| serde_json::from_str::<i64>(raw.get()).ok();
         let ttl = result.get("ttlMs").and_then(number).and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or_default();
-        let until = now.checked_add(Duration::from_millis(ttl).min(LONGEST));
-        let (Some(until), true) = (until, ttl > 0) else { return };
+        if ttl == 0 {
+            return;
+        }
+        let until = now + Duration::from_millis(ttl).min(LONGEST);
         let size = size(&asked.key, result);
         let changes = self.changes.get(&asked.key.kind).copied().unwrap_or_default();
         if changes != asked.changes || size > MOST_BYTES / 4 {
@@ -206,8 +208,7 @@ mod tests {
     // covers: SEC-8, C-12
     #[test]
     fn sec_8_private_answers_are_for_those_who_are_known() {
-        #[expect(clippy::disallowed_methods, reason = "any moment will do")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         let mut cache = Cache::new(256);
         let params = serde_json::from_str("{}").unwrap();
         for (scope, is_private) in [("private", true), ("public", false)] {
@@ -224,8 +225,7 @@ mod tests {
     // covers: SEC-7
     #[test]
     fn sec_7_what_was_asked_counts() {
-        #[expect(clippy::disallowed_methods, reason = "any moment will do")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         let mut cache = Cache::new(256);
         let result = PayloadBuf::parse(r#"{"ttlMs":60000,"tools":[]}"#, &Limits::default()).unwrap();
         for number in 0..100 {

@@ -125,7 +125,7 @@ pub use link::{Link, Lost, Order, Outgoing};
 pub use list_limits::{ListLimit, ListLimits};
 pub use listener::Listener;
 pub use mcp_kernel::client::{ConnectError, DetectedRevision, Mode, ServerFacts};
-pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse};
+pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
 #[cfg(feature = "memory")]
@@ -134,6 +134,6 @@ pub use pages::{Listed, Pages};
 pub use revision_cache::RevisionCache;
 pub use saved_session::SavedSession;
 pub use session_loss::{ClientEvent, DecideSessionLost, SessionLoss, SessionLossReason, SessionLost};
-pub use transport::{Transport, TransportKind};
+pub use transport::{Clock, Transport, TransportKind};
 #[cfg(feature = "validate")]
 pub use validate::OutputSchema;

@@ -5,13 +5,12 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use futures_util::Stream as _;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
-use mcp_kernel::CallId;
 use mcp_kernel::client::Responder;
+use mcp_kernel::{CallId, Time};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
@@ -40,7 +39,7 @@ pub struct Link {
     /// What is being worked out, so that the server can call it off.
     asked: BTreeMap<RequestId, AbortHandle>,
     /// When the transport will call [`timeout`](Self::timeout).
-    armed: Option<Instant>,
+    armed: Option<Time>,
 }
 
 type Answering = Abortable<Pin<Box<dyn Future<Output = (Responder, Result<RawObject, ErrorObject>)> + Send>>>;
@@ -64,7 +63,7 @@ pub enum Order {
         revision: Revision,
     },
     /// Call [`Link::timeout`] at this time, and no more at the one that was named before.
-    WakeAt(Instant),
+    WakeAt(Time),
 }
 
 /// A message to be sent.
@@ -90,7 +89,7 @@ impl Link {
 
     /// The time, on the clock that deadlines refer to.
     #[must_use]
-    pub fn now(&self) -> Instant {
+    pub fn now(&self) -> Time {
         self.shared.now()
     }
 

@@ -5,10 +5,10 @@ use std::hash::BuildHasher as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::Stream;
-use mcp_kernel::{CallError, CallId, Change};
+use mcp_kernel::{CallError, CallId, Change, Time};
 use mcp_types::{
     EmptyResult, Era, Method, RawObject, Revision, ServerCapabilities, SubscribeRequestParams, SubscriptionFilter,
     UnsubscribeRequestParams,
@@ -45,7 +45,7 @@ pub struct Listener {
 }
 
 enum State {
-    Open { ear: Ear, since: Instant },
+    Open { ear: Ear, since: Time },
     Opening(BoxFuture<Result<(Ear, SubscriptionFilter), Error>>),
     Waiting(Sleep),
     Ended,

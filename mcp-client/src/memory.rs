@@ -2,15 +2,17 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use mcp_kernel::Time;
 use mcp_server::{Caller, Connection, Server};
-use tokio::time::{Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::closed::Closed;
 use crate::link::{Link, Order};
-use crate::transport::{Transport, TransportKind};
+use crate::transport::{Clock, Transport, TransportKind};
 
 /// Connects a client with a server in the same process: for tests, and for tools that come with an application.
 ///
@@ -59,6 +61,10 @@ impl Transport for Memory {
         TransportKind::Pipe
     }
 
+    fn clock(&self) -> Clock {
+        Arc::new(now)
+    }
+
     fn start(self, link: Link) {
         tokio::spawn(async move {
             let mut pair = Pair {
@@ -76,14 +82,20 @@ impl Transport for Memory {
     }
 }
 
+/// The time of tokio's clock, which both sides wait by.
+fn now() -> Time {
+    static REFERENCE: LazyLock<Instant> = LazyLock::new(Instant::now);
+    Time::from_instant(Instant::now().into_std(), REFERENCE.into_std())
+}
+
 /// Both ends of a connection.
 struct Pair {
     connection: Connection,
     caller: Caller,
     link: Link,
     /// When the client wants to be woken.
-    wake_at: Option<Instant>,
-    timer: Option<(Instant, Pin<Box<Sleep>>)>,
+    wake_at: Option<Time>,
+    timer: Option<(Time, Pin<Box<Sleep>>)>,
 }
 
 impl Pair {
@@ -96,7 +108,7 @@ impl Pair {
                     if self.connection.wants_input() { self.link.poll_next(cx) } else { self.link.poll_blocked(cx) };
                 match order {
                     Poll::Ready(Some(Order::Send(outgoing))) => {
-                        self.connection.feed(self.link.now(), &outgoing.message, &self.caller);
+                        self.connection.feed(now(), &outgoing.message, &self.caller);
                         has_moved = true;
                     }
                     Poll::Ready(Some(Order::WakeAt(at))) => self.wake_at = Some(at),
@@ -105,7 +117,7 @@ impl Pair {
                     Poll::Pending => break,
                 }
             }
-            let _ = self.connection.poll(cx, self.link.now());
+            let _ = self.connection.poll(cx, now());
             while self.link.wants_input()
                 && let Some(transmit) = self.connection.poll_transmit()
             {
@@ -130,13 +142,13 @@ impl Pair {
         };
         let (_, sleep) = match &mut self.timer {
             Some(timer) if timer.0 == due => timer,
-            timer => timer.insert((due, Box::pin(sleep_until(due.into())))),
+            timer => timer.insert((due, Box::pin(sleep(due.duration_since(now()))))),
         };
         if sleep.as_mut().poll(cx).is_pending() {
             return false;
         }
         self.timer = None;
-        let now = self.link.now().max(due);
+        let now = now().max(due);
         self.connection.handle_timeout(now);
         if self.wake_at.take_if(|at| *at <= now).is_some() {
             self.link.timeout();

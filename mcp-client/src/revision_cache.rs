@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use mcp_kernel::Time;
 use mcp_kernel::client::DetectedRevision;
 use mcp_types::Era;
 
@@ -25,7 +26,7 @@ pub struct RevisionCache(Arc<Mutex<BTreeMap<String, Entry>>>);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     detected: DetectedRevision,
-    since: Instant,
+    since: Time,
     /// Whether the server exits when it is probed.
     dies_of_probe: bool,
 }
@@ -48,9 +49,9 @@ impl fmt::Debug for RevisionCache {
 }
 
 impl RevisionCache {
-    pub(crate) fn get(&self, target: &str, now: Instant) -> Option<DetectedRevision> {
+    pub(crate) fn get(&self, target: &str, now: Time) -> Option<DetectedRevision> {
         let entry = *self.0.lock().unwrap_or_else(PoisonError::into_inner).get(target)?;
-        let age = now.saturating_duration_since(entry.since);
+        let age = now.duration_since(entry.since);
         if entry.detected.revision.era() == Era::Modern {
             return Some(entry.detected);
         }
@@ -60,7 +61,7 @@ impl RevisionCache {
         Some(entry.detected.probe_again(age >= PROBE_AGAIN_AFTER))
     }
 
-    pub(crate) fn put(&self, target: &str, detected: DetectedRevision, dies_of_probe: bool, now: Instant) {
+    pub(crate) fn put(&self, target: &str, detected: DetectedRevision, dies_of_probe: bool, now: Time) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.get_mut(target) {
             // A handshake that succeeds does not show what a probe would have found, so the age stays.
@@ -77,7 +78,7 @@ impl RevisionCache {
     }
 
     /// Resets the age of an entry, because a probe confirmed it.
-    pub(crate) fn confirm(&self, target: &str, now: Instant) {
+    pub(crate) fn confirm(&self, target: &str, now: Time) {
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(target) {
             known.since = now;
         }
@@ -93,8 +94,7 @@ mod tests {
     #[test]
     fn targets_are_not_shown() {
         let cache = RevisionCache::default();
-        #[expect(clippy::disallowed_methods, reason = "any moment will do")]
-        cache.put("my-server --token=secret", DetectedRevision::new(Revision::V2025_11_25), false, Instant::now());
+        cache.put("my-server --token=secret", DetectedRevision::new(Revision::V2025_11_25), false, Time::EPOCH);
         let shown = format!("{cache:?}");
         assert!(shown.contains('1') && !shown.contains("secret"), "{shown}");
     }

@@ -1,7 +1,6 @@
 //! What a client was told when it was built.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use mcp_kernel::CallOptions;
 use mcp_mrtr::RetryLimits;
@@ -14,14 +13,14 @@ use crate::credentials::CredentialSource;
 use crate::list_limits::ListLimits;
 use crate::revision_cache::RevisionCache;
 use crate::session_loss::{DecideSessionLost, EventListener};
-use crate::transport::TransportKind;
+use crate::transport::{Clock, TransportKind};
 
 /// What never changes after a client was built.
 pub(crate) struct Settings {
     pub(crate) kind: TransportKind,
     /// Where the credentials of requests come from, if they may change.
     pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
-    pub(crate) clock: Arc<dyn Fn() -> Instant + Send + Sync>,
+    pub(crate) clock: Clock,
     pub(crate) answers: Arc<Answers>,
     pub(crate) roots: Option<Arc<Mutex<Vec<Root>>>>,
     pub(crate) calls: CallOptions,

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Responder, ServerFacts, Transmit};
-use mcp_kernel::{CallId, CallOptions, Misuse, PeerMisbehaved};
+use mcp_kernel::{CallId, CallOptions, Misuse, PeerMisbehaved, Time};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     Era, LoggingMessageNotificationParams, Method, ProtocolVersion, RawObject, RequestId, Revision, SubscriptionFilter,
@@ -149,12 +148,12 @@ impl Shared {
         Self { settings, core: Mutex::new(core) }
     }
 
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Time {
         (self.settings.clock)()
     }
 
     /// Does something with what changes, and lets everybody know what came of it.
-    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Core, Instant) -> R) -> R {
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Core, Time) -> R) -> R {
         let now = self.now();
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut core, now);
@@ -188,7 +187,7 @@ impl Core {
     /// Makes a call, if there is a connection that has room for it.
     pub(crate) fn start_call(
         &mut self,
-        now: Instant,
+        now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
@@ -204,7 +203,7 @@ impl Core {
     }
 
     /// Asks to be told of changes, if there is a connection that has room for it.
-    pub(crate) fn start_listening(&mut self, now: Instant, filter: &SubscriptionFilter) -> Started {
+    pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
         self.start(|kernel| kernel.listen(now, filter.clone()))
     }
 
@@ -227,14 +226,14 @@ impl Core {
     }
 
     /// Uses another version, if there is a common one.
-    pub(crate) fn switch_version(&mut self, now: Instant, offered: &[ProtocolVersion]) -> bool {
+    pub(crate) fn switch_version(&mut self, now: Time, offered: &[ProtocolVersion]) -> bool {
         let is_mended = self.kernel.switch_version(now, offered);
         self.wake_driver();
         is_mended
     }
 
     /// Asks the server which era it belongs to, if nobody did yet.
-    pub(crate) fn reconsider(&mut self, now: Instant) {
+    pub(crate) fn reconsider(&mut self, now: Time) {
         if self.kernel.reconsider(now) {
             self.wake_driver();
         }
@@ -354,12 +353,12 @@ impl Core {
     }
 
     /// When something is to be done even if nothing happens.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         let kernel = self.kernel.poll_timeout().map(|deadline| deadline.at);
         kernel.into_iter().chain(self.timers.next()).min()
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.kernel.handle_timeout(now);
         let due = self.timers.due(now);
         self.wakes.extend(due);

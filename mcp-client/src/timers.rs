@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use mcp_kernel::Time;
 
 use crate::shared::{Phase, Shared};
 
 /// Those who wait for a time to come.
 #[derive(Default)]
 pub(crate) struct Timers {
-    sleepers: BTreeMap<(Instant, u64), Waker>,
+    sleepers: BTreeMap<(Time, u64), Waker>,
     started: u64,
 }
 
 impl Timers {
     /// When the first of them wants to be woken.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.sleepers.first_key_value().map(|((at, _), _)| *at)
     }
 
@@ -27,7 +29,7 @@ impl Timers {
     }
 
     /// Those whose time has come.
-    pub(crate) fn due(&mut self, now: Instant) -> Vec<Waker> {
+    pub(crate) fn due(&mut self, now: Time) -> Vec<Waker> {
         let later = self.sleepers.split_off(&(now, u64::MAX));
         std::mem::replace(&mut self.sleepers, later).into_values().collect()
     }
@@ -36,16 +38,13 @@ impl Timers {
 /// Ends when its time has come, or when the client is closed.
 pub(crate) struct Sleep {
     shared: Arc<Shared>,
-    at: Instant,
+    at: Time,
     key: Option<u64>,
 }
 
 impl Sleep {
     pub(crate) fn new(shared: &Arc<Shared>, duration: Duration) -> Self {
-        let now = shared.now();
-        // What is beyond the clock is as good as never.
-        let at = now.checked_add(duration).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 60 * 60));
-        Self { shared: Arc::clone(shared), at, key: None }
+        Self { shared: Arc::clone(shared), at: shared.now() + duration, key: None }
     }
 }
 

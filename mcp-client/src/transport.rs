@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use mcp_kernel::Time;
+
 use crate::{CredentialSource, Link};
 
 /// Carries the messages of one client to one server.
@@ -12,6 +14,11 @@ pub trait Transport: Send + 'static {
     /// What the client has to know about the way that messages take.
     fn kind(&self) -> TransportKind;
 
+    /// Returns the clock that the transport waits by. The client measures all timeouts with it, and asks to be woken at its
+    /// times ([`Order::WakeAt`](crate::Order::WakeAt)). Transports of one process should agree on its epoch, because
+    /// clients compare the times of a shared [`RevisionCache`](crate::RevisionCache).
+    fn clock(&self) -> Clock;
+
     /// Returns where the credentials of requests come from, if they may change while the client lives. Then the transport
     /// calls [`Link::set_credentials`] before each request, too. Defaults to `None`.
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
@@ -21,6 +28,9 @@ pub trait Transport: Send + 'static {
     /// Starts to work for a client. It does not wait for anything: what goes wrong is told to the link.
     fn start(self, link: Link);
 }
+
+/// Returns the current time. See [`Transport::clock`].
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// The way that messages take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,12 +11,12 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_types::{ProgressToken, RequestId};
 
 use crate::deadlines::{Deadlines, Wake};
-use crate::{CallId, RequestKey};
+use crate::{CallId, RequestKey, Time};
 
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub(crate) struct OpenCall {
     pub(crate) related: Option<RequestKey>,
     idle: Option<Duration>,
     /// When the idle deadline is due; nothing while it stands still.
-    idle_at: Option<Instant>,
-    limit_at: Option<Instant>,
+    idle_at: Option<Time>,
+    limit_at: Option<Time>,
     asked: Asked,
 }
 
@@ -68,7 +68,7 @@ struct Asked {
     /// How many requests are open.
     open: usize,
     /// When the latest of them was answered.
-    answered_at: Option<Instant>,
+    answered_at: Option<Time>,
 }
 
 /// The calls that are open. Ids start at 1 and are never used again.
@@ -87,16 +87,11 @@ impl Calls {
         self.open.len()
     }
 
-    pub(crate) fn start(
-        &mut self,
-        now: Instant,
-        options: CallOptions,
-        deadlines: &mut Deadlines,
-    ) -> (CallId, RequestId) {
+    pub(crate) fn start(&mut self, now: Time, options: CallOptions, deadlines: &mut Deadlines) -> (CallId, RequestId) {
         self.started += 1;
         let (call, id) = (CallId::new(self.started), RequestId::from(i64::try_from(self.started).unwrap_or(i64::MAX)));
-        let idle_at = options.idle.and_then(|idle| now.checked_add(idle));
-        let limit_at = options.limit.and_then(|limit| now.checked_add(limit));
+        let idle_at = options.idle.map(|idle| now + idle);
+        let limit_at = options.limit.map(|limit| now + limit);
         if let Some(at) = idle_at {
             deadlines.arm(at, Wake::CallIdle(call));
         }
@@ -147,20 +142,14 @@ impl Calls {
     }
 
     /// Starts the idle deadline anew; the token of a call is its id.
-    pub(crate) fn progress(
-        &mut self,
-        now: Instant,
-        token: &ProgressToken,
-        deadlines: &mut Deadlines,
-    ) -> Option<CallId> {
+    pub(crate) fn progress(&mut self, now: Time, token: &ProgressToken, deadlines: &mut Deadlines) -> Option<CallId> {
         let call = self.by_number(token.as_i64()?)?;
         let open = self.open.get_mut(&call)?;
         if let (Some(idle), Some(old)) = (open.idle, open.idle_at) {
             deadlines.disarm(old, Wake::CallIdle(call));
-            open.idle_at = now.checked_add(idle);
-            if let Some(at) = open.idle_at {
-                deadlines.arm(at, Wake::CallIdle(call));
-            }
+            let at = now + idle;
+            open.idle_at = Some(at);
+            deadlines.arm(at, Wake::CallIdle(call));
         }
         Some(call)
     }
@@ -173,7 +162,7 @@ impl Calls {
     }
 
     /// What the peer asked is answered, or needs no answer any more.
-    pub(crate) fn answered(&mut self, now: Instant, about: Option<CallId>, deadlines: &mut Deadlines) {
+    pub(crate) fn answered(&mut self, now: Time, about: Option<CallId>, deadlines: &mut Deadlines) {
         let Some(asked) = self.asked_about(about) else { return };
         *asked = Asked { open: asked.open.saturating_sub(1), answered_at: Some(now) };
         if self.asked.open > 0 {
@@ -185,7 +174,7 @@ impl Calls {
             if open.asked.open > 0 {
                 self.parked.insert(call);
             } else if open.idle_at.is_none()
-                && let Some(at) = open.idle.and_then(|idle| now.checked_add(idle))
+                && let Some(at) = open.idle.map(|idle| now + idle)
             {
                 self.parked.remove(&call);
                 open.idle_at = Some(at);
@@ -212,7 +201,7 @@ impl Calls {
 
     /// Whether the silence about a call has lasted too long, now that its idle deadline has come. While the peer waits for
     /// an answer it stands still, and afterwards the peer has all of its time again.
-    pub(crate) fn is_silent(&mut self, now: Instant, call: CallId, deadlines: &mut Deadlines) -> bool {
+    pub(crate) fn is_silent(&mut self, now: Time, call: CallId, deadlines: &mut Deadlines) -> bool {
         let Some(open) = self.open.get_mut(&call) else { return false };
         if self.asked.open > 0 || open.asked.open > 0 {
             open.idle_at = None;
@@ -220,7 +209,7 @@ impl Calls {
             return false;
         }
         let answered_at = self.asked.answered_at.max(open.asked.answered_at);
-        let due = answered_at.and_then(|at| at.checked_add(open.idle?)).filter(|due| *due > now);
+        let due = answered_at.and_then(|at| Some(at + open.idle?)).filter(|due| *due > now);
         if let Some(due) = due {
             open.idle_at = Some(due);
             deadlines.arm(due, Wake::CallIdle(call));

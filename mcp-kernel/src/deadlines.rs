@@ -1,16 +1,15 @@
 //! What has to happen when nothing else does.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
-use crate::CallId;
+use crate::{CallId, Time};
 
 /// Why the driver has to call `handle_timeout`, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Deadline {
     /// When.
-    pub at: Instant,
+    pub at: Time,
     /// Why.
     pub wake: Wake,
 }
@@ -30,11 +29,11 @@ pub enum Wake {
 pub(crate) struct Deadlines(BTreeSet<Deadline>);
 
 impl Deadlines {
-    pub(crate) fn arm(&mut self, at: Instant, wake: Wake) {
+    pub(crate) fn arm(&mut self, at: Time, wake: Wake) {
         self.0.insert(Deadline { at, wake });
     }
 
-    pub(crate) fn disarm(&mut self, at: Instant, wake: Wake) {
+    pub(crate) fn disarm(&mut self, at: Time, wake: Wake) {
         self.0.remove(&Deadline { at, wake });
     }
 
@@ -43,7 +42,7 @@ impl Deadlines {
     }
 
     /// Takes out the soonest deadline that is due.
-    pub(crate) fn due(&mut self, now: Instant) -> Option<Wake> {
+    pub(crate) fn due(&mut self, now: Time) -> Option<Wake> {
         let first = self.next().filter(|deadline| deadline.at <= now)?;
         self.0.remove(&first);
         Some(first.wake)

@@ -15,9 +15,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use std::time::Instant;
 //!
-//! use mcp_kernel::{CallOptions, client, server};
+//! use mcp_kernel::{CallOptions, Time, client, server};
 //! use mcp_types::{
 //!     CallToolResult, ClientCapabilities, Implementation, Method, RawObject, ServerCapabilities, ToolsCapability,
 //! };
@@ -28,7 +27,7 @@
 //! let mut server = server::Connection::for_loop(Arc::new(server_config));
 //! let mut client = client::Connection::new(Arc::new(client_config));
 //!
-//! let now = Instant::now();
+//! let now = Time::EPOCH;
 //! client.start(now, None);
 //! let mut answer = None;
 //! while answer.is_none() {
@@ -83,6 +82,7 @@ mod limits;
 mod queue;
 mod refusal;
 pub mod server;
+mod time;
 mod transmit;
 
 pub use calls::CallOptions;
@@ -93,4 +93,5 @@ pub use errors::{CallError, Misuse, PeerMisbehaved};
 pub use fifo::Fifo;
 pub use keys::{CallId, RequestKey};
 pub use limits::Limits;
+pub use time::Time;
 pub use transmit::{Failure, Route, Transmit};

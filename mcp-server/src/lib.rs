@@ -235,9 +235,8 @@
 //!
 //! ```
 //! use std::task::{Context, Waker};
-//! use std::time::Instant;
 //!
-//! use mcp_server::{Caller, Connection, NoArguments, Server, tool};
+//! use mcp_server::{Caller, Connection, NoArguments, Server, Time, tool};
 //!
 //! let hello = tool("hello", async |_, _: NoArguments| "Hello!");
 //! let server = Server::builder("test", "1.0").without_server_info().tool(hello).build()?;
@@ -245,7 +244,7 @@
 //! let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hello","_meta":{
 //!     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 //! let mut connection = Connection::long_lived(&server);
-//! let now = Instant::now();
+//! let now = Time::EPOCH;
 //! connection.feed(now, call, &Caller::default());
 //! // This handler does not wait for anything. For one that does, poll within a runtime.
 //! assert!(connection.poll(&mut Context::from_waker(Waker::noop()), now).is_ready());
@@ -295,7 +294,7 @@ pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
 pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, Outcome};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
-pub use mcp_kernel::{Change, Limits};
+pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]
 pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;

@@ -1,26 +1,26 @@
 //! Handlers that ask the client something, in the words of the client's revision.
 
 use std::task::{Context, Waker};
-use std::time::Instant;
 
 use mcp_server::types::{
     BooleanSchema, ElicitRequestFormParams, OrderedMap, RequestedSchema, StringSchema, UntitledItems,
     UntitledMultiSelectEnumSchema,
 };
-use mcp_server::{AskError, Caller, ClientCapability, Connection, NoArguments, RequestContext, Server, Tool, tool};
+use mcp_server::{
+    AskError, Caller, ClientCapability, Connection, NoArguments, RequestContext, Server, Time, Tool, tool,
+};
 use serde_json::{Value, json};
 
 /// A legacy client that declares everything but sampling, after its handshake.
 struct Client {
     connection: Connection,
-    now: Instant,
+    now: Time,
 }
 
 impl Client {
     fn new(revision: &str, tool: Tool) -> Self {
         let server = Server::builder("test", "1.0").tool(tool).build().expect("a server with one tool");
-        #[expect(clippy::disallowed_methods, reason = "somebody has to own the clock")]
-        let mut client = Self { connection: Connection::long_lived(&server), now: Instant::now() };
+        let mut client = Self { connection: Connection::long_lived(&server), now: Time::EPOCH };
         let hello = client.send(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": revision,
             "capabilities": { "elicitation": {}, "roots": {} },

@@ -49,6 +49,8 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+mod clock;
 pub mod rules;
 #[cfg(feature = "server")]
 mod server;

@@ -127,6 +127,8 @@
 mod child;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(any(feature = "client", feature = "server"))]
+mod clock;
 mod framing;
 #[cfg(feature = "server")]
 mod server;

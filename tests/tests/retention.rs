@@ -2,11 +2,10 @@
 
 use std::alloc::System;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use cap::Cap;
 use mcp_kernel::server::{Connection, Event, Responder, ServerConfig};
-use mcp_kernel::{Limits, RequestKey, Route};
+use mcp_kernel::{Limits, RequestKey, Route, Time};
 use mcp_types::{CallToolResult, Implementation, RawObject, ResourcesCapability, ServerCapabilities, ToolsCapability};
 
 /// Knows how many bytes are allocated.
@@ -30,7 +29,7 @@ const MEGABYTE: usize = 1024 * 1024;
 /// A client that floods, and an application that keeps no more than the right to answer.
 struct Flood {
     connection: Connection,
-    now: Instant,
+    now: Time,
     /// How many bytes are allocated since the beginning; what the test itself allocates between is not counted.
     kept: isize,
     peak: isize,
@@ -50,8 +49,7 @@ impl Flood {
         let mut config = ServerConfig::new(Implementation::new("server", "1.0"), capabilities);
         config.limits = limits;
         let config = Arc::new(config);
-        #[expect(clippy::disallowed_methods, reason = "any moment will do where nothing has a deadline")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         Self {
             connection: Connection::for_loop(config),
             now,

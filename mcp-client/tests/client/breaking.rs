@@ -1,7 +1,9 @@
 //! Transports that break.
 
+use std::sync::Arc;
+
 use mcp_client::types::Revision;
-use mcp_client::{DetectedRevision, Error, Link, Order, Transport, TransportKind};
+use mcp_client::{Clock, DetectedRevision, Error, Link, Order, Time, Transport, TransportKind};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -13,6 +15,10 @@ struct ByHand(oneshot::Sender<Link>);
 impl Transport for ByHand {
     fn kind(&self) -> TransportKind {
         TransportKind::Requests
+    }
+
+    fn clock(&self) -> Clock {
+        Arc::new(|| Time::EPOCH)
     }
 
     fn start(self, link: Link) {

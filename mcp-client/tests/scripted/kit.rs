@@ -5,13 +5,14 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::task::noop_waker;
 use mcp_client::types::{Revision, SubscriptionFilter};
 use mcp_client::{
-    CallId, Change, Client, ClientBuilder, Closed, Error, Headers, Link, Listener, Order, Transport, TransportKind,
+    CallId, Change, Client, ClientBuilder, Closed, Error, Headers, Link, Listener, Order, Time, Transport,
+    TransportKind,
 };
 use serde_json::{Value, json};
 
@@ -91,15 +92,14 @@ pub(crate) fn now<T>(future: impl IntoFuture<Output = T, IntoFuture: 'static>) -
 
 /// A clock that goes when it is told to.
 #[derive(Clone)]
-struct Clock(Arc<Mutex<Instant>>);
+struct Clock(Arc<Mutex<Time>>);
 
 impl Clock {
     fn new() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        Self(Arc::new(Mutex::new(Instant::now())))
+        Self(Arc::new(Mutex::new(Time::EPOCH)))
     }
 
-    fn now(&self) -> Instant {
+    fn now(&self) -> Time {
         *self.0.lock().unwrap()
     }
 }
@@ -107,12 +107,18 @@ impl Clock {
 /// A transport that only hands its link over.
 struct HandOver {
     kind: TransportKind,
+    clock: Clock,
     link: Arc<Mutex<Option<Link>>>,
 }
 
 impl Transport for HandOver {
     fn kind(&self) -> TransportKind {
         self.kind
+    }
+
+    fn clock(&self) -> mcp_client::Clock {
+        let clock = self.clock.clone();
+        Arc::new(move || clock.now())
     }
 
     fn start(self, link: Link) {
@@ -126,7 +132,7 @@ pub(crate) struct Scene {
     kind: TransportKind,
     clock: Clock,
     orders: VecDeque<Order>,
-    wake_at: Option<Instant>,
+    wake_at: Option<Time>,
     is_over: bool,
 }
 
@@ -199,9 +205,8 @@ impl Scene {
     ) -> (Task<Result<Client, Error>>, Option<Result<Client, Error>>, Self) {
         let (clock, link) = (Clock::new(), Arc::new(Mutex::new(None)));
         *clock.0.lock().unwrap() += wait;
-        let transport = HandOver { kind, link: Arc::clone(&link) };
-        let ticking = clock.clone();
-        let (task, connected) = Task::start(builder.clock(move || ticking.now()).connect(transport));
+        let transport = HandOver { kind, clock: clock.clone(), link: Arc::clone(&link) };
+        let (task, connected) = Task::start(builder.connect(transport));
         let link = link.lock().unwrap().take().unwrap();
         (task, connected, Self { link, kind, clock, orders: VecDeque::new(), wake_at: None, is_over: false })
     }

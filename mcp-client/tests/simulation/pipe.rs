@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::Revision;
-use mcp_client::{Client, Closed, Link, Lost, Order, TransportKind};
+use mcp_client::{Client, Closed, Link, Lost, Order, Time, TransportKind};
 use mcp_server::{Caller, Connection, Server};
 
 use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
@@ -20,7 +20,7 @@ struct Pipe {
     connection: Option<Connection>,
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
-    wake_at: Option<Instant>,
+    wake_at: Option<Time>,
     /// Whether a message was cut in half.
     has_cut: bool,
     is_over: bool,
@@ -94,8 +94,8 @@ pub(crate) fn run(seed: u64, revision: Revision) -> usize {
     let (mut dice, clock, at_work) = (Dice::new(seed), Clock::new(), Arc::new(AtomicUsize::new(0)));
     let server = server(&at_work);
     let link = Arc::new(Mutex::new(None));
-    let transport = HandOver { kind: TransportKind::Pipe, link: Arc::clone(&link) };
-    let mut connecting = Box::pin(builder(&clock, revision).connect(transport));
+    let transport = HandOver { kind: TransportKind::Pipe, clock: clock.clone(), link: Arc::clone(&link) };
+    let mut connecting = Box::pin(builder(revision).connect(transport));
     assert!(look(connecting.as_mut()).is_pending());
     let link = link.lock().unwrap().take().unwrap();
     let mut pipe = Pipe {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::{Era, Revision};
-use mcp_client::{CallId, Client, Link, Order, Outgoing, TransportKind};
+use mcp_client::{CallId, Client, Link, Order, Outgoing, Time, TransportKind};
 use mcp_server::{Caller, Connection, Server};
 
 use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
@@ -28,7 +28,7 @@ struct Requests {
     number: u64,
     /// What of a session is on its way to the client.
     heard: Vec<Vec<u8>>,
-    wake_at: Option<Instant>,
+    wake_at: Option<Time>,
     is_over: bool,
 }
 
@@ -145,8 +145,8 @@ pub(crate) fn run(seed: u64, revision: Revision) -> usize {
     let (mut dice, clock, at_work) = (Dice::new(seed), Clock::new(), Arc::new(AtomicUsize::new(0)));
     let server = server(&at_work);
     let link = Arc::new(Mutex::new(None));
-    let transport = HandOver { kind: TransportKind::Requests, link: Arc::clone(&link) };
-    let mut connecting = Box::pin(builder(&clock, revision).connect(transport));
+    let transport = HandOver { kind: TransportKind::Requests, clock: clock.clone(), link: Arc::clone(&link) };
+    let mut connecting = Box::pin(builder(revision).connect(transport));
     assert!(look(connecting.as_mut()).is_pending());
     let link = link.lock().unwrap().take().unwrap();
     let mut requests = Requests {

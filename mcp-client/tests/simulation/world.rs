@@ -4,11 +4,11 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::{CallToolResult, ElicitResult, ElicitValue, Revision};
-use mcp_client::{Client, ClientBuilder, Error, Link, Transport, TransportKind};
+use mcp_client::{Client, ClientBuilder, Error, Link, Time, Transport, TransportKind};
 use mcp_server::{AskError, NoArguments, RequestContext, Server, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,15 +36,14 @@ impl Dice {
 
 /// A clock that goes when it is told to.
 #[derive(Clone)]
-pub(crate) struct Clock(Arc<Mutex<Instant>>);
+pub(crate) struct Clock(Arc<Mutex<Time>>);
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        Self(Arc::new(Mutex::new(Instant::now())))
+        Self(Arc::new(Mutex::new(Time::EPOCH)))
     }
 
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Time {
         *self.0.lock().unwrap()
     }
 
@@ -56,12 +55,18 @@ impl Clock {
 /// A transport that only hands its link over: the simulation does the rest.
 pub(crate) struct HandOver {
     pub(crate) kind: TransportKind,
+    pub(crate) clock: Clock,
     pub(crate) link: Arc<Mutex<Option<Link>>>,
 }
 
 impl Transport for HandOver {
     fn kind(&self) -> TransportKind {
         self.kind
+    }
+
+    fn clock(&self) -> mcp_client::Clock {
+        let clock = self.clock.clone();
+        Arc::new(move || clock.now())
     }
 
     fn start(self, link: Link) {
@@ -122,11 +127,9 @@ pub(crate) fn server(at_work: &Arc<AtomicUsize>) -> Server {
     Server::builder("simulated", "1.0").tool(echo).tool(ask).tool(wait).build().unwrap()
 }
 
-pub(crate) fn builder(clock: &Clock, revision: Revision) -> ClientBuilder {
-    let clock = clock.clone();
+pub(crate) fn builder(revision: Revision) -> ClientBuilder {
     Client::builder("simulated", "1.0")
         .revisions([revision])
-        .clock(move || clock.now())
         // A handshake that takes too long ends the client, which is not what is to be seen here.
         .handshake_timeout(Duration::from_secs(24 * 60 * 60))
         .on_form(async |_| ElicitResult::accepted([("name", ElicitValue::from("!"))]))

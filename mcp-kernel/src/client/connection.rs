@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{EncodedMessage, UnknownId};
@@ -16,11 +15,11 @@ use super::config::{CancelStyle, ClientConfig};
 use super::detect::DetectedRevision;
 use super::event::{Event, Responder, Transmit};
 use super::outbox::Outbox;
-use crate::CallId;
 use crate::calls::{CallOptions, Calls};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::{CallError, Misuse};
 use crate::queue::pop;
+use crate::{CallId, Time};
 
 /// The one home of what a client knows about one server.
 ///
@@ -135,7 +134,7 @@ impl Connection {
     /// Fails, and sends nothing, before [`Event::Ready`], or if the server's revision does not have the method.
     pub fn call(
         &mut self,
-        now: Instant,
+        now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
@@ -148,7 +147,7 @@ impl Connection {
 
     fn start_call(
         &mut self,
-        now: Instant,
+        now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
@@ -184,7 +183,7 @@ impl Connection {
     ///
     /// Fails in the legacy era, where changes come unasked or by `resources/subscribe`.
     // L-2
-    pub fn listen(&mut self, now: Instant, filter: SubscriptionFilter) -> Result<CallId, Misuse> {
+    pub fn listen(&mut self, now: Time, filter: SubscriptionFilter) -> Result<CallId, Misuse> {
         let params = RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| Misuse::NotAnObject)?;
         // K-15: the answer comes at the end, so nothing is late.
         let options = CallOptions::default().with_idle(None).with_limit(None);
@@ -220,7 +219,7 @@ impl Connection {
     /// Answers a request of the server.
     ///
     /// Returns whether the answer is on its way: one to a request that the server cancelled is left out.
-    pub fn respond(&mut self, now: Instant, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {
+    pub fn respond(&mut self, now: Time, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {
         let Responder { id, generation } = responder;
         // After a cancellation the server may use the id again; the generation tells the two apart.
         if self.requests.get(&id).is_none_or(|open| open.generation != generation) {
@@ -239,7 +238,7 @@ impl Connection {
     }
 
     /// Forgets a request of the server; returns whether it was open.
-    pub(super) fn close_request(&mut self, now: Instant, id: &RequestId) -> bool {
+    pub(super) fn close_request(&mut self, now: Time, id: &RequestId) -> bool {
         let Some(closed) = self.requests.remove(id) else { return false };
         self.request_bytes -= closed.bytes;
         self.calls.answered(now, closed.stream, &mut self.deadlines);
@@ -353,7 +352,7 @@ impl Connection {
 
     pub(super) fn send_request(
         &mut self,
-        now: Instant,
+        now: Time,
         method: &Method,
         mut params: RequestParams,
         revision: Revision,

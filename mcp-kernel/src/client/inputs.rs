@@ -1,7 +1,6 @@
 //! What comes from the server, and what happens to it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{
@@ -23,21 +22,21 @@ use super::outbox::Outbox;
 use crate::deadlines::Wake;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::refusal::excerpt;
-use crate::{CallId, Change};
+use crate::{CallId, Change, Time};
 
 impl Connection {
     /// Takes what one line, one body or one event of a stream holds.
-    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
+    pub fn handle_bytes(&mut self, now: Time, bytes: &[u8]) {
         self.handle_text(now, None, bytes);
     }
 
     /// Takes what came on the stream of a call, where each call has one of its own: an error without an id is meant for
     /// that call.
-    pub fn handle_reply(&mut self, now: Instant, call: CallId, bytes: &[u8]) {
+    pub fn handle_reply(&mut self, now: Time, call: CallId, bytes: &[u8]) {
         self.handle_text(now, Some(call), bytes);
     }
 
-    fn handle_text(&mut self, now: Instant, stream: Option<CallId>, bytes: &[u8]) {
+    fn handle_text(&mut self, now: Time, stream: Option<CallId>, bytes: &[u8]) {
         if !self.may_feed() {
             return;
         }
@@ -71,7 +70,7 @@ impl Connection {
     ///
     /// A response ends the call that it was for, or every call if that is not known, and so does a batch where the
     /// revision has them; a request is refused. What is no message, or a notification, is ignored.
-    pub fn handle_oversized(&mut self, now: Instant, limit: usize, summary: &EnvelopeSummary) {
+    pub fn handle_oversized(&mut self, now: Time, limit: usize, summary: &EnvelopeSummary) {
         if !self.may_feed() {
             return;
         }
@@ -103,7 +102,7 @@ impl Connection {
     }
 
     /// Takes what is not a message; a response that is none ends the call that it was for.
-    fn handle_invalid(&mut self, now: Instant, invalid: InvalidMessage) {
+    fn handle_invalid(&mut self, now: Time, invalid: InvalidMessage) {
         if let Some(call) = invalid.response_id().and_then(|id| self.answered(id)) {
             self.finish(now, call, Err(CallError::InvalidAnswer));
         }
@@ -116,7 +115,7 @@ impl Connection {
     /// says something about the era: 401, 403 and those of 500 and above do not, and fail with their status. Any other
     /// status of 400 and above, without such an error in its body, ends the probe in favour of legacy.
     // DU-27, DU-36, DU-37
-    pub fn handle_status(&mut self, now: Instant, call: CallId, status: u16, body: &[u8]) {
+    pub fn handle_status(&mut self, now: Time, call: CallId, status: u16, body: &[u8]) {
         // While the two find each other, what is no evidence stays so whatever its body says.
         let is_connecting = !matches!(self.stage, Stage::Ready(_));
         let is_evidence = is_evidence(status);
@@ -146,7 +145,7 @@ impl Connection {
 
     /// Takes note that the stream of a call ended, or never came about: without an answer the call is over.
     // L-12, AMB-1
-    pub fn handle_stream_closed(&mut self, now: Instant, call: CallId) {
+    pub fn handle_stream_closed(&mut self, now: Time, call: CallId) {
         self.finish(now, call, Err(CallError::Disconnected));
     }
 
@@ -155,7 +154,7 @@ impl Connection {
     /// The call ends with [`CallError::SessionLost`]: the server has not seen it, so it can be made again. If the session
     /// is the latest one, the connection shakes hands for a new one; the other calls stay open, because what became of
     /// them is not known yet. A server that loses the new session, too, before it answered anything is given up.
-    pub fn handle_session_lost(&mut self, now: Instant, call: Option<CallId>, is_latest: bool) {
+    pub fn handle_session_lost(&mut self, now: Time, call: Option<CallId>, is_latest: bool) {
         if let Some(call) = call {
             self.finish(now, call, Err(CallError::SessionLost));
         }
@@ -203,7 +202,7 @@ impl Connection {
     }
 
     /// Takes note of the time; early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Time) {
         while let Some(wake) = self.deadlines.due(now) {
             let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
             if let Wake::CallIdle(_) = wake
@@ -222,7 +221,7 @@ impl Connection {
         }
     }
 
-    fn handle_message(&mut self, now: Instant, stream: Option<CallId>, message: Message<'_>) {
+    fn handle_message(&mut self, now: Time, stream: Option<CallId>, message: Message<'_>) {
         match message {
             Message::Response(response) => {
                 let call = match (&response.id, &response.outcome) {
@@ -261,7 +260,7 @@ impl Connection {
     }
 
     /// Ends a call with what the server said, or did not say.
-    fn finish(&mut self, now: Instant, call: CallId, outcome: Result<PayloadBuf, CallError>) {
+    fn finish(&mut self, now: Time, call: CallId, outcome: Result<PayloadBuf, CallError>) {
         if self.calls.end(call, &mut self.deadlines).is_none() {
             return;
         }
@@ -320,7 +319,7 @@ impl Connection {
         Ok(Outcome { result_type, result })
     }
 
-    fn handle_notification(&mut self, now: Instant, notification: Notification<'_>) {
+    fn handle_notification(&mut self, now: Time, notification: Notification<'_>) {
         let Notification { method, params, .. } = notification;
         let change = match method.as_str() {
             "notifications/tools/list_changed" => Some(Change::Tools),
@@ -380,7 +379,7 @@ impl Connection {
 
     /// The server gives something up: a request of its own (legacy), or a subscription.
     // K-4, AMB-1
-    fn cancelled(&mut self, now: Instant, id: RequestId) {
+    fn cancelled(&mut self, now: Time, id: RequestId) {
         if self.close_request(now, &id) {
             self.events.push_back(Event::RequestCancelled { id });
         } else if let Some(call) = self.calls.by_id(&id).filter(|call| self.listening.contains_key(call)) {

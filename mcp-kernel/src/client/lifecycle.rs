@@ -1,7 +1,5 @@
 //! How a connection begins, begins again, and ends.
 
-use std::time::Instant;
-
 use mcp_types::{
     DiscoverResult, Era, InitializeRequestParams, InitializeResult, Method, NotificationParams, ProtocolVersion,
     RawObject, RequestParams, Revision, restrict_to,
@@ -12,6 +10,7 @@ use super::connection::{Connection, Stage};
 use super::detect::{ConnectError, DetectedRevision, Next, choose, judge, legacy};
 use super::event::{Event, ServerFacts};
 use super::outbox::Outbox;
+use crate::Time;
 use crate::calls::CallOptions;
 use crate::errors::CallError;
 
@@ -21,7 +20,7 @@ impl Connection {
     /// A modern detected revision makes the connection ready at once; a legacy one skips the probe. Whether it still holds shows
     /// when the server answers: where it turns out wrong, the server is probed after all.
     // V-10, V-11, DU-41
-    pub fn start(&mut self, now: Instant, detected: Option<DetectedRevision>) {
+    pub fn start(&mut self, now: Time, detected: Option<DetectedRevision>) {
         if self.stage != Stage::New {
             return;
         }
@@ -62,7 +61,7 @@ impl Connection {
     }
 
     /// Starts over with a new server in place of one that is gone: every call ends.
-    pub fn restart(&mut self, now: Instant, detected: Option<DetectedRevision>) {
+    pub fn restart(&mut self, now: Time, detected: Option<DetectedRevision>) {
         self.end_all();
         self.outbox = Outbox::default();
         self.stage = Stage::New;
@@ -72,7 +71,7 @@ impl Connection {
     /// Probes a server of which only [`start`](Self::start) knew something: what it answered does not fit that.
     ///
     /// Returns whether there is something to be found out. Calls can be made when the connection is ready again.
-    pub fn reconsider(&mut self, now: Instant) -> bool {
+    pub fn reconsider(&mut self, now: Time) -> bool {
         match self.stage {
             Stage::Ready(revision) if revision.era() == Era::Modern && self.is_unconfirmed => {
                 self.is_unconfirmed = false;
@@ -87,7 +86,7 @@ impl Connection {
     ///
     /// Returns whether there is one. Then the request can be sent again, once, as soon as the connection is ready.
     // V-3, V-12
-    pub fn switch_version(&mut self, now: Instant, offered: &[ProtocolVersion]) -> bool {
+    pub fn switch_version(&mut self, now: Time, offered: &[ProtocolVersion]) -> bool {
         let is_modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
         match choose(&self.config, offered) {
             Next::Modern(revision) if is_modern => {
@@ -103,7 +102,7 @@ impl Connection {
         }
     }
 
-    fn probe(&mut self, now: Instant, revision: Revision, is_second: bool) {
+    fn probe(&mut self, now: Time, revision: Revision, is_second: bool) {
         // K-13: nothing that the server says makes this longer.
         let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.probe_timeout));
         let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
@@ -114,7 +113,7 @@ impl Connection {
     ///
     /// A server answers in order, so one that is modern and slow to start answers the probe first, and ends up modern.
     /// Returns whether there is a legacy revision to try.
-    pub(super) fn do_without_probe(&mut self, now: Instant) -> bool {
+    pub(super) fn do_without_probe(&mut self, now: Time) -> bool {
         let Stage::Probing { call, probed, .. } = self.stage else { return false };
         let next = legacy(&self.config);
         if !self.config.silence_means_legacy || !matches!(next, Next::Handshake(_)) {
@@ -128,7 +127,7 @@ impl Connection {
     }
 
     /// The probe was answered while the handshake is under way.
-    pub(super) fn probed_late(&mut self, now: Instant, probed: Revision, outcome: Result<DiscoverResult, CallError>) {
+    pub(super) fn probed_late(&mut self, now: Time, probed: Revision, outcome: Result<DiscoverResult, CallError>) {
         let Stage::Handshaking { call: handshake } = self.stage else { return };
         match judge(&self.config, probed, false, outcome.as_ref()) {
             Next::Modern(_) | Next::ProbeAgain(_) => {
@@ -149,7 +148,7 @@ impl Connection {
     /// Goes on after the probe came back, or did not.
     pub(super) fn probed(
         &mut self,
-        now: Instant,
+        now: Time,
         probed: Revision,
         is_second: bool,
         outcome: Result<DiscoverResult, CallError>,
@@ -170,7 +169,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn proceed(&mut self, now: Instant, next: Next) {
+    pub(super) fn proceed(&mut self, now: Time, next: Next) {
         match next {
             Next::Modern(revision) => self.ready(revision, ServerFacts::default()),
             Next::ProbeAgain(revision) => self.probe(now, revision, true),
@@ -190,7 +189,7 @@ impl Connection {
 
     /// Completes the handshake.
     // B-1, B-2, DU-43
-    pub(super) fn shake_hands(&mut self, now: Instant, outcome: Result<InitializeResult, ConnectError>) {
+    pub(super) fn shake_hands(&mut self, now: Time, outcome: Result<InitializeResult, ConnectError>) {
         self.forget_late_probe();
         let result = match outcome {
             Ok(result) => result,
@@ -250,7 +249,7 @@ impl Connection {
     }
 
     /// Nobody waits for answers to what the server asked any more; calls that are still open go on from `now`.
-    pub(super) fn forget_requests(&mut self, now: Option<Instant>) {
+    pub(super) fn forget_requests(&mut self, now: Option<Time>) {
         self.request_bytes = 0;
         for (id, request) in std::mem::take(&mut self.requests) {
             match now {

@@ -1,7 +1,5 @@
 //! What the application wants of the client.
 
-use std::time::Instant;
-
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
 use mcp_types::{
@@ -19,7 +17,7 @@ use super::in_flight::{Entry, Kind, Responder};
 use crate::calls::CallOptions;
 use crate::errors::{CallError, Misuse};
 use crate::transmit::{Failure, Route, Weight};
-use crate::{CallId, Change, RequestKey};
+use crate::{CallId, Change, RequestKey, Time};
 
 /// Whether something is on its way to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,7 +351,7 @@ impl Connection {
     // M-15, B-10
     pub fn call(
         &mut self,
-        now: Instant,
+        now: Time,
         related: Option<RequestKey>,
         method: Method,
         params: &RawObject,

@@ -46,8 +46,8 @@ use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use std::time::Instant;
 ///
+/// use mcp_kernel::Time;
 /// use mcp_kernel::server::{Connection, Event, ServerConfig};
 /// use mcp_types::{CallToolResult, Implementation, ServerCapabilities, ToolsCapability};
 ///
@@ -57,7 +57,7 @@ use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 ///
 /// let request = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hi","_meta":{
 ///     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-/// connection.handle_bytes(Instant::now(), request, None);
+/// connection.handle_bytes(Time::EPOCH, request, None);
 /// let Some(Event::Request { responder, .. }) = connection.poll_event() else { panic!("a request") };
 /// connection.respond(responder, Ok(CallToolResult::text("hello")));
 /// let answer = connection.poll_transmit().expect("an answer");

@@ -1,7 +1,6 @@
 //! What comes from the client, and what happens to it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{
@@ -25,7 +24,7 @@ use crate::errors::{CallError, PeerMisbehaved};
 use crate::limits::Limits;
 use crate::queue::push;
 use crate::transmit::Route;
-use crate::{CallId, RequestKey};
+use crate::{CallId, RequestKey, Time};
 
 /// Why a request is refused.
 pub(super) type Refusal = Box<PeerMisbehaved>;
@@ -35,7 +34,7 @@ impl Connection {
     ///
     /// Returns the handle under which it is answered, on [`Route::Reply`], if it is: so a transport with a stream for
     /// each request knows which one that is.
-    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
+    pub fn handle_bytes(&mut self, now: Time, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
         if !self.may_feed() {
             return None;
         }
@@ -117,14 +116,14 @@ impl Connection {
     /// Returns what [`handle_bytes`](Self::handle_bytes) does.
     pub fn handle_incoming(
         &mut self,
-        now: Instant,
+        now: Time,
         incoming: Incoming<'_>,
         principal: Option<&Principal>,
     ) -> Option<RequestKey> {
         if self.may_feed() { self.take(now, incoming, principal) } else { None }
     }
 
-    fn take(&mut self, now: Instant, incoming: Incoming<'_>, principal: Option<&Principal>) -> Option<RequestKey> {
+    fn take(&mut self, now: Time, incoming: Incoming<'_>, principal: Option<&Principal>) -> Option<RequestKey> {
         match incoming {
             Incoming::Single(message) => self.handle_message(now, message, principal, None),
             Incoming::Batch(messages) => Some(self.handle_batch(now, messages, principal)),
@@ -133,7 +132,7 @@ impl Connection {
 
     fn handle_batch(
         &mut self,
-        now: Instant,
+        now: Time,
         messages: Vec<Result<Message<'_>, InvalidMessage>>,
         principal: Option<&Principal>,
     ) -> RequestKey {
@@ -171,7 +170,7 @@ impl Connection {
 
     fn handle_message(
         &mut self,
-        now: Instant,
+        now: Time,
         message: Message<'_>,
         principal: Option<&Principal>,
         batch: Option<RequestKey>,
@@ -360,7 +359,7 @@ impl Connection {
         Ok(())
     }
 
-    fn handle_notification(&mut self, now: Instant, notification: Notification<'_>) {
+    fn handle_notification(&mut self, now: Time, notification: Notification<'_>) {
         let Notification { method, params, .. } = notification;
         let decoded = params.as_ref();
         match method.as_str() {
@@ -457,7 +456,7 @@ impl Connection {
     }
 
     /// Takes note of the time; early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Time) {
         while let Some(wake) = self.deadlines.due(now) {
             let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
             self.cancel_call(call, CallError::TimedOut);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Event, ServerFacts, Transmit};
-use mcp_kernel::{CallError, CallOptions, Misuse};
+use mcp_kernel::{CallError, CallOptions, Misuse, Time};
 use mcp_types::{ClientCapabilities, Implementation, Method, RawObject, ResultType, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
 
@@ -41,8 +41,7 @@ fn the_handshake_is_not_cancelled() {
         for style in [CancelStyle::Notify, CancelStyle::CloseStream] {
             let mut config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
             config.cancel_style = style;
-            #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-            let now = std::time::Instant::now();
+            let now = Time::EPOCH;
             let mut client = Connection::new(Arc::new(config));
             client.start(now, detected);
             let Some(Transmit::Send { call: Some(call), .. }) = client.poll_transmit() else { panic!("a request") };
@@ -60,8 +59,7 @@ fn streams_of_given_up_calls_are_closed() {
     for (revision, is_told) in [(Revision::V2026_07_28, false), (Revision::V2025_11_25, true)] {
         let mut config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
         config.cancel_style = CancelStyle::CloseStream;
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        let now = std::time::Instant::now();
+        let now = Time::EPOCH;
         let mut client = Connection::new(Arc::new(config));
         client.resume(revision, ServerFacts::default());
         let call = client.call(now, &Method::TOOLS_LIST, &RawObject::empty(), CallOptions::default()).expect("ready");

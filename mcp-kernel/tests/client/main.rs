@@ -6,10 +6,9 @@ mod raw_text;
 mod renewal;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use mcp_kernel::client::{ClientConfig, Connection, DetectedRevision, Event, Responder, Transmit};
-use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved};
+use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved, Time};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Implementation, Method, RawObject, RequestId, Revision, RootsCapability,
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 /// A server that says what a test tells it to say.
 struct Script {
     client: Connection,
-    now: Instant,
+    now: Time,
 }
 
 impl Script {
@@ -47,8 +46,7 @@ impl Script {
     /// A client that is ready, with capabilities of the test's choice.
     fn ready_with(revision: Revision, capabilities: ClientCapabilities) -> Self {
         let config = ClientConfig::new(Implementation::new("client", "1"), capabilities);
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         let mut script = Self { client: Connection::new(Arc::new(config)), now };
         script.client.start(now, Some(DetectedRevision::new(revision)));
         if revision != Revision::V2026_07_28 {
@@ -418,8 +416,7 @@ fn int_3_a_batch_that_is_too_long_ends_every_call() {
 #[test]
 fn int_4_the_handshake_may_return_its_id_as_text() {
     let config = ClientConfig::new(Implementation::new("client", "1"), ClientCapabilities::default());
-    #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-    let now = Instant::now();
+    let now = Time::EPOCH;
     let mut script = Script { client: Connection::new(Arc::new(config)), now };
     script.client.start(now, Some(DetectedRevision::new(Revision::V2025_11_25)));
     let id = script.sent()["id"].to_string();

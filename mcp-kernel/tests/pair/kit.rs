@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::client::{self, ClientConfig};
 use mcp_kernel::server::{self, RequestScope, Responder, ServerConfig};
-use mcp_kernel::{CallError, CallId, CallOptions};
+use mcp_kernel::{CallError, CallId, CallOptions, Time};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Implementation, Method, PromptsCapability, RawObject,
@@ -17,7 +17,7 @@ use mcp_types::{
 pub(crate) struct Pair {
     pub(crate) client: client::Connection,
     pub(crate) server: server::Connection,
-    pub(crate) now: Instant,
+    pub(crate) now: Time,
     pub(crate) to_server: VecDeque<Vec<u8>>,
     pub(crate) to_client: VecDeque<Vec<u8>>,
     pub(crate) client_events: VecDeque<client::Event>,
@@ -46,8 +46,7 @@ pub(crate) fn client_config() -> ClientConfig {
 
 impl Pair {
     pub(crate) fn new(client: ClientConfig, server: ServerConfig) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         Self {
             client: client::Connection::new(Arc::new(client)),
             server: server::Connection::for_loop(Arc::new(server)),

@@ -1,10 +1,10 @@
 //! The scripted client.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::server::{Connection, Delivery, Event, Responder, ServerConfig};
-use mcp_kernel::{PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::{PeerMisbehaved, RequestKey, Route, Time};
 use mcp_types::{CallToolResult, Implementation, Revision, ServerCapabilities};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// A client that says what a test tells it to say, and what came back.
 pub(crate) struct Script {
     pub(crate) connection: Connection,
-    now: Instant,
+    now: Time,
 }
 
 /// A request that the application was asked to answer.
@@ -102,8 +102,7 @@ impl Script {
 
     /// A connection that was made in a way of the test's choice.
     pub(crate) fn over(connection: Connection) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "some instant has to be the first; time never passes by itself")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         Self { connection, now }
     }
 
@@ -122,7 +121,7 @@ impl Script {
         script
     }
 
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Time {
         self.now
     }
 

@@ -1,9 +1,9 @@
 //! The reference: who asked what, and what may be said about it. It looks at messages, never into the machines.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mcp_kernel::{CallError, CallId, Change, Limits, RequestKey, Route};
+use mcp_kernel::{CallError, CallId, Change, Limits, RequestKey, Route, Time};
 use mcp_types::{LoggingLevel, SubscriptionFilter};
 use serde_json::Value;
 
@@ -21,8 +21,8 @@ pub(crate) struct Call {
     pub(crate) id: Value,
     pub(crate) open: bool,
     pub(crate) idle: Option<Duration>,
-    pub(crate) idle_at: Option<Instant>,
-    pub(crate) limit_at: Option<Instant>,
+    pub(crate) idle_at: Option<Time>,
+    pub(crate) limit_at: Option<Time>,
     /// Somebody else used its id, so it may be refused.
     pub(crate) disturbed: bool,
     /// Somebody else ended it and used its id, so it may get what was meant for them.
@@ -47,12 +47,12 @@ pub(crate) enum Why {
 }
 
 impl Call {
-    pub(crate) fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Time> {
         [self.idle_at, self.limit_at].into_iter().flatten().min()
     }
 
     /// A call ends once, for a reason, and with what was meant for it.
-    pub(crate) fn end(&mut self, call: CallId, outcome: Result<Value, CallError>, why: &Why, now: Instant) {
+    pub(crate) fn end(&mut self, call: CallId, outcome: Result<Value, CallError>, why: &Why, now: Time) {
         assert!(self.open, "{call:?} ended twice: {outcome:?}");
         self.open = false;
         match (&outcome, why) {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::client::{self, CancelStyle, ClientConfig, DetectedRevision, Mode};
 use mcp_kernel::server::{self, ServerConfig};
-use mcp_kernel::{CallId, Change, Limits, RequestKey, Route};
+use mcp_kernel::{CallId, Change, Limits, RequestKey, Route, Time};
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Era, Implementation, LoggingLevel, PromptsCapability, RawObject,
     ResourcesCapability, Revision, RootsCapability, SamplingCapability, ServerCapabilities, ToolsCapability,
@@ -38,7 +38,7 @@ pub(crate) struct Inbound {
 pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) trace: Trace,
-    pub(crate) now: Instant,
+    pub(crate) now: Time,
     pub(crate) client: client::Connection,
     pub(crate) server: server::Connection,
     pub(crate) link: Link,
@@ -46,7 +46,7 @@ pub(crate) struct World {
     pub(crate) responders: BTreeMap<usize, server::Responder>,
     pub(crate) inbound: Vec<Inbound>,
     /// When the client answered the server, or the server did not want an answer any more.
-    pub(crate) answered_at: Option<Instant>,
+    pub(crate) answered_at: Option<Time>,
     pub(crate) detected: Option<DetectedRevision>,
     pub(crate) revision: Option<Revision>,
     pub(crate) has_back_channel: bool,
@@ -104,8 +104,7 @@ impl World {
         let detected = random.chance(15).then(|| random.pick(&revisions)).filter(|detected| common.contains(detected));
         let is_enveloped = mode == Mode::Modern && revisions.contains(&Revision::LATEST) && random.chance(20);
         trace.note(|| format!("{kind:?} {mode:?} {revisions:?} detected {detected:?} {limits:?}"));
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         let (client_limit, server) = (client.limits.calls, Arc::new(server));
         Self {
             random,
@@ -243,7 +242,7 @@ impl World {
     }
 
     /// When a call of the client is due: while the server waits for an answer, its silence does not count.
-    fn due(&self, call: &Call) -> Option<Instant> {
+    fn due(&self, call: &Call) -> Option<Time> {
         let is_asked = self.inbound.iter().any(|inbound| inbound.open);
         let answered = self.answered_at.and_then(|at| Some(at + call.idle?));
         let idle_at = call.idle_at.filter(|_| !is_asked).map(|at| at.max(answered.unwrap_or(at)));

@@ -1,7 +1,7 @@
 //! Questions of the modern era: a request that asks ends, and comes again with the answers.
 
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Questions, Rejected, Round, Sealer};
 use mcp_types::gate;
@@ -23,11 +23,26 @@ pub(crate) struct StateSealing {
     pub(crate) lifetime: u64,
     /// How many bytes a state may have: as many as are taken back.
     limit: usize,
+    /// The time since the Unix epoch, by which states expire; the system's clock, if none is given.
+    pub(crate) unix_clock: Option<Arc<dyn Fn() -> Duration + Send + Sync>>,
+    /// Fills a buffer with random bytes; the system's source, if none is given.
+    pub(crate) random_source: Option<Arc<RandomSource>>,
 }
+
+/// Fills a buffer with random bytes; returns whether that succeeded.
+pub(crate) type RandomSource = dyn Fn(&mut [u8]) -> bool + Send + Sync;
 
 impl Default for StateSealing {
     fn default() -> Self {
-        Self { ring: None, sealer: OnceLock::new(), ledger: None, lifetime: 600, limit: usize::MAX }
+        Self {
+            ring: None,
+            sealer: OnceLock::new(),
+            ledger: None,
+            lifetime: 600,
+            limit: usize::MAX,
+            unix_clock: None,
+            random_source: None,
+        }
     }
 }
 
@@ -43,10 +58,27 @@ impl StateSealing {
         }
         let ring = match &self.ring {
             Some(ring) => ring.clone(),
-            None => KeyRing::new(Key::new(u32::from_le_bytes(random()?), random()?)),
+            None => KeyRing::new(Key::new(u32::from_le_bytes(self.random()?), self.random()?)),
         };
         let made = Sealer::new(ring).with_lifetime(self.lifetime).with_limit(self.limit);
         Ok(self.sealer.get_or_init(|| made))
+    }
+
+    /// The seconds since the Unix epoch.
+    fn seconds(&self) -> Result<u64, AskError> {
+        let now = self.unix_clock.as_ref().map_or_else(system::since_unix_epoch, |clock| Some(clock()));
+        let missing = "sealing a state needs a clock: set `ServerBuilder::unix_clock` on this platform";
+        now.map(|now| now.as_secs()).ok_or(AskError::NoBackChannel(missing))
+    }
+
+    fn random<const N: usize>(&self) -> Result<[u8; N], AskError> {
+        let mut bytes = [0; N];
+        let is_filled = match &self.random_source {
+            Some(fill) => fill(&mut bytes),
+            None => system::fill_random(&mut bytes),
+        };
+        let failed = "sealing a state needs randomness, and its source failed (see `ServerBuilder::random_source`)";
+        if is_filled { Ok(bytes) } else { Err(AskError::NoBackChannel(failed)) }
     }
 }
 
@@ -126,14 +158,15 @@ fn open(ctx: &RequestContext) -> Result<Round, AskError> {
 }
 
 fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
-    let sealer = ctx.server().settings().asking.sealer()?;
-    let state = sealer.seal(seconds(), random::<NONCE_BYTES>()?, &binding(ctx), content);
+    let asking = &ctx.server().settings().asking;
+    let (now, nonce) = (asking.seconds()?, asking.random::<NONCE_BYTES>()?);
+    let state = asking.sealer()?.seal(now, nonce, &binding(ctx), content);
     state.map_err(|fault| AskError::InvalidRequest(fault.to_string()))
 }
 
 fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
     let asking = &ctx.server().settings().asking;
-    let (sealer, binding, now) = (asking.sealer()?, binding(ctx), seconds());
+    let (sealer, binding, now) = (asking.sealer()?, binding(ctx), asking.seconds()?);
     let opened = match &asking.ledger {
         None => sealer.open(now, &binding, state),
         Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
@@ -196,14 +229,32 @@ fn binding(ctx: &RequestContext) -> Binding {
     Binding::new(principal, &ctx.server().info().name, ctx.method().as_str(), ctx.params())
 }
 
-fn seconds() -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "states expire by the clock that all instances share")]
-    let now = SystemTime::now();
-    now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The clock and the random source of the operating system.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+mod system {
+    use std::time::{Duration, SystemTime};
+
+    pub(super) fn since_unix_epoch() -> Option<Duration> {
+        #[expect(clippy::disallowed_methods, reason = "states expire by the clock that all instances share")]
+        let now = SystemTime::now();
+        Some(now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+    }
+
+    pub(super) fn fill_random(bytes: &mut [u8]) -> bool {
+        getrandom::fill(bytes).is_ok()
+    }
 }
 
-fn random<const N: usize>() -> Result<[u8; N], AskError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|_| AskError::NoBackChannel("there is no randomness to seal a state with"))?;
-    Ok(bytes)
+/// There is no operating system: the application has to bring both.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+mod system {
+    use std::time::Duration;
+
+    pub(super) fn since_unix_epoch() -> Option<Duration> {
+        None
+    }
+
+    pub(super) fn fill_random(_: &mut [u8]) -> bool {
+        false
+    }
 }

@@ -271,6 +271,24 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the clock by which sealed state expires, as the time since the Unix epoch; all instances that share a
+    /// [`key_ring`](Self::key_ring) must agree on it. Defaults to the clock of the operating system. On
+    /// `wasm32-unknown-unknown` there is none, and modern clients cannot be asked without this setting.
+    #[cfg(feature = "mrtr")]
+    pub fn unix_clock(mut self, clock: impl Fn() -> std::time::Duration + Send + Sync + 'static) -> Self {
+        self.settings.asking.unix_clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Sets the cryptographically secure random source for keys and nonces of sealed state. `fill` fills the whole buffer
+    /// and returns whether it succeeded. Defaults to the random source of the operating system. On
+    /// `wasm32-unknown-unknown` there is none, and modern clients cannot be asked without this setting.
+    #[cfg(feature = "mrtr")]
+    pub fn random_source(mut self, fill: impl Fn(&mut [u8]) -> bool + Send + Sync + 'static) -> Self {
+        self.settings.asking.random_source = Some(Arc::new(fill));
+        self
+    }
+
     /// Gives handlers a value of the application, by its type: [`RequestContext::state`].
     pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);

@@ -14,12 +14,11 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use mcp_kernel::server::{
     Connection as Kernel, Event, Principal, RequestScope, Responder, SecondHandshake, SessionState,
 };
-use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Transmit};
+use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Time, Transmit};
 use mcp_types::jsonrpc::{EnvelopeSummary, Incoming, PayloadBuf};
 use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, RawObject, Revision};
 use tracing::{Instrument, Span};
@@ -146,13 +145,13 @@ impl Connection {
     }
 
     /// Takes what one line or one body holds; returns the handle under which it is answered, if it is.
-    pub fn feed(&mut self, now: Instant, bytes: &[u8], caller: &Caller) -> Option<RequestKey> {
+    pub fn feed(&mut self, now: Time, bytes: &[u8], caller: &Caller) -> Option<RequestKey> {
         self.feed_with(caller, |kernel| kernel.handle_bytes(now, bytes, caller.principal.as_ref()))
     }
 
     /// Takes a message that the transport has parsed, because it had to look into it; returns what
     /// [`feed`](Self::feed) does.
-    pub fn feed_parsed(&mut self, now: Instant, incoming: Incoming<'_>, caller: &Caller) -> Option<RequestKey> {
+    pub fn feed_parsed(&mut self, now: Time, incoming: Incoming<'_>, caller: &Caller) -> Option<RequestKey> {
         self.feed_with(caller, |kernel| kernel.handle_incoming(now, incoming, caller.principal.as_ref()))
     }
 
@@ -177,7 +176,7 @@ impl Connection {
     /// Runs handlers; ready when there is something to send, or when the connection is over.
     ///
     /// The task is woken when a handler can go on, has something to say, or when something is published.
-    pub fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    pub fn poll(&mut self, cx: &mut Context<'_>, now: Time) -> Poll<()> {
         self.shared.driver.register(cx.waker());
         // What came in by a port.
         self.handle_events(None);
@@ -228,7 +227,7 @@ impl Connection {
     }
 
     /// Takes note of the time; early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Time) {
         self.input(|kernel| kernel.handle_timeout(now));
     }
 
@@ -568,7 +567,7 @@ impl Connection {
     }
 
     /// Asks the client what handlers want to know.
-    fn send_client_requests(&self, now: Instant) {
+    fn send_client_requests(&self, now: Time) {
         let mut refused = Vec::new();
         let mut state = self.shared.lock();
         while let Some(request) = state.client_requests.pop_front() {

@@ -1,10 +1,9 @@
 //! The messages of a connection, apart from its handlers.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use mcp_kernel::server::SessionState;
-use mcp_kernel::{Deadline, RequestKey, Route, Transmit};
+use mcp_kernel::{Deadline, RequestKey, Route, Time, Transmit};
 use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
 
@@ -45,7 +44,7 @@ impl ConnectionPort {
     /// [`Limits::outbox_bytes`](crate::Limits::outbox_bytes). A message that is alone always fits.
     pub fn feed_parsed(
         &self,
-        now: Instant,
+        now: Time,
         incoming: Incoming<'_>,
         caller: &Caller,
     ) -> Result<Option<RequestKey>, InboxFull> {
@@ -103,7 +102,7 @@ impl ConnectionPort {
     }
 
     /// Takes note of the time; early calls do nothing.
-    pub fn handle_timeout(&self, now: Instant) {
+    pub fn handle_timeout(&self, now: Time) {
         self.shared.lock().kernel.handle_timeout(now);
     }
 

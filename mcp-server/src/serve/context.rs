@@ -1,7 +1,6 @@
 //! What a handler knows about its request, and what it can do with it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -17,7 +16,7 @@ use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
 use crate::serve::cancel::CancelSignal;
-use crate::serve::telemetry;
+use crate::serve::telemetry::{self, Stopwatch};
 use crate::server::Server;
 
 /// Everything about one request: what it says about itself, and the way to its client.
@@ -41,7 +40,7 @@ struct Inner {
     server: Server,
     extensions: Mutex<Extensions>,
     cancel: CancelSignal,
-    began: Option<Instant>,
+    stopwatch: Option<Stopwatch>,
 }
 
 /// Where the answers of a round come from.
@@ -68,13 +67,13 @@ impl RequestContext {
             server,
             extensions: Mutex::new(extensions),
             cancel: CancelSignal::default(),
-            began: telemetry::begin(),
+            stopwatch: telemetry::stopwatch(),
         }))
     }
 
-    /// When the request was admitted, if an operator wants to know.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.0.began
+    /// Measures the time since the request was admitted, if the event that reports it is enabled.
+    pub(crate) fn stopwatch(&self) -> Option<Stopwatch> {
+        self.0.stopwatch
     }
 
     /// The same request once more, with answers that the server got by itself.
@@ -87,7 +86,7 @@ impl RequestContext {
             server: self.0.server.clone(),
             extensions: Mutex::new(self.extensions().clone()),
             cancel: CancelSignal::default(),
-            began: self.0.began,
+            stopwatch: self.0.stopwatch,
         }))
     }
 

@@ -78,10 +78,26 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
 /// A longer text than this, in bytes, is not decoded to be shown.
 const MOST_READ: usize = 1024;
 
-/// The time at which a request begins, if it is to be told how long it takes.
-#[expect(clippy::disallowed_methods, reason = "operators are told how long handlers take; nothing depends on it")]
-pub(crate) fn begin() -> Option<Instant> {
-    tracing::enabled!(target: TARGET, Level::DEBUG).then(Instant::now)
+/// Measures how long a request takes; nothing else depends on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Stopwatch(Option<Instant>);
+
+/// Starts a stopwatch, if the event that reports its time is enabled.
+pub(crate) fn stopwatch() -> Option<Stopwatch> {
+    tracing::enabled!(target: TARGET, Level::DEBUG).then(Stopwatch::start)
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        // Reading the clock panics on wasm32-unknown-unknown, where the standard library has none.
+        #[expect(clippy::disallowed_methods, reason = "the driver's time stands still while a handler computes")]
+        Self(cfg!(not(all(target_family = "wasm", target_os = "unknown"))).then(Instant::now))
+    }
+
+    /// The seconds since the start, where there is a clock.
+    fn seconds(self) -> Option<f64> {
+        self.0.map(|start| start.elapsed().as_secs_f64())
+    }
 }
 
 /// Tells that a handler was dropped where it waited.
@@ -90,8 +106,8 @@ pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
 }
 
 fn ended(span: &Span, ctx: &RequestContext, outcome: &'static str) {
-    let Some(began) = ctx.began() else { return };
-    let (method, duration) = (ctx.method().as_str(), began.elapsed().as_secs_f64());
+    let Some(stopwatch) = ctx.stopwatch() else { return };
+    let (method, duration) = (ctx.method().as_str(), stopwatch.seconds());
     tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "a handler has ended");
 }
 

@@ -5,11 +5,11 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::{RequestKey, Route};
 use mcp_server::types::{Era, Revision};
-use mcp_server::{BuildError, Caller, Connection, Server, ServerBuilder};
+use mcp_server::{BuildError, Caller, Connection, Server, ServerBuilder, Time};
 use serde_json::{Value, json};
 
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -28,7 +28,7 @@ pub(crate) struct Client {
     pub(crate) connection: Connection,
     /// Who the transport says is behind what is sent.
     pub(crate) caller: Caller,
-    now: Instant,
+    now: Time,
     revision: Revision,
     capabilities: Value,
     /// The number of the request that was sent last.
@@ -64,8 +64,7 @@ impl Client {
 
     /// A client on a connection that was made in a way of the test's choice, which has not said anything yet.
     pub(crate) fn over(connection: Connection, revision: Revision, capabilities: Value) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "some instant has to be the first; time never passes by itself")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         let (woken, inbox) = (Arc::new(Woken::default()), VecDeque::new());
         Self { connection, caller: Caller::default(), now, revision, capabilities, last: 0, woken, inbox }
     }
@@ -186,7 +185,7 @@ impl Client {
         self.woken.0.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Time {
         self.now
     }
 

@@ -194,7 +194,7 @@ impl Driver {
                 self.start_pending();
             }
             Order::WakeAt(at) => {
-                let duration = at.saturating_duration_since(self.link.now());
+                let duration = at.duration_since(self.link.now());
                 self.alarm = Some(Box::pin(tokio::time::sleep(duration)));
             }
         }

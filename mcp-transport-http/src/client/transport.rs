@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::{Closed, CredentialSource, Link, Transport, TransportKind};
+use mcp_client::{Clock, Closed, CredentialSource, Link, Transport, TransportKind};
 use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
@@ -14,6 +14,7 @@ use super::driver::Driver;
 use super::fingerprint::{AuthorizerFingerprint, Fingerprinter};
 use super::request::headers::is_reserved;
 use super::request::sender::{RequestSender, describe, own_client};
+use crate::clock::now;
 
 /// Reaches a server over HTTP: one of any revision, at one address.
 ///
@@ -212,6 +213,10 @@ impl HttpTransport {
 impl Transport for HttpTransport {
     fn kind(&self) -> TransportKind {
         TransportKind::Requests
+    }
+
+    fn clock(&self) -> Clock {
+        Arc::new(now)
     }
 
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {

@@ -14,6 +14,7 @@ use super::admission::Permit;
 use super::body::write_event;
 use super::refusal::Refusal;
 use super::shutdown::{Stage, StageWatch, WorkGuard};
+use crate::clock::now;
 
 /// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it.
 pub(crate) struct Exchange {
@@ -214,11 +215,6 @@ impl Drop for Exchange {
 
 /// How long each thing may take that is left to be done at the end.
 pub(crate) const TEARDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The time: whoever drives connections reads the clock for all others.
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
 
 /// Some time from now, however long that is.
 pub(crate) fn after(time: Duration) -> tokio::time::Instant {

@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use super::admission::{Admission, Permit, PermitKind};
 use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
-use super::exchange::{Exchange, ResponseStart, StreamPoll, now};
+use super::exchange::{Exchange, ResponseStart, StreamPoll};
 use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
@@ -28,6 +28,7 @@ use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
 use super::start_error::StartError;
 use super::stateful::{SessionLookup, Sessions, Taken};
 use super::upload::Upload;
+use crate::clock::now;
 use crate::rules::era::{SelectedEra, SupportedRevisions, check_param_headers, request_id, select_era};
 use crate::rules::media;
 use crate::rules::status::status_of;

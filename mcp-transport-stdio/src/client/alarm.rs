@@ -3,9 +3,9 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use mcp_client::{Link, Order};
+use mcp_kernel::Time;
 use tokio::time::{Sleep, sleep};
 
 /// The time that the latest [`Order::WakeAt`] named. It outlives the server, whom others wait for.
@@ -13,8 +13,8 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    pub(super) fn set(&mut self, link: &Link, at: Instant) {
-        self.0 = Some(Box::pin(sleep(at.saturating_duration_since(link.now()))));
+    pub(super) fn set(&mut self, link: &Link, at: Time) {
+        self.0 = Some(Box::pin(sleep(at.duration_since(link.now()))));
     }
 
     /// Wakes the client when it is time; returns whether it was.

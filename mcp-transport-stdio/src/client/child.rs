@@ -2,9 +2,10 @@
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_client::{Closed, Link, Lost, Transport, TransportKind};
+use mcp_client::{Clock, Closed, Link, Lost, Transport, TransportKind};
 use tokio::io::AsyncRead;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
@@ -13,6 +14,7 @@ use super::alarm::Alarm;
 use super::restart::{Restart, Restarts};
 use super::wire::{Ended, Wire};
 use crate::child::{ChildProcess, Ladder, Spawn, SpawnError};
+use crate::clock::now;
 use crate::{DEFAULT_LINE_LIMIT, LineReader};
 
 /// Talks to a server on the standard streams of a child process.
@@ -184,6 +186,10 @@ impl ChildTransport {
 impl Transport for ChildTransport {
     fn kind(&self) -> TransportKind {
         TransportKind::Pipe
+    }
+
+    fn clock(&self) -> Clock {
+        Arc::new(now)
     }
 
     fn start(self, link: Link) {

@@ -1,11 +1,14 @@
 //! A server at the other end of two streams of bytes.
 
-use mcp_client::{Closed, Link, Transport, TransportKind};
+use std::sync::Arc;
+
+use mcp_client::{Clock, Closed, Link, Transport, TransportKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::alarm::Alarm;
 use super::wire::{Ended, Wire};
 use crate::DEFAULT_LINE_LIMIT;
+use crate::clock::now;
 
 /// Talks to a server on any two streams of bytes: a socket, or pipes in a test.
 ///
@@ -80,6 +83,10 @@ where
 {
     fn kind(&self) -> TransportKind {
         TransportKind::Pipe
+    }
+
+    fn clock(&self) -> Clock {
+        Arc::new(now)
     }
 
     fn start(self, link: Link) {

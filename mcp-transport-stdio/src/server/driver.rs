@@ -4,15 +4,16 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
+use mcp_kernel::Time;
 use mcp_server::types::jsonrpc::{EnvelopeKind, Fault, Incoming, InvalidMessage, parse};
 use mcp_server::types::{ErrorCode, Revision};
 use mcp_server::{BoxFuture, Caller, Connection, SecondHandshake, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Sleep, sleep, sleep_until};
+use tokio::time::{Sleep, sleep};
 
 use super::options::ServeOptions;
+use crate::clock::now;
 use crate::{Line, LineReader};
 
 /// Why a server stopped; none of these is a failure.
@@ -147,7 +148,7 @@ struct Driver<R, W> {
     out: Vec<u8>,
     sent: usize,
     is_flushed: bool,
-    timer: Option<(Instant, Pin<Box<Sleep>>)>,
+    timer: Option<(Time, Pin<Box<Sleep>>)>,
     stage: Stage,
     /// What comes before the next connection, where clients share the streams.
     handover: Option<Handover>,
@@ -180,8 +181,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     /// Goes on as far as it can without waiting; ready when it is all over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ended>> {
         loop {
-            #[expect(clippy::disallowed_methods, reason = "a driver is where the time comes from")]
-            let now = Instant::now();
+            let now = now();
             let has_read = self.poll_read(cx, now)?;
             // Whether there is something to send shows when it is taken.
             let _ = self.connection.poll(cx, now);
@@ -206,7 +206,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     }
 
     /// Feeds what there is to read; returns whether there was anything.
-    fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<bool> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> io::Result<bool> {
         let caller = Caller::default();
         let limits = self.connection.server().config().limits.message;
         let is_strict = self.invalid_lines == InvalidLines::EndConnection;
@@ -311,14 +311,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     }
 
     /// Waits for the next deadline; returns whether it was over.
-    fn poll_timer(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+    fn poll_timer(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
         let Some(due) = self.connection.poll_timeout().map(|deadline| deadline.at) else {
             self.timer = None;
             return false;
         };
         let (_, sleep) = match &mut self.timer {
             Some(timer) if timer.0 == due => timer,
-            timer => timer.insert((due, Box::pin(sleep_until(due.into())))),
+            timer => timer.insert((due, Box::pin(sleep(due.duration_since(now))))),
         };
         let is_late = sleep.as_mut().poll(cx).is_ready();
         if is_late {

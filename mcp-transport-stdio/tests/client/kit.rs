@@ -18,9 +18,8 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("within the limit of a test")
 }
 
-/// A client whose clock is that of the runtime, so that a test can stop it.
 pub(crate) fn builder() -> ClientBuilder {
-    Client::builder("test", "1").clock(|| tokio::time::Instant::now().into_std())
+    Client::builder("test", "1")
 }
 
 pub(crate) fn text(result: Result<CallToolResult, Error>) -> String {

@@ -13,7 +13,7 @@ use mcp_types::{
 };
 use serde_json::{from_value, json};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// The methods whose requests a script can answer, each with the letter that its lines begin with.
 const METHODS: [(u8, &str); 17] = [
@@ -96,7 +96,6 @@ fn builder(start: &[u8]) -> ClientBuilder {
     let builder = Client::builder("client", "1.0")
         .mode(mode)
         .call_options(limits)
-        .clock(|| Instant::now().into_std())
         .log_level(LoggingLevel::Debug)
         .on_log(|message| assert!(message.data.as_str().len() < 1 << 20))
         .on_notification(|method, _| assert!(!method.as_str().is_empty()));

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
-use std::time::Instant;
 
-use mcp_kernel::{RequestKey, Route};
+use mcp_kernel::{RequestKey, Route, Time};
 use mcp_server::{Caller, Connection, Principal};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -125,7 +124,7 @@ struct Open {
 struct Driver {
     connection: Connection,
     watch: Watch,
-    now: Instant,
+    now: Time,
     is_legacy: bool,
     has_ledger: bool,
     capabilities: Value,
@@ -150,8 +149,7 @@ impl Driver {
             _ if has(b's') => json!({ "sampling": {} }),
             _ => json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} }),
         };
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         let watch = Watch::default();
         let mut driver = Self {
             connection: Connection::long_lived(&handlers::server(&watch, has(b'l'))),

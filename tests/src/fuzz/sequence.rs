@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::server::{Connection, Delivery, Event, Responder, ServerConfig};
-use mcp_kernel::{CallId, CallOptions, Change, Limits, RequestKey, Route};
+use mcp_kernel::{CallId, CallOptions, Change, Limits, RequestKey, Route, Time};
 use mcp_types::jsonrpc::{self, Incoming};
 use mcp_types::{
     CallToolResult, ErrorObject, Implementation, LoggingLevel, Method, PromptsCapability, RawJson, RawObject,
@@ -61,7 +61,7 @@ fn limits() -> Limits {
 /// A driver with its application, which knows what the connection may still say.
 struct Driver {
     connection: Connection,
-    now: Instant,
+    now: Time,
     limits: Limits,
     /// What the application works on.
     open: BTreeMap<RequestKey, Responder>,
@@ -100,8 +100,7 @@ impl Driver {
             Some(b'v') => Connection::from_version(config, Revision::V2025_03_26),
             _ => Connection::for_loop(config),
         };
-        #[expect(clippy::disallowed_methods, reason = "any moment will do as the beginning of virtual time")]
-        let now = Instant::now();
+        let now = Time::EPOCH;
         Self {
             connection,
             now,

@@ -50,7 +50,7 @@ pub(super) const STEPS: [Step; 25] = [
     step("peers", "clippy on the benches", Foreground, peers),
     step("msrv", "the minimum Rust version", Foreground, msrv),
     step("fuzz", "every fuzz target for a short time", Foreground, fuzz),
-    step("wasm", "the crates without I/O compile for wasm32", Foreground, wasm),
+    step("wasm", "the kernels, servers and clients compile for wasm32", Foreground, wasm),
     step("windows", "clippy for Windows, and tests under Wine", Foreground, windows),
 ];
 
@@ -187,7 +187,8 @@ fn msrv() -> Result<Checked, String> {
 
 fn wasm() -> Result<Checked, String> {
     let mut command = cargo(&["check", "--locked", "--target", "wasm32-unknown-unknown"]);
-    done(command.args(dependencies::WITHOUT_IO.iter().flat_map(|package| ["--package", package])))
+    let packages = dependencies::WITHOUT_IO.into_iter().chain(["mcp-server", "mcp-client"]);
+    done(command.args(packages.flat_map(|package| ["--package", package])).args(["--features", "mcp-server/mrtr"]))
 }
 
 fn windows() -> Result<Checked, String> {

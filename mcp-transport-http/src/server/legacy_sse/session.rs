@@ -8,8 +8,8 @@ use mcp_server::{Caller, Connection, ConnectionPort, Principal, Server};
 use mcp_session::SessionId;
 use mcp_types::jsonrpc::{Incoming, Message};
 
+use crate::clock::now;
 use crate::server::admission::Permit;
-use crate::server::exchange::now;
 
 /// What the stream of a client and its POSTs share.
 ///

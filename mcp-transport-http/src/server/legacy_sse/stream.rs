@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use mcp_kernel::Time;
 use mcp_server::Connection;
 use mcp_types::ErrorObject;
 use tokio::runtime::Handle;
@@ -12,9 +13,10 @@ use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::session::SseSession;
 use super::sessions::SseSessions;
+use crate::clock::now;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
-use crate::server::exchange::{EVENT_BATCH_BYTES, StreamPoll, TEARDOWN_TIMEOUT, after, now};
+use crate::server::exchange::{EVENT_BATCH_BYTES, StreamPoll, TEARDOWN_TIMEOUT, after};
 use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
 
 /// The stream of a client, which is its session: dropping it ends everything.
@@ -36,7 +38,7 @@ pub(crate) struct SseStream {
     /// When whoever listens may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
     /// What the connection is to be reminded of.
-    deadline: Option<(Instant, Pin<Box<Sleep>>)>,
+    deadline: Option<(Time, Pin<Box<Sleep>>)>,
     is_closing: bool,
     is_aborted: bool,
     is_over: bool,
@@ -148,12 +150,13 @@ impl SseStream {
             self.deadline = None;
             return Poll::Pending;
         };
-        if at <= now() {
+        let now = now();
+        if at <= now {
             return Poll::Ready(());
         }
         match &mut self.deadline {
             Some((other, sleep)) if *other == at => sleep.as_mut().poll(cx),
-            deadline => deadline.insert((at, Box::pin(sleep_until(at.into())))).1.as_mut().poll(cx),
+            deadline => deadline.insert((at, Box::pin(sleep(at.duration_since(now))))).1.as_mut().poll(cx),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::reader::StreamSettings;
 use super::readers::ReaderTarget;
 use super::session::{STANDALONE, Session, State};
 use super::stream::Stream;
-use crate::server::exchange::now;
+use crate::clock::now;
 use crate::server::shutdown::WorkGuard;
 
 /// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes

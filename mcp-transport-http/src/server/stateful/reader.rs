@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use mcp_kernel::{Route, Transmit};
+use mcp_kernel::{Route, Time, Transmit};
 use mcp_session::{BoxFuture, EventKey, Lease, Replay, StoreError};
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::EncodedMessage;
@@ -17,9 +17,10 @@ use super::readers::ReaderTarget;
 use super::record_sync::RecordSync;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
+use crate::clock::now;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
-use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, after, now};
+use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, after};
 use crate::server::refusal::Refusal;
 use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
 
@@ -40,7 +41,7 @@ pub(crate) struct StreamReader {
     /// What the client missed, on its way.
     missed: Option<BoxFuture<Result<Replay, StoreError>>>,
     waiting: Option<Waiting>,
-    deadline: Option<(Instant, Pin<Box<Sleep>>)>,
+    deadline: Option<(Time, Pin<Box<Sleep>>)>,
     /// When whoever asked may not hear any more.
     expiry: Option<Pin<Box<Sleep>>>,
 }
@@ -411,7 +412,7 @@ impl StreamReader {
             return;
         };
         stream.reader = None;
-        stream.expires_at = now().checked_add(self.settings.orphaned_timeout.saturating_add(retry));
+        stream.expires_at = Some(now() + self.settings.orphaned_timeout + retry);
         // An answer stays until what it says is kept.
         while !(stream.is_answer_next() && self.session.record_state.is_some())
             && let Some(transmit) = stream.pop()
@@ -480,7 +481,7 @@ impl StreamReader {
             return Poll::Pending;
         };
         if self.deadline.as_ref().is_none_or(|(at, _)| *at != deadline.at) {
-            self.deadline = Some((deadline.at, Box::pin(sleep_until(deadline.at.into()))));
+            self.deadline = Some((deadline.at, Box::pin(sleep(deadline.at.duration_since(now())))));
         }
         match &mut self.deadline {
             Some((_, sleep)) => sleep.as_mut().poll(cx),

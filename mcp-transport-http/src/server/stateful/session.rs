@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use mcp_kernel::{RequestKey, Route, Transmit};
+use mcp_kernel::{RequestKey, Route, Time, Transmit};
 use mcp_server::{Caller, Connection, ConnectionPort};
 use mcp_session::{BoxFuture, EventStore, Reason, SessionId, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
@@ -19,9 +19,10 @@ use super::readers::{ReaderTarget, Readers};
 use super::record_sync::RecordState;
 use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
+use crate::clock::now;
 use crate::rules::era::request_id;
 use crate::server::admission::Permit;
-use crate::server::exchange::{TEARDOWN_TIMEOUT, now};
+use crate::server::exchange::TEARDOWN_TIMEOUT;
 
 /// The stream of what belongs to the session as a whole.
 pub(crate) const STANDALONE: u64 = 0;
@@ -162,7 +163,7 @@ impl Session {
     /// Fails if the session has ended since it was found, or if too much waits for its handlers.
     pub(crate) fn feed(
         &self,
-        now: Instant,
+        now: Time,
         incoming: Incoming<'_>,
         mut caller: Caller,
         permit: Permit,

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mcp_kernel::{RequestKey, Route, Transmit};
+use mcp_kernel::{RequestKey, Route, Time, Transmit};
 use mcp_types::RequestId;
 use mcp_types::jsonrpc::EncodedMessage;
 
@@ -28,7 +28,7 @@ pub(crate) struct Stream {
     /// Whether the client knows the stream, and could come back for it.
     pub(crate) is_known: bool,
     /// When its request is given up, if nobody reads it.
-    pub(crate) expires_at: Option<Instant>,
+    pub(crate) expires_at: Option<Time>,
     /// Whether the kernel keeps messages back because the reader does not read.
     pub(crate) is_blocked: bool,
     /// Whether its request was cancelled, so that its reader has but to end it.
@@ -120,7 +120,7 @@ impl CloseRequest {
 /// where the client can come back for what it missed (2025-11-25 and sessions with events).
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::time::Duration;
 ///
 /// use mcp_server::{NoArguments, RequestContext, tool};
 /// use mcp_transport_http::ResponseStream;

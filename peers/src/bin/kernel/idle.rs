@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
+use mcp_kernel::Time;
 use mcp_kernel::server::{Connection, ServerConfig};
 use peers::allocations;
 
@@ -18,7 +19,7 @@ const CASES: [(&str, Prepare); 5] = [
     ("after the legacy handshake", workload::initialized),
     ("after a modern call", |config| {
         let mut connection = Connection::for_loop(config);
-        drop(workload::serve(&mut connection, workload::now(), &workload::modern_call()));
+        drop(workload::serve(&mut connection, Time::EPOCH, &workload::modern_call()));
         connection
     }),
     ("after the handshake and 100 calls at once", |config| {
@@ -32,7 +33,7 @@ const CASES: [(&str, Prepare); 5] = [
 fn burst(connection: &mut Connection) {
     for id in 0..100 {
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"a"}}}}"#);
-        connection.handle_bytes(workload::now(), request.as_bytes(), None);
+        connection.handle_bytes(Time::EPOCH, request.as_bytes(), None);
     }
     let events: Vec<_> = std::iter::from_fn(|| connection.poll_event()).collect();
     for event in events {

@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::hint::black_box;
 
+use mcp_kernel::Time;
 use mcp_kernel::server::Connection;
 use mcp_types::RequestId;
 use mcp_types::jsonrpc::{Limits, Message, write_result};
@@ -17,17 +18,17 @@ const TIMES: u32 = 1000;
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
         Operation::new("modern tools/call in, answer out", TIMES, || {
-            let (mut connection, now) = (Connection::for_loop(workload::config(16)), workload::now());
+            let (mut connection, now) = (Connection::for_loop(workload::config(16)), Time::EPOCH);
             let request = workload::modern_call();
             move || drop(black_box(workload::serve(&mut connection, now, black_box(&request))))
         }),
         Operation::new("legacy tools/call in, answer out", TIMES, || {
-            let (mut connection, now) = (workload::initialized(workload::config(16)), workload::now());
+            let (mut connection, now) = (workload::initialized(workload::config(16)), Time::EPOCH);
             let request = workload::legacy_call();
             move || drop(black_box(workload::serve(&mut connection, now, black_box(&request))))
         }),
         Operation::new("modern call on a connection of its own", TIMES, || {
-            let (config, now, request) = (workload::config(16), workload::now(), workload::modern_call());
+            let (config, now, request) = (workload::config(16), Time::EPOCH, workload::modern_call());
             move || {
                 let mut connection = Connection::from_envelope(config.clone());
                 drop(black_box(workload::serve(&mut connection, now, black_box(&request))));

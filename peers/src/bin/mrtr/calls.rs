@@ -2,9 +2,8 @@
 
 use std::hint::black_box;
 use std::task::{Context, Waker};
-use std::time::Instant;
 
-use mcp_server::{Caller, Connection, Server, raw_tool};
+use mcp_server::{Caller, Connection, Server, Time, raw_tool};
 use mcp_types::{CallToolResult, RawObject};
 use peers::operations::Operation;
 
@@ -20,15 +19,10 @@ pub(crate) fn call(tool: &str, more: &str) -> String {
 }
 
 /// Takes a call in and its answer out.
-pub(crate) fn serve(connection: &mut Connection, now: Instant, request: &[u8]) -> Vec<u8> {
+pub(crate) fn serve(connection: &mut Connection, now: Time, request: &[u8]) -> Vec<u8> {
     connection.feed(now, request, &Caller::default());
     let _ = connection.poll(&mut Context::from_waker(Waker::noop()), now);
     connection.poll_transmit().expect("an answer").message.into_bytes()
-}
-
-#[expect(clippy::disallowed_methods, reason = "any moment will do where nothing has a deadline")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
 }
 
 fn server() -> Server {
@@ -40,11 +34,11 @@ fn server() -> Server {
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
         Operation::new("modern tools/call that asks nothing", TIMES, || {
-            let (mut connection, now, request) = (Connection::long_lived(&server()), now(), call("echo", ""));
+            let (mut connection, now, request) = (Connection::long_lived(&server()), Time::EPOCH, call("echo", ""));
             move || drop(black_box(serve(&mut connection, now, black_box(request.as_bytes()))))
         }),
         Operation::new("the same on a connection of its own", TIMES, || {
-            let (server, now, request) = (server(), now(), call("echo", ""));
+            let (server, now, request) = (server(), Time::EPOCH, call("echo", ""));
             move || {
                 let mut connection = Connection::modern_request(&server);
                 drop(black_box(serve(&mut connection, now, black_box(request.as_bytes()))));
