@@ -1,4 +1,4 @@
-//! Values by their type.
+//! A map of values by their type.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 type Value = Arc<dyn Any + Send + Sync>;
 
-/// At most one value of each type: the application's own state, or what a transport knows about a request.
+/// A map with at most one value of each type: the application's state, or what a transport attaches to a request.
 ///
-/// It is cheap to clone.
+/// Clones are cheap, and share the values.
 #[derive(Clone, Default)]
 pub struct Extensions {
-    /// Most have one, which takes no room of its own.
+    /// Kept inline, as most maps have one value.
     first: Option<(TypeId, Value)>,
     others: BTreeMap<TypeId, Value>,
 }
 
 impl Extensions {
-    /// Starts empty, without taking memory.
+    /// Creates an empty map, without allocating.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a value; one of the same type that is there already is replaced.
+    /// Inserts a value, and replaces one of the same type.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) {
         self.insert_shared(Arc::new(value));
     }
 
-    /// Adds a value that others hold as well; returns what was there of the same type.
+    /// Inserts a shared value; returns the previous value of the same type.
     pub fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) -> Option<Arc<dyn Any + Send + Sync>> {
         let id = TypeId::of::<T>();
         match &mut self.first {
@@ -49,19 +49,19 @@ impl Extensions {
         }
     }
 
-    /// The value of a type.
+    /// Returns the value of a type.
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.find(TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// The value of a type, to be kept.
+    /// Returns a shared pointer to the value of a type.
     #[must_use]
     pub fn share<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.find(TypeId::of::<T>())?).downcast().ok()
     }
 
-    /// Removes the value of a type.
+    /// Removes and returns the value of a type.
     pub fn remove<T: Any + Send + Sync>(&mut self) -> Option<Arc<T>> {
         let id = TypeId::of::<T>();
         let removed = match self.first.take_if(|(first, _)| *first == id) {
@@ -71,7 +71,7 @@ impl Extensions {
         removed?.downcast().ok()
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first.is_none() && self.others.is_empty()

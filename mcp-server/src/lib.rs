@@ -1,8 +1,8 @@
-//! Servers of the Model Context Protocol: typed tools, prompts and resources, the same for every revision.
+//! Servers for the Model Context Protocol, with typed tools, prompts and resources.
 //!
-//! A [`Server`] says what there is: tools to call, prompts to fill in, resources to read. It knows nothing about any
-//! client, so one server serves many at the same time, of every revision from 2024-11-05 to 2026-07-28. Handlers are
-//! async functions of plain types. A transport, such as `mcp-transport-stdio`, brings requests to them.
+//! A [`Server`] has tools, prompts and resources, whose handlers are async functions with plain types as arguments and
+//! results. One server serves any number of clients at the same time, of every protocol revision from 2024-11-05 to
+//! 2026-07-28. A transport, `mcp-transport-stdio` or `mcp-transport-http`, connects it to them.
 //!
 //! ```
 //! use mcp_server::{Server, tool};
@@ -21,21 +21,21 @@
 //!
 //! | to | there is |
 //! |---|---|
-//! | describe a server | [`Server::builder`], [`ServerBuilder`], [`BuildError`] |
-//! | offer something | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
-//! | return something | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
-//! | know about a request | [`RequestContext`], [`ConnectionHandle`] |
-//! | ask the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
-//! | change what is offered | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
-//! | see all requests | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
-//! | carry messages | [`Connection`], [`Caller`] |
-//! | name the protocol's data | [`types`], which is the crate `mcp-types` |
+//! | build a server | [`Server::builder`], [`ServerBuilder`], [`BuildError`] |
+//! | create tools, prompts and resources | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
+//! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
+//! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
+//! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
+//! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
+//! | add middleware | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
+//! | write a transport | [`Connection`], [`Caller`] |
+//! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
 //! # Tools
 //!
-//! The arguments of a tool are a struct; its schema, with the doc comments of the members, is what the model sees.
-//! Whatever [`IntoToolResult`] takes can be returned. [`Json`] gives structured content and its schema, and the same as
-//! text for older clients. An error is a result too, which the model reads, so it should say what to do.
+//! The arguments of a tool are a struct. Its JSON Schema, with the doc comments of the members as descriptions, is what the
+//! model sees. A handler returns any type that implements [`IntoToolResult`]: [`Json`] becomes structured content with a
+//! schema, and text for older clients. An error becomes a result that the model reads, so it should say what to do.
 //!
 //! ```
 //! use mcp_server::{HandlerError, Json, RequestContext, tool};
@@ -65,14 +65,14 @@
 //! assert!(divide.definition().output_schema.is_some());
 //! ```
 //!
-//! Wrong arguments do not reach the handler; the model is told which member is wrong. [`types::ErrorObject`] as the
-//! error of a handler is answered as a protocol error. [`raw_tool`] is for schemas that are not known to the compiler;
-//! with the feature `validate` its arguments are checked by them.
+//! Invalid arguments do not reach the handler; the result names the member that is invalid. A [`types::ErrorObject`] as the
+//! error of a handler becomes a protocol error. [`raw_tool`] is for schemas that are not known at compile time; with the
+//! feature `validate`, arguments are validated against them.
 //!
 //! # Prompts
 //!
-//! Arguments of prompts travel as text; numbers, booleans and enums are read from it. [`Prompt::complete`] suggests
-//! values while a person types.
+//! The arguments of prompts are sent as text; numbers, booleans and enums are parsed. [`Prompt::complete`] adds a completer,
+//! which suggests values while the user types.
 //!
 //! ```
 //! use mcp_server::{RequestContext, CompletionInput, prompt};
@@ -96,15 +96,15 @@
 //!
 //! # Resources
 //!
-//! A resource has an address. [`resource`](resource()) reads one, [`template`] all whose addresses follow a template of
-//! RFC 6570. Text, bytes, or an `Option` or `Result` of these can be returned; `None` is answered as the error that the
-//! client's revision has for what is not there.
+//! A resource has a URI. [`resource`](resource()) creates one with a fixed URI, [`template`] one for all URIs that match a
+//! URI template (RFC 6570). Handlers return text, bytes, or an `Option` or `Result` of these; `None` becomes the error that
+//! the client's revision defines for unknown resources.
 //!
 //! ```
 //! use mcp_server::{RequestContext, Server, UriVariables, template, text_resource};
 //!
 //! let file = template("logs://{day}", "log", async |_: RequestContext, variables: UriVariables| {
-//!     // The address comes from the client: whatever becomes a path has to be checked.
+//!     // The URI comes from the client: check what becomes part of a path.
 //!     let day: u32 = variables.get("day")?.parse().ok()?;
 //!     Some(format!("nothing happened on day {day}"))
 //! });
@@ -117,7 +117,7 @@
 //!
 //! # The context
 //!
-//! A handler gets a [`RequestContext`]: what the request says about itself, and the way to its client.
+//! A handler gets a [`RequestContext`], with the metadata of the request and methods to send messages to its client.
 //!
 //! ```
 //! use mcp_server::types::LoggingLevel;
@@ -138,14 +138,15 @@
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! - Progress and log messages go to clients that asked for them; for others they cost nothing.
-//! - A handler whose request is cancelled is dropped where it waits. What it spawned can watch
+//! - Progress and log messages are sent to clients that requested them; otherwise they cost nothing.
+//! - A handler whose request is cancelled is dropped at its current `await`. Tasks that it spawned can await
 //!   [`RequestContext::cancelled`].
 //! - Handlers of a connection share its task, so one that computes for long should yield now and then, or use a thread.
-//! - [`ConnectionHandle`] keeps values for a client from one request to the next, and runs something at the end.
+//! - [`ConnectionHandle`] keeps values from one request to the next, and runs callbacks at the end of the connection.
 //!
-//! Clients can be asked something while a request runs, if they declared that they can be. **With modern clients the
-//! handler runs from its beginning once the answer is there**: [`RequestContext::once`] is for what must not be repeated.
+//! Handlers can send elicitation, sampling and roots requests to clients that declared the capability. **With modern clients
+//! the handler runs again from its beginning when the response arrives**: use [`RequestContext::once`] for what must not be
+//! repeated.
 //!
 //! ```
 //! use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
@@ -166,7 +167,7 @@
 //!
 //! # Middleware
 //!
-//! With the feature `tower`, layers of [tower](https://docs.rs/tower) see every request, with its context:
+//! With the feature `tower`, [tower](https://docs.rs/tower) layers wrap all requests:
 //!
 #![cfg_attr(feature = "tower", doc = "```")]
 #![cfg_attr(not(feature = "tower"), doc = "```ignore")]
@@ -203,18 +204,17 @@
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! They also see what the protocol layer answers by itself, `server/discover`, `logging/setLevel` and subscriptions, and
-//! may refuse it; if they let it pass, the answer is [`Response::ByProtocol`], and what is behind it follows. Only the
-//! handshake and `ping` do not pass layers: they are about the connection, and must not wait behind work.
+//! Layers also see `server/discover`, `logging/setLevel` and subscriptions, and may refuse them. For these the inner service
+//! returns [`Response::ByProtocol`], and the actual result is added after all layers. Only the handshake and `ping` do not
+//! pass through layers.
 //!
-//! Without layers there is nothing to pay for them. Requests also come with `tracing` spans, named by the conventions
-//! of OpenTelemetry.
+//! Each request has a `tracing` span, named by the conventions of OpenTelemetry.
 //!
-//! # Changing what is offered
+//! # Changing a running server
 //!
-//! A running server can get other tools, prompts and resources. Clients that want to know are told, each by the means
-//! of its revision. A client learns once what kinds of things there are, so a server that starts without tools and may
-//! get some has to say so: [`ServerBuilder::offers_tools`].
+//! [`Server::update`] adds and removes tools, prompts and resources of a running server, and notifies the clients that
+//! subscribed to changes. Capabilities are declared once per connection, so a server that starts without tools and may get
+//! some later has to declare them with [`ServerBuilder::offers_tools`].
 //!
 //! ```
 //! use mcp_server::{Change, NoArguments, Server, text_resource, tool};
@@ -224,14 +224,14 @@
 //!     registry.add_tool(tool("wind_up", async |_, _: NoArguments| "ticking"))?;
 //!     registry.add_resource(text_resource("clock://time", "time", "noon"))
 //! })?;
-//! // Those who subscribed hear that it is no longer what it was.
+//! // Notifies the clients that subscribed to this resource.
 //! server.publish(&Change::Resource("clock://time".into()));
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
 //! # Testing a server
 //!
-//! A [`Connection`] needs no transport: what a client would send goes in, and what it would get comes out.
+//! A [`Connection`] needs no transport: feed it the messages of a client, and take the messages for the client.
 //!
 //! ```
 //! use std::task::{Context, Waker};
@@ -246,7 +246,7 @@
 //! let mut connection = Connection::long_lived(&server);
 //! let now = Time::EPOCH;
 //! connection.feed(now, call, &Caller::default());
-//! // This handler does not wait for anything. For one that does, poll within a runtime.
+//! // This handler is ready at once. For others, poll within a runtime.
 //! assert!(connection.poll(&mut Context::from_waker(Waker::noop()), now).is_ready());
 //! let answer = connection.poll_transmit().expect("an answer").message.into_bytes();
 //! let result = r#""result":{"resultType":"complete","content":[{"type":"text","text":"Hello!"}]}"#;
@@ -258,9 +258,9 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `mrtr` (by default) | questions to modern clients, with sealed state; without it they are answered with an error |
-//! | `tower` | layers of tower around requests |
-//! | `validate` | checks of raw arguments, and of results for which a schema was given, by their JSON Schemas |
+//! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
+//! | `tower` | tower layers around requests |
+//! | `validate` | validation of raw arguments, and of results with a given schema, against their JSON Schemas |
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a server is.
+//! The server: what it is and what it offers.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -14,10 +14,11 @@ use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::Endpoint;
 
-/// A server: what it is, what it offers, how it behaves. Nothing about any client.
+/// A server: its description, its tools, prompts and resources, and its settings. It holds nothing about any client.
 ///
-/// It is cheap to clone, and all clones are the same server. Transports make a
-/// [`Connection`](crate::Connection) of it for each client.
+/// Clones are cheap and share everything. Transports create a [`Connection`](crate::Connection) to it for each client.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_server::{Server, tool};
@@ -41,13 +42,13 @@ pub(crate) struct Inner {
     pub(crate) state: Extensions,
     pub(crate) on_notification: Option<crate::handlers::notification::NotificationHandler>,
     pub(crate) registry: RwLock<Arc<Registry>>,
-    /// One change at a time, so that none is lost.
+    /// Serialises updates, so that none is lost.
     pub(crate) updating: Mutex<()>,
     pub(crate) broadcast: Broadcast,
 }
 
 impl Server {
-    /// Starts to describe a server.
+    /// Returns a builder of a server with this name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name, version)
     }
@@ -56,14 +57,15 @@ impl Server {
         Self(Arc::new(inner))
     }
 
-    /// Changes what the server offers, and tells clients whose lists changed by that.
+    /// Changes what the server offers, and notifies clients of the lists that changed.
     ///
-    /// All changes take effect at once, for requests that come from then on. If the closure fails, nothing changes. The
-    /// closure must not call this again: one change waits for the other.
+    /// All changes take effect at once, for requests that arrive afterwards. If the closure returns an error, nothing
+    /// changes. The closure must not call this method, which would deadlock.
     ///
     /// # Errors
     ///
-    /// Fails if the closure does, or if something was added of a kind that clients were told the server does not have.
+    /// Returns the error of the closure, or [`BuildError::NotDeclared`] if something was added for which the server declared
+    /// no capability.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
         let alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&self.registry());
@@ -76,7 +78,7 @@ impl Server {
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);
         drop(alone);
-        // What was offered before may do anything when it goes, and so may whoever is told.
+        // Dropping the old handlers and publishing run code of the application, so no lock is held here.
         drop(registry);
         for (changed, what) in
             [(tools, Change::Tools), (prompts, Change::Prompts), (resources || templates, Change::Resources)]
@@ -106,15 +108,15 @@ impl Server {
         Ok(())
     }
 
-    /// Tells all clients that want to hear of it that something changed.
+    /// Notifies all clients that subscribed to this kind of change.
     ///
-    /// [`update`](Self::update) does this by itself for lists; this is for the contents of resources, and for lists
-    /// that depend on something else.
+    /// [`update`](Self::update) does this by itself for lists; use this for the contents of resources, and for lists that
+    /// depend on something else.
     pub fn publish(&self, change: &Change) {
         self.0.broadcast.publish(change);
     }
 
-    /// Who the server is.
+    /// Returns the name, version and further description of the server.
     #[must_use]
     pub fn info(&self) -> &Implementation {
         self.0.config.info()
@@ -126,13 +128,13 @@ impl Server {
         self.0.settings.requires_sessions
     }
 
-    /// What the application put into the server, by its type.
+    /// Returns a value that was added with [`ServerBuilder::state`], by its type.
     #[must_use]
     pub fn state<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
         self.0.state.get()
     }
 
-    /// The parameters of a tool that clients repeat in HTTP headers, if it has any.
+    /// Returns the parameters of a tool that clients repeat in HTTP headers, if it has any.
     // H-60
     #[must_use]
     pub fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
@@ -140,7 +142,7 @@ impl Server {
         registry.header_params.get(tool).cloned()
     }
 
-    /// What connections need to know.
+    /// Returns the configuration that connections share.
     #[must_use]
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.0.config

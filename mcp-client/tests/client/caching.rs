@@ -17,7 +17,7 @@ fn counting() -> (Server, Arc<AtomicUsize>) {
         async move { count.to_string() }
     });
     let server = Server::builder("kit", "1.0").resource(read).resource_subscriptions();
-    (server.cache(60_000, CacheScope::PRIVATE).build().unwrap(), reads)
+    (server.cache(std::time::Duration::from_secs(60), CacheScope::PRIVATE).build().unwrap(), reads)
 }
 
 /// Fresh answers are used again, until something changes or somebody insists.

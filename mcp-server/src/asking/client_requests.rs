@@ -1,4 +1,4 @@
-//! Questions to the client while a request runs.
+//! Requests to the client while a handler runs: elicitation, sampling and roots.
 
 use std::sync::Arc;
 
@@ -23,48 +23,48 @@ use crate::build::registry::is_scheme;
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
 
-/// What a user filled in, by member.
+/// The values of an accepted form, by member.
 pub type ElicitContent = OrderedMap<ElicitValue>;
 
-/// Why a client could not be asked, or gave no usable answer.
+/// The error of a server-to-client request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The client did not declare that it can be asked this.
+    /// The client did not declare the capability for this request.
     #[error("the client did not declare `{}`: check `ctx.supports(..)` first", .0.name())]
     NotSupported(ClientCapability),
-    /// There is no way to ask the client during this request.
+    /// There is no way to send a request to the client at this point.
     #[error("the client cannot be asked: {0}")]
     NoBackChannel(&'static str),
-    /// The question is not one that can be asked: a form that is not flat, an address that is none, something that the
-    /// client's revision cannot express.
+    /// The request is not valid: a form that is not flat, a URL that is not absolute, or something that the client's
+    /// revision cannot express.
     #[error("{0}")]
     InvalidRequest(String),
-    /// The client cannot be asked this now.
+    /// The kernel refused to send the request.
     #[error("{0}")]
     Refused(Misuse),
-    /// The client did not answer.
+    /// The client responded with an error, or not at all.
     #[error("{0}")]
     NoResponse(CallError),
-    /// The client's answer is not what was asked for.
-    #[error("the client's answer is not valid: {0}")]
+    /// The response of the client does not have the expected type or does not fit the form.
+    #[error("the response of the client is not valid: {0}")]
     InvalidResponse(String),
-    /// What the client sent along as an answer is none: the request is not valid.
+    /// An input response in the retry of a modern client is not valid.
     #[error("`inputResponses.{key}`: {fault}")]
     InvalidInput {
-        /// The key of the question.
+        /// The key of the input request.
         key: String,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         fault: String,
     },
-    /// The state that the client brought back was refused.
+    /// The `requestState` in the retry of a modern client was refused.
     #[cfg(feature = "mrtr")]
     #[error("{0}")]
     Rejected(mcp_mrtr::Rejected),
 }
 
 impl AskError {
-    /// What the client of the request is told, where the protocol has an error for it.
+    /// The error for the response to the original request, where the protocol defines one.
     // E-14
     pub(crate) fn to_error_object(&self) -> Option<ErrorObject> {
         match self {
@@ -85,51 +85,53 @@ impl AskError {
     }
 }
 
-/// What a user made of a question.
+/// The outcome of an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol knows these three")]
 pub enum Elicited<T> {
-    /// The user answered.
+    /// The user accepted.
     Accepted(T),
-    /// The user does not want to answer.
+    /// The user declined.
     Declined,
-    /// The user closed the question without choosing.
+    /// The user dismissed the request without a choice.
     Cancelled,
 }
 
 impl<T> Elicited<T> {
-    /// The answer, or an error that says that there is none.
+    /// Returns the value that the user accepted with.
     ///
     /// # Errors
     ///
-    /// Fails if the user declined or cancelled.
+    /// Returns an error if the user declined or cancelled.
     pub fn accepted(self) -> Result<T, NotAccepted> {
         match self {
-            Self::Accepted(answer) => Ok(answer),
+            Self::Accepted(value) => Ok(value),
             Self::Declined => Err(NotAccepted::Declined),
             Self::Cancelled => Err(NotAccepted::Cancelled),
         }
     }
 }
 
-/// The user gave no answer.
+/// The error of [`Elicited::accepted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol knows these two")]
 pub enum NotAccepted {
-    /// The user does not want to answer.
+    /// The user declined.
     #[error("the user declined")]
     Declined,
-    /// The user closed the question without choosing.
+    /// The user dismissed the request without a choice.
     #[error("the user cancelled")]
     Cancelled,
 }
 
-/// Questions, the same in every era; `key` names the question among those of the request.
+/// Server-to-client requests, with the same API in both eras. `key` identifies the request among those of the handler.
 ///
-/// A legacy client is asked by a real request while the handler waits. A modern one cannot be: the request ends with
-/// all questions that were asked by then, and comes again with the answers. **The handler then runs from its
-/// beginning**, and finds the answers when it asks the same questions. What it did before a question, it does again:
-/// put what must not be repeated into [`once`](RequestContext::once).
+/// A legacy client receives a JSON-RPC request while the handler waits. A modern client cannot: its request ends with an
+/// `InputRequiredResult`, which has all input requests that were made by then, and the client retries with the responses.
+/// **The handler then runs from its beginning**, and gets the response when it makes the same request again. Everything
+/// before that is repeated: put what must not be repeated into [`once`](RequestContext::once).
+///
+/// # Examples
 ///
 /// ```
 /// # use mcp_server::{HandlerError, RequestContext};
@@ -137,7 +139,7 @@ pub enum NotAccepted {
 /// # use serde::Deserialize;
 /// # async fn charge() -> Result<u32, std::io::Error> { Ok(1) }
 /// #[derive(Deserialize, JsonSchema)]
-/// struct RequestedUri { street: String }
+/// struct Address { street: String }
 ///
 /// // Wrong: with a modern client the user pays twice, once in each round.
 /// async fn wrong(ctx: RequestContext) -> Result<String, HandlerError> {
@@ -146,7 +148,7 @@ pub enum NotAccepted {
 ///     Ok(format!("{receipt} goes to {}", address.street))
 /// }
 ///
-/// // Right: the result of the step travels with the question, and is found again.
+/// // Right: the result of the step is part of the `requestState`, and is reused in the next round.
 /// async fn right(ctx: RequestContext) -> Result<String, HandlerError> {
 ///     let receipt: u32 = ctx.once("charge", || async { charge().await.map_err(HandlerError::from) }).await?;
 ///     let address: Address = ctx.elicit("address", "Where to?").await?.accepted()?;
@@ -154,14 +156,14 @@ pub enum NotAccepted {
 /// }
 /// ```
 impl RequestContext {
-    /// Asks the user to fill in a form that has the members of `T`: texts, numbers, booleans and choices.
+    /// Asks the user to fill in a form with the members of `T`: strings, numbers, booleans and enums.
     ///
-    /// Members that the user left out get their defaults, and the answer is checked before it is read.
+    /// Members that the user left out get their defaults. The response is validated against the schema of the form.
     ///
     /// # Errors
     ///
-    /// Fails if `T` is not flat, if the client cannot be asked, or if its answer is not valid. That the user declines
-    /// is not an error.
+    /// Returns an error if `T` is not flat, if no request can be sent to the client, or if its response is not valid. It is
+    /// not an error that the user declines.
     // S2.31, EL-20
     pub async fn elicit<T>(&self, key: &str, message: impl Into<String>) -> Result<Elicited<T>, AskError>
     where
@@ -178,11 +180,11 @@ impl RequestContext {
         }
     }
 
-    /// Asks the user to fill in a form with a schema of its own.
+    /// Asks the user to fill in a form with a given schema.
     ///
     /// # Errors
     ///
-    /// Fails if the client cannot be asked, or if its answer is not valid.
+    /// Returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.30
     pub async fn elicit_form(
         &self,
@@ -192,23 +194,23 @@ impl RequestContext {
         if self.revision() <= Revision::V2025_06_18 {
             form::use_legacy_labels(&mut question.requested_schema);
         }
-        // What older clients are not told, such as most defaults, still holds for the answer.
+        // What older revisions cannot express, such as most defaults, still holds for the response.
         let schema = question.requested_schema.clone();
         let result: ElicitResult =
             self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, question).await?;
         checked(result, &schema)
     }
 
-    /// Asks the user to visit a web page, for what must not pass through the client.
+    /// Asks the user to visit a web page, for data that must not pass through the client.
     ///
     /// # Errors
     ///
-    /// Fails if the address is not an absolute one, if the client cannot be asked, or if the question lacks the
-    /// `elicitation_id` that clients of 2025-11-25 need.
+    /// Returns an error if the URL is not absolute, if no request can be sent to the client, or if the `elicitation_id` that
+    /// 2025-11-25 requires is missing.
     // S2.33, EL-10
     pub async fn elicit_url(&self, key: &str, question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
         if !is_absolute(&question.url) {
-            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute address", question.url)));
+            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute URL", question.url)));
         }
         let result: ElicitResult =
             self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, question).await?;
@@ -219,11 +221,11 @@ impl RequestContext {
         })
     }
 
-    /// Has the client's model write something.
+    /// Requests a completion from the client's model.
     ///
     /// # Errors
     ///
-    /// Fails if the client cannot be asked, or if its answer is not valid.
+    /// Returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.29
     pub async fn sample(
         &self,
@@ -233,11 +235,11 @@ impl RequestContext {
         self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, question).await
     }
 
-    /// Asks for the folders that the client works with.
+    /// Requests the roots of the client.
     ///
     /// # Errors
     ///
-    /// Fails if the client cannot be asked, or if its answer is not valid.
+    /// Returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.34
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         self.check(ClientCapability::Roots)?;
@@ -251,33 +253,35 @@ impl RequestContext {
         Ok(result.roots)
     }
 
-    /// Makes sure that the client declared a capability. The error is one that the protocol has a code for.
+    /// Returns an error if the client did not declare a capability. The protocol defines an error code for it.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use mcp_server::{AskError, ClientCapability, RequestContext};
     /// async fn summarise(ctx: RequestContext) -> Result<String, AskError> {
     ///     ctx.require(ClientCapability::Sampling)?;
-    ///     // what takes long, and would be in vain without a model to ask
+    ///     // Expensive work that needs the model afterwards.
     /// #   Ok(String::new())
     /// }
     /// ```
     ///
     /// # Errors
     ///
-    /// Fails if the client did not.
+    /// Returns [`AskError::NotSupported`] if the client did not declare it.
     // E-14
     pub fn require(&self, capability: ClientCapability) -> Result<(), AskError> {
         if self.supports(capability) { Ok(()) } else { Err(AskError::NotSupported(capability)) }
     }
 
-    /// Takes a step that must not be repeated: in later rounds its result is found again. A step that fails is taken
-    /// again, and so is one that asked something itself.
+    /// Runs a step that must not be repeated: in later rounds of the request its result is reused. A step that fails, or that
+    /// sends a server-to-client request itself, runs again.
     ///
-    /// The result travels to the client and back, sealed; keep it small.
+    /// The result is part of the encrypted `requestState` that the client sends back; keep it small.
     ///
     /// # Errors
     ///
-    /// Fails as the step does, or if its result cannot be kept.
+    /// Returns the error of the step, or an error if its result cannot be stored.
     pub async fn once<T, E, F, Fut>(&self, key: &str, step: F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -285,7 +289,7 @@ impl RequestContext {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        // Where there is no second round, nothing is repeated.
+        // Without further rounds nothing is repeated.
         #[cfg(feature = "mrtr")]
         if rounds::may_ask(self) {
             if let Some(done) = rounds::step(self, key)? {
@@ -318,16 +322,16 @@ impl RequestContext {
         }
     }
 
-    /// Makes sure that the client can be asked at all.
+    /// Checks that a request with this capability can be sent to the client.
     fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
-        // Of a legacy client without a session nothing is known; that is what would have to change (S0.28).
+        // The capabilities of a legacy client without a session are unknown, so this error comes first (S0.28).
         if self.era() == Era::Legacy && self.is_stateless() {
             return Err(AskError::NoBackChannel("a session is needed to ask the client something"));
         }
         self.require(capability)
     }
 
-    /// Asks a legacy client by a request of its own; older revisions get the question as far as they can express it.
+    /// Sends a request to a legacy client, restricted to what its revision can express.
     pub(crate) async fn ask_now<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -337,11 +341,11 @@ impl RequestContext {
         if !restriction.may_be_sent() {
             let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
             let (revision, what) = (self.revision(), what.join(", "));
-            return Err(AskError::InvalidRequest(format!("{revision} cannot express the question: {what}")));
+            return Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}")));
         }
         let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string());
         let question = RawObject::new(&question).map_err(invalid)?;
-        // A person may take their time, and says nothing meanwhile.
+        // Users take their time, and clients report no progress meanwhile.
         let options = AskOptions::default().idle_timeout(None);
         ask(self.shared(), Some(self.scope().key()), method, question, options).await
     }
@@ -349,12 +353,12 @@ impl RequestContext {
 
 #[cfg(feature = "mrtr")]
 impl RequestContext {
-    /// Notes that the handler does not return its questions.
+    /// Notes that the handler makes its requests with `await`, and does not return them.
     fn begin(&self) {
         rounds::begin(self);
     }
 
-    /// Finds the answer to a question; without one the round is over, and this never returns.
+    /// Returns the input response; without one the round ends, and this never returns.
     async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, question: InputRequest) -> Result<T, AskError> {
         match rounds::ask(self, key, &question)? {
             mcp_mrtr::Asked::Answered(answer) => answer
@@ -362,9 +366,9 @@ impl RequestContext {
                 .map_err(|fault| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() }),
             mcp_mrtr::Asked::Open => {
                 self.shared().suspend(self.scope().key());
-                // The handler is dropped here. What it spawned elsewhere hears that there will be no answer.
+                // The handler is dropped here. Tasks that it spawned get an error once the request has ended.
                 self.cancelled().await;
-                Err(AskError::NoBackChannel("the round has ended with this question"))
+                Err(AskError::NoBackChannel("the round ended with this request"))
             }
         }
     }
@@ -372,21 +376,21 @@ impl RequestContext {
 
 #[cfg(not(feature = "mrtr"))]
 impl RequestContext {
-    #[expect(clippy::unused_self, reason = "there is nothing to note it in")]
+    #[expect(clippy::unused_self, reason = "there are no rounds")]
     fn begin(&self) {}
 
     async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
-        Err(AskError::NoBackChannel("a modern client is asked with the feature `mrtr` of `mcp-server`"))
+        Err(AskError::NoBackChannel("requests to a modern client need the feature `mrtr` of `mcp-server`"))
     }
 }
 
-/// Whether an address says everything that a browser needs.
+/// Whether a URL has a scheme and an authority or path, and no white space.
 fn is_absolute(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     is_scheme(scheme) && !rest.is_empty() && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control())
 }
 
-/// Reads the answer to a form.
+/// Validates the response to a form.
 fn checked(result: ElicitResult, schema: &RequestedSchema) -> Result<Elicited<ElicitContent>, AskError> {
     match result.action {
         ElicitAction::Decline => Ok(Elicited::Declined),
@@ -400,7 +404,7 @@ fn checked(result: ElicitResult, schema: &RequestedSchema) -> Result<Elicited<El
     }
 }
 
-/// Asks, and waits for the answer. Whoever stops waiting takes the question back.
+/// Sends a request and waits for the response. Dropping the future cancels the request.
 pub(crate) async fn ask<T: DeserializeOwned>(
     shared: &Arc<Shared>,
     related: Option<RequestKey>,
@@ -409,27 +413,27 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     options: AskOptions,
 ) -> Result<T, AskError> {
     let (number, answer) = shared.ask(related, method, params, options);
-    let asked = Asked { shared, number, is_open: true };
+    let waiting = Waiting { shared, number, is_open: true };
     let answer = answer.wait().await;
-    asked.answered();
+    waiting.finish();
     let answer = answer.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)))?;
     answer.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
 }
 
-/// A question that somebody waits for.
-struct Asked<'a> {
+/// Withdraws the request if it is dropped before the response has arrived.
+struct Waiting<'a> {
     shared: &'a Shared,
     number: u64,
     is_open: bool,
 }
 
-impl Asked<'_> {
-    fn answered(mut self) {
+impl Waiting<'_> {
+    fn finish(mut self) {
         self.is_open = false;
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if self.is_open {
             self.shared.withdraw(self.number);
@@ -447,7 +451,7 @@ impl From<Misuse> for AskError {
     }
 }
 
-/// What a client may be asked.
+/// The capabilities for server-to-client requests.
 const ALL: [ClientCapability; 6] = [
     ClientCapability::ElicitationForm,
     ClientCapability::ElicitationUrl,

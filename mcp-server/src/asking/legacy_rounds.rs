@@ -1,4 +1,4 @@
-//! Explicit questions on a legacy connection: they are asked as real requests, and the handler runs again.
+//! Input requests that a handler returns to a legacy client: they are sent as requests, and the handler runs again.
 
 use mcp_types::{
     CallToolResult, ErrorObject, InputRequest, InputRequests, InputRequiredResult, InputResponses, Method, RawObject,
@@ -10,11 +10,11 @@ use crate::serve::context::RequestContext;
 use crate::serve::endpoint::{Dispatched, Request};
 use crate::serve::response::Response;
 
-/// How often a handler may ask in this way before it is given up.
+/// The maximum number of rounds of one request.
 const ROUNDS: usize = 10;
 
-/// Asks what a handler returned as questions, and runs it again with the answers, until it has none any more.
-pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> Result<Response, ErrorObject> {
+/// Sends the input requests that a handler returned, and calls it again with the responses, until it returns a result.
+pub(crate) async fn run(ctx: RequestContext, first: InputRequiredResult) -> Result<Response, ErrorObject> {
     let mut asks = first;
     for _ in 0..ROUNDS {
         let responses = match ask_all(&ctx, asks.input_requests.take().unwrap_or_default()).await {
@@ -33,8 +33,8 @@ pub(crate) async fn answer(ctx: RequestContext, first: InputRequiredResult) -> R
             done => return done,
         }
     }
-    tracing::error!(target: "mcp", rounds = ROUNDS, "a handler asks without end");
-    Err(ErrorObject::internal_error("the handler asks without end"))
+    tracing::error!(target: "mcp", rounds = ROUNDS, "a handler still requests input after the maximum number of rounds");
+    Err(ErrorObject::internal_error("the handler requested input too often"))
 }
 
 async fn ask_all(ctx: &RequestContext, questions: InputRequests) -> Result<InputResponses, AskError> {
@@ -45,17 +45,17 @@ async fn ask_all(ctx: &RequestContext, questions: InputRequests) -> Result<Input
     Ok(responses)
 }
 
-/// Asks by a real request; the kernel checks what the client declared.
+/// Sends one request; the kernel checks the capabilities of the client.
 async fn ask_one(ctx: &RequestContext, question: InputRequest) -> Result<RawObject, AskError> {
     match question {
         InputRequest::Elicit(elicit) => ctx.ask_now(Method::ELICITATION_CREATE, elicit.params).await,
         InputRequest::CreateMessage(message) => ctx.ask_now(Method::SAMPLING_CREATE_MESSAGE, message.params).await,
         InputRequest::ListRoots(_) => ctx.ask_now(Method::ROOTS_LIST, RequestParams::default()).await,
-        InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("nobody knows this kind of question".to_owned())),
+        InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("unknown kind of input request".to_owned())),
     }
 }
 
-/// A tool that cannot ask has failed in the way that tools do.
+/// The error as the result of a tool, or as a protocol error elsewhere.
 fn failed(ctx: &RequestContext, error: &AskError) -> Result<Response, ErrorObject> {
     if let Some(error) = error.to_error_object() {
         return Err(error);

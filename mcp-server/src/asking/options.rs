@@ -1,14 +1,15 @@
-//! How a question to the client is put.
+//! Options of a server-to-client request.
 
 use std::time::Duration;
 
 use mcp_kernel::CallOptions;
 use mcp_types::ProgressNotificationParams;
 
-/// What is called with the progress of a question.
+/// Is called with the progress of a server-to-client request.
 pub(crate) type ProgressHandler = Box<dyn FnMut(ProgressNotificationParams) + Send>;
 
-/// How long a question may take, and who hears of its progress.
+/// The timeouts and the progress callback of a server-to-client request, for
+/// [`ConnectionHandle::request`](crate::ConnectionHandle::request).
 #[derive(Default)]
 pub struct AskOptions {
     pub(crate) time: CallOptions,
@@ -16,21 +17,21 @@ pub struct AskOptions {
 }
 
 impl AskOptions {
-    /// How long the client may be silent, 60 s unless told; progress starts it anew.
+    /// Sets how long the client may take without reporting progress, or `None` for no limit. Defaults to 60 seconds.
     #[must_use]
     pub fn idle_timeout(mut self, idle: Option<Duration>) -> Self {
         self.time.idle = idle;
         self
     }
 
-    /// How long the question may take whatever progress there is, 10 min unless told.
+    /// Sets how long the client may take in all, or `None` for no limit. Defaults to 10 minutes.
     #[must_use]
     pub fn total_timeout(mut self, limit: Option<Duration>) -> Self {
         self.time.limit = limit;
         self
     }
 
-    /// Calls `watcher` with what the client reports while it works on the question.
+    /// Sets a function that is called with each progress notification of the client.
     #[must_use]
     pub fn on_progress(mut self, watcher: impl FnMut(ProgressNotificationParams) + Send + 'static) -> Self {
         self.watcher = Some(Box::new(watcher));

@@ -13,15 +13,15 @@ use crate::asking::client_requests::AskError;
 use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
 
-/// How states are sealed that travel to clients and back.
+/// How the `requestState` of multi round-trip requests is encrypted.
 pub(crate) struct StateSealing {
-    /// The keys that were given; without any, one is made that nobody else has.
+    /// The configured keys; without any, a random key is created at the first use.
     pub(crate) ring: Option<KeyRing>,
     sealer: OnceLock<Sealer>,
     pub(crate) ledger: Option<Arc<dyn Ledger>>,
     /// How long a state is good, in seconds.
     pub(crate) lifetime: u64,
-    /// How many bytes a state may have: as many as are taken back.
+    /// The maximum length of a state in bytes: as much as a retry may have.
     limit: usize,
     /// The time since the Unix epoch, by which states expire; the system's clock, if none is given.
     pub(crate) unix_clock: Option<Arc<dyn Fn() -> Duration + Send + Sync>>,
@@ -47,7 +47,7 @@ impl Default for StateSealing {
 }
 
 impl StateSealing {
-    /// Gives out no state that would be refused when it comes back: requests count it with its quotes.
+    /// Limits states to what is accepted in a retry, where the quotes count, too.
     pub(crate) fn limit_to(&mut self, request_state_bytes: usize) {
         self.limit = request_state_bytes.saturating_sub(2);
     }
@@ -82,62 +82,62 @@ impl StateSealing {
     }
 }
 
-/// Refuses questions that a handler returns after it has asked, or taken a step: neither would be known in the next
-/// round, and both would be repeated.
+/// Refuses input requests that a handler returns after it has used `elicit`, `sample`, `list_roots` or `once`: their
+/// responses and results would be lost in the next round.
 pub(crate) fn reject_mixed_styles(
     ctx: &RequestContext,
     outcome: Result<Response, ErrorObject>,
 ) -> Result<Response, ErrorObject> {
     if matches!(outcome, Ok(Response::InputRequired(_))) && ctx.round().is_some() {
-        tracing::error!(target: "mcp", "a handler asks, or uses `once`, and returns questions: it has to do one of both");
-        return Err(ErrorObject::internal_error("the server cannot ask for input"));
+        tracing::error!(target: "mcp", "a handler returned input requests after it had used `elicit`, `sample`, `list_roots` or `once`: use one style only");
+        return Err(ErrorObject::internal_error("the server cannot request input"));
     }
     outcome
 }
 
-/// Notes that a handler asks a legacy client, or takes a step for one; nothing of it has to be kept.
+/// Notes that a handler sent a request to a legacy client, or ran a step; neither has to be stored.
 pub(crate) fn begin(ctx: &RequestContext) {
     ctx.round().get_or_insert_default();
 }
 
-/// Finds the answer to a question, or notes that there is none yet.
+/// Returns the input response with this key, or notes that there is none yet.
 pub(crate) fn ask(ctx: &RequestContext, key: &str, question: &InputRequest) -> Result<Asked, AskError> {
     with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidRequest(skew.to_string())))?
 }
 
-/// The result of a step that was taken in an earlier round.
+/// The result of a step of an earlier round.
 pub(crate) fn step(ctx: &RequestContext, key: &str) -> Result<Option<RawJson>, AskError> {
     with_round(ctx, |round| round.step(key).cloned())
 }
 
-/// Notes the result of a step.
+/// Stores the result of a step.
 pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) -> Result<(), AskError> {
     with_round(ctx, |round| round.complete_step(key, result))
 }
 
-/// Ends a round: the questions for the client, and the state that it has to bring back.
+/// Ends a round with the input requests for the client, and the state for its retry.
 pub(crate) fn finish(ctx: &RequestContext) -> Result<Response, ErrorObject> {
     let finished = ctx.round().take().and_then(|round| round.finish());
-    let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("nothing was asked"))?;
+    let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("no input was requested"))?;
     let state = seal(ctx, &journal.to_bytes()).map_err(|fault| {
-        tracing::error!(target: "mcp", %fault, "a request cannot ask");
-        ErrorObject::internal_error("the server cannot ask for input")
+        tracing::error!(target: "mcp", %fault, "the state of a request cannot be encrypted");
+        ErrorObject::internal_error("the server cannot request input")
     })?;
     let mut result = InputRequiredResult::default();
     (result.input_requests, result.request_state) = (Some(questions), Some(state));
     Ok(Response::InputRequired(Box::new(result)))
 }
 
-/// Opens the round of a request, the first time that it is needed: until then a state may be the application's own.
+/// Opens the round of a request when it is first needed: before that, the state may be the application's own.
 fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
     let mut round = ctx.round();
     if round.is_none() {
         *round = Some(Box::new(open(ctx)?));
     }
-    round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round is over"))
+    round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round has ended"))
 }
 
-/// Whether the request may come again with answers.
+/// Whether the protocol allows an `InputRequiredResult` for the method.
 //
 pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
     gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision()))
@@ -145,7 +145,7 @@ pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
 
 fn open(ctx: &RequestContext) -> Result<Round, AskError> {
     if !may_ask(ctx) {
-        return Err(AskError::NoBackChannel("only tools, prompts and resources may ask"));
+        return Err(AskError::NoBackChannel("only `tools/call`, `prompts/get` and `resources/read` can request input"));
     }
     let journal = match ctx.request_state() {
         None => Journal::default(),
@@ -172,17 +172,17 @@ fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
         Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
     };
     opened.map(|opened| opened.content).map_err(|rejected| {
-        tracing::warn!(target: "mcp", %rejected, "a state was rejected");
+        tracing::warn!(target: "mcp", %rejected, "a `requestState` was rejected");
         AskError::Rejected(rejected)
     })
 }
 
-/// Questions by hand: what a handler returns itself, with a state of its own.
+/// Multi round-trip requests by hand: the handler returns input requests, with a state of its own.
 impl RequestContext {
-    /// Starts to collect questions for an interim result: `build` it, and return it.
+    /// Returns a builder of an [`InputRequiredResult`] for this client.
     ///
-    /// Questions that this client cannot be asked, because of what it declared, of its revision, or because there is no
-    /// session, are an error of [`build`](Questions::build).
+    /// [`build`](Questions::build) returns an error for requests that this client does not support, because of its
+    /// capabilities, its revision, or because there is no session.
     pub fn questions(&self) -> Questions {
         let questions = Questions::new(self.method(), self.capabilities());
         match self.era() {
@@ -191,24 +191,25 @@ impl RequestContext {
         }
     }
 
-    /// Seals a state for an interim result: nobody can read it, change it, or use it for another request, another
-    /// principal or another server, and it expires.
+    /// Encrypts a state for an [`InputRequiredResult`]. The client can neither read nor change it; it expires, and is valid
+    /// only for the same request, principal and server.
     ///
     /// # Errors
     ///
-    /// Fails if it cannot be written, or is too large.
+    /// Returns an error if the state cannot be serialised, or is too large.
     //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
         let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
-        // A mark that no journal begins with keeps the two apart.
+        // No journal begins with this byte, so the two cannot be mistaken for each other.
         seal(self, &[&[APPLICATION], state.as_slice()].concat())
     }
 
-    /// The sealed state of the round before, if there was one.
+    /// Decrypts the state of the previous round, if the request is a retry.
     ///
     /// # Errors
     ///
-    /// Fails if it is not one that was sealed for this request; the client is told no more than that.
+    /// Returns an error if the state was not encrypted by [`seal_state`](Self::seal_state) for this request, or has expired.
+    /// The error for the client does not say which.
     pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
         let Some(state) = self.request_state() else { return Ok(None) };
         let content = unseal(self, state)?;
@@ -219,10 +220,10 @@ impl RequestContext {
     }
 }
 
-/// What the sealed state of an application begins with.
+/// The first byte of the encrypted state of an application.
 const APPLICATION: u8 = b's';
 
-/// What a state of this request is good for.
+/// What a state is bound to: principal, server, method and parameters.
 //
 fn binding(ctx: &RequestContext) -> Binding {
     let principal = ctx.principal().map(|principal| (principal.issuer.as_deref(), &*principal.subject));

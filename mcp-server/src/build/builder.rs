@@ -1,6 +1,7 @@
 //! The builder of a server.
 
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use mcp_kernel::Limits;
 use mcp_kernel::server::{Extension, ServerConfig};
@@ -12,7 +13,7 @@ use mcp_types::{
 
 use crate::build::error::BuildError;
 use crate::build::registry::Registry;
-use crate::build::settings::{ListKind, Settings};
+use crate::build::settings::{ListKind, Settings, milliseconds};
 use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
 use crate::handlers::extension_method;
@@ -24,11 +25,24 @@ use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Endpoint;
 use crate::server::{Inner, Server};
 
-/// Describes a server; [`build`](Self::build) checks the description.
+/// Builds a [`Server`]; created by [`Server::builder`].
 ///
-/// Capabilities follow from what is registered: a server with a tool declares tools. All lists may change while the
-/// server runs, and clients are told (see [`Server::update`]).
-#[must_use = "a server is there once it is built"]
+/// Capabilities follow from what is registered: a server with a tool declares `tools`. All lists may change while the
+/// server runs, and clients are notified (see [`Server::update`]).
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{NoArguments, Server, text_resource, tool};
+///
+/// let server = Server::builder("clock", "1.0")
+///     .instructions("Call `now` instead of guessing the time.")
+///     .tool(tool("now", async |_, _: NoArguments| "noon").description("Returns the time"))
+///     .resource(text_resource("clock://about", "about", "A clock that has stopped"))
+///     .build()?;
+/// # Ok::<(), mcp_server::BuildError>(())
+/// ```
+#[must_use = "call `build` to create the server"]
 pub struct ServerBuilder {
     info: Implementation,
     config: ServerConfig,
@@ -41,7 +55,7 @@ pub struct ServerBuilder {
     fault: Option<BuildError>,
 }
 
-/// What clients are told although nothing of the kind is registered.
+/// Capabilities that are declared although nothing of the kind is registered.
 #[derive(Default)]
 struct Declared {
     tools: bool,
@@ -68,27 +82,27 @@ impl ServerBuilder {
         }
     }
 
-    /// Adds a tool.
+    /// Adds a tool. Errors are reported by [`build`](Self::build).
     pub fn tool(self, tool: Tool) -> Self {
         self.register(|registry| registry.add_tool(tool))
     }
 
-    /// Adds a prompt.
+    /// Adds a prompt. Errors are reported by [`build`](Self::build).
     pub fn prompt(self, prompt: Prompt) -> Self {
         self.register(|registry| registry.add_prompt(prompt))
     }
 
-    /// Adds a resource.
+    /// Adds a resource. Errors are reported by [`build`](Self::build).
     pub fn resource(self, resource: Resource) -> Self {
         self.register(|registry| registry.add_resource(resource))
     }
 
-    /// Adds resources with a template for their addresses.
+    /// Adds a resource template. Errors are reported by [`build`](Self::build).
     pub fn template(self, template: Template) -> Self {
         self.register(|registry| registry.add_template(template))
     }
 
-    /// The first fault is the one that is told.
+    /// Keeps the first error for `build` to return.
     fn register(mut self, add: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Self {
         if let Err(fault) = add(&mut self.registry) {
             self.fault.get_or_insert(fault);
@@ -96,119 +110,121 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares tools although there is none yet: they come with [`Server::update`].
+    /// Declares the capability `tools` even if no tool is registered yet, so that [`Server::update`] can add some later.
     pub fn offers_tools(mut self) -> Self {
         self.declared.tools = true;
         self
     }
 
-    /// Declares prompts although there is none yet: they come with [`Server::update`].
+    /// Declares the capability `prompts` even if no prompt is registered yet, so that [`Server::update`] can add some later.
     pub fn offers_prompts(mut self) -> Self {
         self.declared.prompts = true;
         self
     }
 
-    /// Declares resources although there is none yet: they come with [`Server::update`].
+    /// Declares the capability `resources` even if no resource is registered yet, so that [`Server::update`] can add some
+    /// later.
     pub fn offers_resources(mut self) -> Self {
         self.declared.resources = true;
         self
     }
 
-    /// Declares completions although there is none yet: they come with [`Server::update`].
+    /// Declares the capability `completions` even if no completer is registered yet, so that [`Server::update`] can add
+    /// some later.
     pub fn offers_completions(mut self) -> Self {
         self.declared.completions = true;
         self
     }
 
-    /// Lets clients subscribe to resources; tell of a change with [`Server::publish`].
+    /// Lets clients subscribe to resources. Notify them of changes with [`Server::publish`].
     ///
-    /// Modern clients subscribe without a session. Legacy clients that are served without one, which over HTTP is the
-    /// default, cannot be told of changes, and are not offered subscriptions.
+    /// Modern clients subscribe without a session. Legacy clients without a session, which is the default over HTTP,
+    /// cannot receive notifications of changes and are not offered subscriptions.
     pub fn resource_subscriptions(mut self) -> Self {
         self.declared.resources = true;
         self.declared.subscriptions = true;
         self
     }
 
-    /// Does not declare logging: what handlers log for clients is dropped.
+    /// Does not declare the capability `logging`; log messages of handlers are dropped.
     pub fn without_logging(mut self) -> Self {
         self.declared.no_logging = true;
         self
     }
 
-    /// How the server is best used, for the model to read.
+    /// Sets the instructions: a text for the model on how to use the server.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.config.instructions = Some(text.into());
         self
     }
 
-    /// Says more about the server than its name and version: a title, icons, a web page.
+    /// Replaces the name and version by a description that can also have a title, icons and a web page.
     pub fn info(mut self, info: Implementation) -> Self {
         self.info = info;
         self
     }
 
-    /// The revisions that are served. Default: all.
+    /// Sets the protocol revisions that are served. Defaults to all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.config.revisions = revisions.into_iter().collect();
         self
     }
 
-    /// Declares that legacy clients need sessions, for example because handlers ask them something while a tool runs, or
+    /// Declares that legacy clients need sessions, for example because handlers send them requests while a tool runs, or
     /// keep state in [`ctx.connection()`](RequestContext::connection). Defaults to no.
     ///
-    /// This decides nothing: over HTTP, `HttpOptions::sessions` does, whose default is to serve without sessions. A server
-    /// that needs sessions and gets none is refused when the service starts. Modern clients never have sessions, and on
-    /// stdio a connection is one.
+    /// This does not enable sessions: over HTTP, `HttpOptions::sessions` does, which is off by default. A service whose
+    /// server requires sessions and whose options do not enable them fails to start. Modern clients never have sessions,
+    /// and on stdio each connection is one.
     pub fn requires_sessions(mut self) -> Self {
         self.settings.requires_sessions = true;
         self
     }
 
-    /// How many entries of a list travel at once. Default: 1,000; few clients ask for a second page.
+    /// Sets the maximum number of entries in a page of a list. Defaults to 1,000, as few clients request a second page.
     pub fn page_size(mut self, entries: usize) -> Self {
         self.settings.page_size = entries.max(1);
         self
     }
 
-    /// How a client learns that the arguments of a tool are wrong. Default: as the result of the call.
+    /// Sets how invalid arguments of a tool are reported. Defaults to [`ArgumentErrors::AsResult`].
     pub fn argument_errors(mut self, errors: ArgumentErrors) -> Self {
         self.settings.argument_errors = errors;
         self
     }
 
-    /// How long a list stays fresh, in milliseconds, and who may share it. Default: see [`cache`](Self::cache).
-    pub fn cache_list(mut self, list: ListKind, ttl_ms: i64, scope: CacheScope) -> Self {
-        self.settings.caches.insert(list, (ttl_ms.max(0), scope));
+    /// Sets the cache TTL and scope of a list. Defaults to those of [`cache`](Self::cache).
+    pub fn cache_list(mut self, list: ListKind, ttl: Duration, scope: CacheScope) -> Self {
+        self.settings.caches.insert(list, (milliseconds(ttl), scope));
         self
     }
 
-    /// How long anything stays fresh of which nothing else is said, and who may share it. Default: not at all, nobody.
-    pub fn cache(mut self, ttl_ms: i64, scope: CacheScope) -> Self {
-        (self.config.ttl_ms, self.config.cache_scope) = (ttl_ms.max(0), scope);
+    /// Sets the default cache TTL and scope, for results that have none of their own. Defaults to no caching.
+    pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
+        (self.config.ttl_ms, self.config.cache_scope) = (milliseconds(ttl), scope);
         self
     }
 
-    /// What clients may make the server keep, and how many requests of one client run at once.
+    /// Sets the limits per connection: sizes of what clients can make the server keep, and concurrent requests.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
         self
     }
 
-    /// Serves nothing but `ping` to a legacy client before it has sent `notifications/initialized`.
+    /// Refuses all requests of a legacy client but `ping` until it has sent `notifications/initialized`.
     // S0.17
     pub fn require_initialized(mut self) -> Self {
         self.config.require_initialized = true;
         self
     }
 
-    /// Does not put the server's name into every answer of the modern era.
+    /// Omits the server's name and version from the results for modern clients.
     pub fn without_server_info(mut self) -> Self {
         self.config.send_server_info = false;
         self
     }
 
-    /// Serves an extension; [`method`](Self::method) adds what it can be asked for.
+    /// Declares an extension of the protocol; [`method`](Self::method) adds its methods.
     pub fn extension(mut self, id: impl Into<String>, extension: Extension) -> Self {
         let known = self.config.extensions.entry(id.into()).or_default();
         let added = std::mem::replace(known, extension).methods;
@@ -218,7 +234,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Answers a method that an extension adds, for clients that declared the extension.
+    /// Adds a method of an extension, for clients that declared the extension.
     pub fn method<F, Fut>(mut self, extension: impl Into<String>, name: impl Into<Method>, handler: F) -> Self
     where
         F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
@@ -227,9 +243,9 @@ impl ServerBuilder {
         let name = name.into();
         let is_own = gate::method(&name).is_some_and(|facts| facts.extension.is_none());
         let reason = if is_own {
-            Some("the protocol has one of that name")
+            Some("the protocol defines a method of that name")
         } else {
-            self.registry.methods.contains_key(&name).then_some("it is there already")
+            self.registry.methods.contains_key(&name).then_some("it is registered already")
         };
         if let Some(reason) = reason {
             self.fault.get_or_insert_with(|| BuildError::InvalidMethod { name: name.to_string(), reason });
@@ -241,30 +257,32 @@ impl ServerBuilder {
         self
     }
 
-    /// Hears what clients tell without asking for anything: also, once, that the handshake of a legacy client is
-    /// complete, from when on it can be asked. The function must not block.
+    /// Sets a function that is called with each notification from clients, `notifications/initialized` of legacy clients
+    /// included, after which they can receive requests. The function must not block.
     // S1.13
-    pub fn on_notification(mut self, listener: impl Fn(Notification) + Send + Sync + 'static) -> Self {
-        self.on_notification = Some(Arc::new(listener));
+    pub fn on_notification(mut self, handler: impl Fn(Notification) + Send + Sync + 'static) -> Self {
+        self.on_notification = Some(Arc::new(handler));
         self
     }
 
-    /// The keys that seal what travels with questions to modern clients and back. Default: a random one, which is good
-    /// for a single instance until it ends; instances that serve the same clients must share theirs.
+    /// Sets the keys that encrypt the `requestState` of multi round-trip requests. Defaults to a random key, which only
+    /// this process knows; instances that serve the same clients must share their keys.
     #[cfg(feature = "mrtr")]
     pub fn key_ring(mut self, ring: mcp_mrtr::KeyRing) -> Self {
         self.settings.asking.ring = Some(ring);
         self
     }
 
-    /// How long a modern client may take to answer questions, in seconds. Default: ten minutes.
+    /// Sets how long a `requestState` is valid, and thus how long a modern client may take to retry, in whole seconds.
+    /// Defaults to 10 minutes.
     #[cfg(feature = "mrtr")]
-    pub fn state_lifetime(mut self, seconds: u64) -> Self {
-        self.settings.asking.lifetime = seconds;
+    pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.settings.asking.lifetime = lifetime.as_secs();
         self
     }
 
-    /// Makes each round good for one use. Default: a client may send the same answers again until they expire.
+    /// Sets a ledger, which makes each `requestState` valid for one retry. By default a client may retry with the same state
+    /// until it expires.
     #[cfg(feature = "mrtr")]
     pub fn ledger(mut self, ledger: impl mcp_mrtr::Ledger + 'static) -> Self {
         self.settings.asking.ledger = Some(Arc::new(ledger));
@@ -273,30 +291,30 @@ impl ServerBuilder {
 
     /// Sets the clock by which sealed state expires, as the time since the Unix epoch; all instances that share a
     /// [`key_ring`](Self::key_ring) must agree on it. Defaults to the clock of the operating system. On
-    /// `wasm32-unknown-unknown` there is none, and modern clients cannot be asked without this setting.
+    /// `wasm32-unknown-unknown` there is none, and no requests can be sent to modern clients without this setting.
     #[cfg(feature = "mrtr")]
-    pub fn unix_clock(mut self, clock: impl Fn() -> std::time::Duration + Send + Sync + 'static) -> Self {
+    pub fn unix_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.settings.asking.unix_clock = Some(Arc::new(clock));
         self
     }
 
     /// Sets the cryptographically secure random source for keys and nonces of sealed state. `fill` fills the whole buffer
     /// and returns whether it succeeded. Defaults to the random source of the operating system. On
-    /// `wasm32-unknown-unknown` there is none, and modern clients cannot be asked without this setting.
+    /// `wasm32-unknown-unknown` there is none, and no requests can be sent to modern clients without this setting.
     #[cfg(feature = "mrtr")]
     pub fn random_source(mut self, fill: impl Fn(&mut [u8]) -> bool + Send + Sync + 'static) -> Self {
         self.settings.asking.random_source = Some(Arc::new(fill));
         self
     }
 
-    /// Gives handlers a value of the application, by its type: [`RequestContext::state`].
+    /// Adds a value of the application, which handlers get by its type with [`RequestContext::state`].
     pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);
         self
     }
 
-    /// Puts a layer of [tower](https://docs.rs/tower) around every request: to authorise, to measure, to limit. The
-    /// layer that is added last sees a request first. Needs the feature `tower`.
+    /// Adds a [tower](https://docs.rs/tower) layer around all requests, for example to authorise, to measure or to limit
+    /// them. The layer that is added last sees a request first. Requires the feature `tower`.
     #[cfg(feature = "tower")]
     pub fn layer<L>(mut self, layer: L) -> Self
     where
@@ -312,11 +330,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Checks the description and makes the server.
+    /// Creates the server.
     ///
     /// # Errors
     ///
-    /// Fails with the first thing that is wrong, and says what to do about it.
+    /// Returns the first error of what was added or set: duplicate or invalid names, schemas, URIs and templates, a missing
+    /// name or version, or no revision.
     pub fn build(self) -> Result<Server, BuildError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -337,11 +356,11 @@ impl ServerBuilder {
             (config.ttl_ms, config.cache_scope) = (given.ttl_ms, given.cache_scope);
             config.extensions = given.extensions;
             config.limits = given.limits;
-            // Layers see what the kernel answers by itself, too.
+            // Layers also see the requests to which the kernel responds by itself.
             config.consult = self.endpoint.layered.is_some();
             config
         };
-        #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only questions depend on limits"))]
+        #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]
         let mut settings = self.settings;
         #[cfg(feature = "mrtr")]
         settings.asking.limit_to(config.limits.request_state_bytes);
@@ -358,7 +377,7 @@ impl ServerBuilder {
     }
 }
 
-/// What clients are told that the server has.
+/// The capabilities that are declared to clients.
 // TL-1, PR-1, RS-1, Q-1, Y-1
 fn capabilities(registry: &Registry, declared: &Declared) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::default();

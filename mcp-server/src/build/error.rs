@@ -1,83 +1,83 @@
-//! Why a server cannot be built.
+//! The errors of building a server.
 
-/// What is wrong with a server, and what to do about it.
+/// An error of building or changing a server. Its message says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Something is there twice.
+    /// A name, URI or template that is registered already.
     #[error("there is a {what} `{name}` already: give one of the two another name, or remove the old one first")]
     Duplicate {
-        /// What.
+        /// The kind of thing: `tool`, `prompt`, `resource` or `template`.
         what: &'static str,
-        /// Its name.
+        /// The name, URI or template.
         name: String,
     },
-    /// A name that nobody could call.
+    /// An empty name, or one with control characters.
     #[error("`{}` cannot be the name of a {what}: it must not be empty or have control characters", name.escape_debug())]
     InvalidName {
-        /// What has the name.
+        /// The kind of thing that has the name.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// A tool that cannot be offered.
+    /// A tool whose schemas cannot be used.
     #[error("the tool `{name}`: {reason}")]
     InvalidTool {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A prompt that cannot be offered.
+    /// A prompt whose arguments or completers cannot be used.
     #[error("the prompt `{name}`: {reason}")]
     InvalidPrompt {
-        /// The prompt.
+        /// The name of the prompt.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A resource without an absolute address.
-    #[error("`{uri}` is not the address of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`")]
+    /// A resource whose URI is not absolute.
+    #[error("`{uri}` is not the URI of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`")]
     InvalidUri {
-        /// The address.
+        /// The URI.
         uri: String,
     },
-    /// A template that is none.
+    /// A resource template that is not a URI template (RFC 6570), or whose completers cannot be used.
     #[error("the template `{template}`: {reason}")]
     InvalidTemplate {
         /// The template.
         template: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A method for an extension that is the protocol's own, or is there already.
+    /// A method of an extension that the protocol defines itself, or that is registered already.
     #[error("`{name}` cannot be the method of an extension: {reason}")]
     InvalidMethod {
-        /// The method.
+        /// The name of the method.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// A server without a name.
+    /// A server without a name or a version.
     #[error("a server needs a name and a version")]
     MissingName,
-    /// A server that serves no revision.
+    /// A server without any protocol revision.
     #[error("a server must serve at least one revision: `revisions` must not be empty")]
     NoRevisions,
-    /// Something was added to a running server that told its clients that it has none of the kind.
+    /// Something was added to a running server that did not declare the capability for it.
     #[error(
-        "clients were told that this server has no {what}, so none can be added now: call `{remedy}` when building it"
+        "this server did not declare that it has {what}, so none can be added now: call `{remedy}` when building it"
     )]
     NotDeclared {
-        /// What was added.
+        /// The kind of thing that was added.
         what: &'static str,
-        /// The builder's method that declares it.
+        /// The method of the builder that declares the capability.
         remedy: &'static str,
     },
 }
 
-/// For a `main` that returns [`std::io::Result`]. The text is kept rather than the value, as it is what such a `main`
-/// shows, and it says what to do.
+/// For a `main` that returns [`std::io::Result`]. It keeps the message rather than the value, because such a `main` prints
+/// the `Debug` form.
 impl From<BuildError> for std::io::Error {
     fn from(error: BuildError) -> Self {
         Self::new(std::io::ErrorKind::InvalidInput, error.to_string())

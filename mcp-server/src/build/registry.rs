@@ -1,4 +1,4 @@
-//! What a server offers, at one moment.
+//! The tools, prompts, resources and methods of a server at one moment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ pub struct Registry {
     pub(crate) prompts: NamedList<Prompt>,
     pub(crate) resources: NamedList<Resource>,
     pub(crate) templates: NamedList<Template>,
-    /// Only of tools that have any.
+    /// By tool, for tools that have any.
     pub(crate) header_params: BTreeMap<String, Arc<[HeaderParam]>>,
     pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::ExtensionMethod>,
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
 }
 
-/// Things with unique names, in the order in which they came.
+/// Items with unique names, in the order in which they were added.
 #[derive(Clone)]
 pub(crate) struct NamedList<T> {
     pub(crate) items: Vec<Arc<T>>,
-    /// Hashed, so that finding one costs the same however many there are.
+    /// The position of each item, by its name.
     index: HashMap<String, usize>,
-    /// Whether anything came or went since the list was looked at.
+    /// Whether items were added or removed since this was last reset.
     pub(crate) changed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Fails if there is a tool with the name, or if its schemas are not what the protocol wants.
+    /// Returns an error if there is a tool of the same name, or if a schema is not one that the protocol allows.
     pub fn add_tool(&mut self, tool: Tool) -> Result<(), BuildError> {
         let name = tool.name().to_owned();
         check_name("tool", &name)?;
@@ -96,7 +96,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes a tool; returns whether it was there.
+    /// Removes a tool; returns whether there was one.
     pub fn remove_tool(&mut self, name: &str) -> bool {
         #[cfg(feature = "validate")]
         self.validators.remove(name);
@@ -108,7 +108,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Fails if there is a prompt with the name.
+    /// Returns an error if there is a prompt of the same name.
     pub fn add_prompt(&mut self, prompt: Prompt) -> Result<(), BuildError> {
         let name = prompt.name().to_owned();
         check_name("prompt", &name)?;
@@ -118,7 +118,7 @@ impl Registry {
         if self.prompts.add(&name, prompt) { Ok(()) } else { Err(BuildError::Duplicate { what: "prompt", name }) }
     }
 
-    /// Removes a prompt; returns whether it was there.
+    /// Removes a prompt; returns whether there was one.
     pub fn remove_prompt(&mut self, name: &str) -> bool {
         self.prompts.remove(name)
     }
@@ -127,7 +127,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Fails if there is a resource with the address, or if it is not an absolute address.
+    /// Returns an error if there is a resource with the same URI, or if the URI is not absolute.
     // RS-8
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
         let uri = resource.definition.uri.clone();
@@ -139,16 +139,16 @@ impl Registry {
         }
     }
 
-    /// Removes a resource by its address; returns whether it was there.
+    /// Removes a resource by its URI; returns whether there was one.
     pub fn remove_resource(&mut self, uri: &str) -> bool {
         self.resources.remove(uri)
     }
 
-    /// Adds resources with a template for their addresses.
+    /// Adds a resource template.
     ///
     /// # Errors
     ///
-    /// Fails if there is such a template, or if it is not one.
+    /// Returns an error if there is the same template already, or if it is not a URI template (RFC 6570).
     // RS-9
     pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
         let uri = template.definition.uri_template.clone();
@@ -162,20 +162,20 @@ impl Registry {
         }
     }
 
-    /// Removes a template, by its text; returns whether it was there.
+    /// Removes a resource template by its text; returns whether there was one.
     pub fn remove_template(&mut self, uri_template: &str) -> bool {
         self.templates.remove(uri_template)
     }
 }
 
 impl Registry {
-    /// Whether anything here suggests values.
+    /// Returns whether a prompt or template has a completer.
     pub(crate) fn completes(&self) -> bool {
         self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
             || self.templates.items.iter().any(|template| !template.completers.is_empty())
     }
 
-    /// What has changed: tools, prompts, resources, templates.
+    /// The flags of what has changed: tools, prompts, resources, templates.
     pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
         [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]
     }
@@ -192,7 +192,7 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-/// Any name is good that is not empty and can be shown; the recommended ones are narrower.
+/// Any name without control characters is accepted; the specification recommends a narrower set.
 // TL-11
 fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
     if name.is_empty() || name.chars().any(char::is_control) {
@@ -201,7 +201,7 @@ fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// RFC 3986 wants a scheme in front of everything.
+/// An absolute URI begins with a scheme (RFC 3986).
 fn check_scheme(uri: &str) -> Result<(), BuildError> {
     let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     if is_scheme(scheme) { Ok(()) } else { Err(BuildError::InvalidUri { uri: uri.to_owned() }) }
@@ -212,7 +212,7 @@ pub(crate) fn is_scheme(scheme: &str) -> bool {
         && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
 }
 
-/// The schema of arguments is one of an object; that of results may be any.
+/// The schema of arguments must describe an object; that of results may describe anything.
 // TL-3, TL-5
 fn check_schema(which: &str, schema: &mcp_types::RawObject, of_object: bool) -> Result<(), String> {
     #[derive(serde::Deserialize)]

@@ -1,22 +1,23 @@
-//! How a server behaves, besides what it offers.
+//! Settings of a server beside those that the kernel has.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use mcp_types::CacheScope;
 
 use crate::handlers::tool::ArgumentErrors;
 
-/// A list that clients ask for.
+/// A list that clients can request, for [`ServerBuilder::cache_list`](crate::ServerBuilder::cache_list).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol has these four")]
 pub enum ListKind {
-    /// Tools.
+    /// `tools/list`.
     Tools,
-    /// Prompts.
+    /// `prompts/list`.
     Prompts,
-    /// Resources.
+    /// `resources/list`.
     Resources,
-    /// Resource templates.
+    /// `resources/templates/list`.
     Templates,
 }
 
@@ -40,4 +41,9 @@ impl Default for Settings {
             asking: crate::asking::rounds::StateSealing::default(),
         }
     }
+}
+
+/// A cache TTL as the protocol has it.
+pub(crate) fn milliseconds(ttl: Duration) -> i64 {
+    i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! All connections of a server, to tell them of changes.
+//! The connections of a server that changes are published to.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use mcp_kernel::{Change, Route};
 
 use crate::connection::shared::Shared;
 
-/// The connections that may want to hear of changes.
+/// The connections that may have subscribed to changes.
 #[derive(Default)]
 pub(crate) struct Broadcast(Mutex<BTreeMap<usize, Weak<Shared>>>);
 
 impl Broadcast {
-    /// Adds a connection, unless it is there already.
+    /// Adds a connection, unless it was added before.
     pub(crate) fn join(&self, connection: &Arc<Shared>) {
         if connection.has_joined.swap(true, Ordering::Relaxed) {
             return;
@@ -23,7 +23,7 @@ impl Broadcast {
         members.insert(address(connection), Arc::downgrade(connection));
     }
 
-    /// Removes a connection, of which nothing is kept.
+    /// Removes a connection.
     pub(crate) fn leave(&self, connection: &Arc<Shared>) {
         if connection.has_joined.load(Ordering::Relaxed) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address(connection));
@@ -37,20 +37,20 @@ impl Broadcast {
         };
         let announcement = Announcement::new(change);
         for member in members {
-            let (has_news, has_agreed) = {
+            let (has_transmit, is_legacy) = {
                 let mut state = member.lock();
                 state.kernel.announce(&announcement);
                 (state.kernel.has_transmit(), state.kernel.negotiated().is_some())
             };
-            if has_news {
-                // To a client that has shaken hands a change belongs to no request.
-                member.wake(has_agreed.then_some(Route::Standalone));
+            if has_transmit {
+                // A legacy client gets notifications of changes outside of any request.
+                member.wake(is_legacy.then_some(Route::Standalone));
             }
         }
     }
 }
 
-/// No other connection has it, as long as this one is a member.
+/// Identifies a connection as long as it is a member.
 fn address(connection: &Arc<Shared>) -> usize {
     Arc::as_ptr(connection).addr()
 }

@@ -1,4 +1,4 @@
-//! Handlers whose panics are their own affair.
+//! Contains panics of handlers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -11,8 +11,7 @@ use tracing::instrument::Instrumented;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 
-/// A handler at work: if it panics, its client gets an error and everything else goes on, also when it panics while it
-/// is dropped.
+/// Turns a panic of a handler into an error response. A panic while the handler is dropped is logged.
 pub(crate) struct CatchPanic(Option<Instrumented<ResponseFuture>>);
 
 impl CatchPanic {
@@ -20,7 +19,7 @@ impl CatchPanic {
         Self(Some(handler))
     }
 
-    /// The span that the handler runs in.
+    /// The span of the handler.
     pub(crate) fn span(&self) -> Span {
         self.0.as_ref().map_or_else(Span::none, |handler| handler.span().clone())
     }
@@ -39,7 +38,7 @@ impl Drop for CatchPanic {
     fn drop(&mut self) {
         let handler = self.0.take();
         if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
-            tracing::error!(target: "mcp", "a handler panicked when it was dropped");
+            tracing::error!(target: "mcp", "a handler panicked while it was dropped");
         }
     }
 }

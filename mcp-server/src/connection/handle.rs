@@ -1,4 +1,4 @@
-//! What handlers may do with the connection that a request came on.
+//! The connection as handlers see it.
 
 use std::any::Any;
 use std::sync::{Arc, PoisonError};
@@ -13,26 +13,28 @@ use crate::asking::options::AskOptions;
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;
 
-/// The connection to one client, as handlers see it. It is there for every request, also for one that stands alone;
-/// then it lasts as long as the request.
+/// The connection to one client, as handlers see it: values that last as long as the connection, and messages that belong to
+/// no request.
+///
+/// For requests without a session, the connection lasts as long as the request.
 #[derive(Clone)]
 pub struct ConnectionHandle(pub(crate) Arc<Shared>);
 
 impl ConnectionHandle {
-    /// A value that handlers keep for this client from one request to the next.
+    /// Returns the value of a type that was stored for this connection.
     // S1.15
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).share()
     }
 
-    /// The value of a type, which is made if there is none yet.
+    /// Returns the value of a type, and creates it if there is none.
     pub fn get_or_insert_with<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         if let Some(value) = self.get() {
             return value;
         }
-        // Made without the lock, as it may take its time; whoever comes second takes what is there, and drops what it
-        // made without the lock as well.
+        // Created without the lock, as this runs code of the application. If two do so at once, the second value is dropped,
+        // without the lock as well.
         let made = Arc::new(make());
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         scratch.share().unwrap_or_else(|| {
@@ -41,15 +43,15 @@ impl ConnectionHandle {
         })
     }
 
-    /// Keeps a value for this client; one of the same type is replaced.
+    /// Stores a value for this connection, and replaces one of the same type.
     pub fn insert<T: Any + Send + Sync>(&self, value: T) {
         let value = Arc::new(value);
         let old = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).insert_shared(value);
-        // It may do anything when it goes.
+        // Dropped without the lock, as it runs code of the application.
         drop(old);
     }
 
-    /// Has something run when the connection ends: last in, first out, each for at most five seconds.
+    /// Adds a callback that runs when the connection ends: last in, first out, each for at most five seconds.
     // S1.16, S1.17
     pub fn on_close<F, Fut>(&self, teardown: F)
     where
@@ -60,28 +62,28 @@ impl ConnectionHandle {
         self.0.teardown.lock().unwrap_or_else(PoisonError::into_inner).push(teardown);
     }
 
-    /// A name for the connection that no other has, for logs and as a key.
+    /// Returns a unique name of the connection, for logs and as a key.
     // S2.6
     #[must_use]
     pub fn token(&self) -> &str {
         self.0.token()
     }
 
-    /// The revision that the handshake settled on, if there was one.
+    /// Returns the revision that was negotiated by the handshake, if there was one.
     #[must_use]
     pub fn negotiated(&self) -> Option<Revision> {
         self.0.lock().kernel.negotiated()
     }
 
-    /// Tells the client something that belongs to no request. Best effort: without a way there it is dropped.
+    /// Sends a notification that belongs to no request. It is dropped if there is no stream for it.
     // S1.7
     pub fn notify(&self, method: &Method, params: &impl Serialize) {
         let Ok(params) = RawObject::new(params) else { return };
-        let told = self.0.tell(None, |kernel| kernel.tell(None, method, &params));
-        tracing::trace!(target: "mcp", method = method.as_str(), ?told, "notification");
+        let delivery = self.0.tell(None, |kernel| kernel.tell(None, method, &params));
+        tracing::trace!(target: "mcp", method = method.as_str(), ?delivery, "notification");
     }
 
-    /// Sends a log message that belongs to no request, as legacy clients may get it.
+    /// Sends a log message that belongs to no request, to legacy clients only.
     // S1.35
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         if let Ok(data) = RawJson::new(data) {
@@ -89,21 +91,21 @@ impl ConnectionHandle {
         }
     }
 
-    /// Asks whether a legacy client is still there.
+    /// Sends a `ping` to a legacy client and waits for the response.
     ///
     /// # Errors
     ///
-    /// Fails if the client cannot be asked, or does not answer.
+    /// Returns an error if the request cannot be sent, or if there is no response.
     // S1.34
     pub async fn ping(&self) -> Result<(), AskError> {
         self.request::<EmptyResult>(Method::PING, &RawObject::empty(), AskOptions::default()).await.map(drop)
     }
 
-    /// Asks a legacy client something that the protocol does not define.
+    /// Sends a request to a legacy client, for example one that an extension defines.
     ///
     /// # Errors
     ///
-    /// Fails if the client cannot be asked, does not answer, or answers something else than a `T`.
+    /// Returns an error if the request cannot be sent, if there is no response, or if its result is not a `T`.
     // S1.27, S1.31
     pub async fn request<T: DeserializeOwned>(
         &self,

@@ -1,4 +1,4 @@
-//! One client of a server: the kernel's machine with the handlers that answer for it.
+//! The connection to one client: the kernel's state machine, and the handlers that run for it.
 
 pub(crate) mod broadcast;
 pub(crate) mod catch_panic;
@@ -40,10 +40,10 @@ use crate::serve::response::{self, Response};
 use crate::serve::telemetry;
 use crate::server::Server;
 
-/// One client of a server, for a transport to drive.
+/// The connection to one client, for a transport to drive.
 ///
-/// It performs no I/O and reads no clock. A transport feeds it what comes ([`feed`](Self::feed)), polls it
-/// ([`poll`](Self::poll)), which runs the handlers, and sends what there is to send
+/// It performs no I/O and reads no clock. A transport feeds it incoming messages ([`feed`](Self::feed)), polls it
+/// ([`poll`](Self::poll)), which runs the handlers, and sends the outgoing messages
 /// ([`poll_transmit`](Self::poll_transmit)):
 ///
 /// 1. while [`wants_input`](Self::wants_input), feed what was read;
@@ -51,14 +51,14 @@ use crate::server::Server;
 /// 3. send all transmits;
 /// 4. call [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout).
 ///
-/// Handlers run inside `poll`, in the task of the transport: a request that is answered without waiting costs no task,
-/// no channel and no second look. A handler that computes for long should do so on a thread of its own.
+/// Handlers run inside `poll`, in the task of the transport: a handler that is ready at once costs no task and no channel.
+/// Handlers that compute for long should use a thread of their own.
 pub struct Connection {
     server: Server,
     shared: Arc<Shared>,
-    /// Requests that no handler has seen yet.
+    /// Requests whose handlers were not called yet.
     queued: Fifo<QueuedRequest>,
-    /// Handlers that wait for something.
+    /// Pending handlers.
     running: RunningHandlers,
 }
 
@@ -68,18 +68,18 @@ struct QueuedRequest {
     span: Span,
 }
 
-/// Who sent something, as the transport knows.
+/// The sender of a message, as far as the transport knows it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Caller {
-    /// Who is behind it, if the transport made sure.
+    /// The authenticated user, if any.
     pub principal: Option<Principal>,
-    /// What else handlers may want to know.
+    /// Values for handlers, which they get with [`RequestContext::extension`].
     pub extensions: Extensions,
 }
 
 impl Connection {
-    /// A connection that lasts: a stdio process, a socket, or a session.
+    /// Creates a connection for any number of requests: a stdio process, a socket, or a session.
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
         let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
@@ -87,49 +87,49 @@ impl Connection {
         connection
     }
 
-    /// Sets what becomes of a second `initialize`. Defaults to a refusal.
+    /// Sets how a second `initialize` is handled. Defaults to an error.
     #[must_use]
     pub fn second_handshake(self, second: SecondHandshake) -> Self {
         self.shared.lock().kernel.set_second_handshake(second);
         self
     }
 
-    /// Whether a message is a second handshake for which the transport is to begin a new connection in place of this one:
-    /// clients share it ([`SecondHandshake::Restart`]), and nothing is in flight.
+    /// Returns whether a message is a second `initialize` for which the transport has to replace this connection by a new one:
+    /// several clients share it ([`SecondHandshake::Restart`]), and no request is in flight.
     #[must_use]
     pub fn is_restart(&self, incoming: &Incoming<'_>) -> bool {
         self.shared.lock().kernel.begins_anew(incoming)
     }
 
-    /// A connection that goes on with a session which began elsewhere, with the parameters of its `initialize`.
+    /// Creates a connection that resumes a session of another process, with the parameters of its `initialize`.
     ///
     /// # Errors
     ///
-    /// Returns an error if `initialize` is not what its client can have sent.
+    /// Returns an error if `initialize` does not have valid parameters.
     pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
         let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
         server.broadcast().join(&connection.shared);
         Ok(connection)
     }
 
-    /// What a legacy client has settled, after its handshake.
+    /// Returns the state of a legacy session, after the handshake.
     #[must_use]
     pub fn session_state(&self) -> Option<SessionState> {
         self.shared.lock().kernel.session_state()
     }
 
-    /// Takes over what was settled elsewhere.
+    /// Replaces the state of the session by that of another process.
     pub fn refresh(&mut self, state: SessionState) {
         self.input(|kernel| kernel.refresh(state));
     }
 
-    /// A connection for one modern request.
+    /// Creates a connection for one modern request.
     #[must_use]
     pub fn modern_request(server: &Server) -> Self {
         Self::new(server, Kernel::from_envelope(Arc::clone(server.config())))
     }
 
-    /// A connection for one legacy request without a session, in a revision that the transport knows of.
+    /// Creates a connection for one legacy request without a session, in the revision that the transport determined.
     #[must_use]
     pub fn legacy_request(server: &Server, revision: Revision) -> Self {
         Self::new(server, Kernel::from_version(Arc::clone(server.config()), revision))
@@ -144,13 +144,12 @@ impl Connection {
         }
     }
 
-    /// Takes what one line or one body holds; returns the handle under which it is answered, if it is.
+    /// Handles one line or one HTTP body; returns the key of its response, if there will be one.
     pub fn feed(&mut self, now: Time, bytes: &[u8], caller: &Caller) -> Option<RequestKey> {
         self.feed_with(caller, |kernel| kernel.handle_bytes(now, bytes, caller.principal.as_ref()))
     }
 
-    /// Takes a message that the transport has parsed, because it had to look into it; returns what
-    /// [`feed`](Self::feed) does.
+    /// Handles a message that the transport has parsed already; otherwise the same as [`feed`](Self::feed).
     pub fn feed_parsed(&mut self, now: Time, incoming: Incoming<'_>, caller: &Caller) -> Option<RequestKey> {
         self.feed_with(caller, |kernel| kernel.handle_incoming(now, incoming, caller.principal.as_ref()))
     }
@@ -173,35 +172,35 @@ impl Connection {
         key
     }
 
-    /// Runs handlers; ready when there is something to send, or when the connection is over.
+    /// Runs handlers; ready when there is a message to send, or when the connection is closed.
     ///
-    /// The task is woken when a handler can go on, has something to say, or when something is published.
+    /// The task is woken when a handler can continue or has sent something, and when a change is published.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Time) -> Poll<()> {
         self.shared.driver.register(cx.waker());
-        // What came in by a port.
+        // Messages that were fed through a port.
         self.handle_events(None);
         for (task, outcome) in self.running.poll(cx) {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
-        // Answering may have let requests in that waited.
+        // Responses may have made room for requests that waited.
         self.start_queued(cx);
         #[cfg(feature = "mrtr")]
         self.end_rounds();
         self.send_client_requests(now);
-        // What handlers did is news, too, and must not wait until the client says something.
+        // Handlers may have caused events, too, which must not wait for the next message of the client.
         self.input(|_| ());
         let state = self.shared.lock();
         if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         let transmit = self.shared.lock().kernel.poll_transmit();
         self.wake_for_queued();
         transmit
     }
 
-    /// Appends what there is to send as lines, up to about `most` bytes; for transports with a single stream.
+    /// Appends the messages to send as lines, up to about `most` bytes, for transports with a single stream.
     pub fn take_lines(&mut self, out: &mut Vec<u8>, most: usize) {
         let mut state = self.shared.lock();
         while out.len() < most
@@ -214,151 +213,152 @@ impl Connection {
         self.wake_for_queued();
     }
 
-    /// Whether more may be fed: not while too much waits to be sent.
+    /// Returns whether more messages may be fed: not while too much is queued to be sent.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.shared.lock().kernel.wants_input()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.shared.lock().kernel.poll_timeout()
     }
 
-    /// Takes note of the time; early calls do nothing.
+    /// Handles the deadlines that have passed; early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         self.input(|kernel| kernel.handle_timeout(now));
     }
 
-    /// Takes note of a text that was longer than the transport reads, with what it could tell of it.
+    /// Handles a message that exceeded the transport's size limit, with what could be read of its envelope.
     pub fn handle_oversized(&mut self, limit: usize, summary: &EnvelopeSummary) {
         self.input(|kernel| kernel.handle_oversized(limit, summary));
     }
 
-    /// Takes note that the stream of a request is gone: that cancels a modern one.
+    /// Handles the end of the stream of a request, which cancels a modern request.
     pub fn handle_stream_closed(&mut self, request: RequestKey) {
         self.input(|kernel| kernel.handle_stream_closed(request));
     }
 
-    /// Takes note that nobody will come back for the answer to a request: its handler is dropped.
+    /// Drops the handler of a request whose client will not resume its stream.
     pub fn abandon(&mut self, request: RequestKey) {
         self.input(|kernel| kernel.abandon(request));
     }
 
-    /// Takes note that the client is gone: handlers are dropped, and nothing more is sent.
+    /// Handles the disconnect of the client: handlers are dropped, and nothing more is sent.
     pub fn handle_disconnect(&mut self) {
         self.input(Kernel::handle_disconnect);
     }
 
-    /// Keeps messages of a route back, because its reader does not read.
+    /// Holds back messages of a route, because its stream is not read.
     pub fn block(&mut self, route: Route) {
         self.input(|kernel| kernel.block(route));
     }
 
-    /// Lets messages of a route go on.
+    /// Releases the messages of a route.
     pub fn unblock(&mut self, route: Route) {
         self.input(|kernel| kernel.unblock(route));
     }
 
-    /// Prepares for the end: nothing more will be read. Subscriptions end, questions to the client are given up, and
-    /// handlers may finish.
+    /// Begins a graceful shutdown: nothing more will be fed. Subscriptions and server-to-client requests end, handlers may
+    /// finish.
     pub fn drain(&mut self) {
         self.input(Kernel::drain);
     }
 
-    /// Gives up what is at work: handlers are dropped where they wait, and their clients are told why.
-    pub fn abort_requests(&mut self, why: &ErrorObject) {
+    /// Drops all handlers, and responds to their requests with an error.
+    pub fn abort_requests(&mut self, error: &ErrorObject) {
         self.handle_events(None);
-        // Whoever waits for room would take the place of those that are given up.
+        // Requests that waited for room take the place of those that were aborted.
         while self.is_busy() {
             for RunningHandler { handler, responder, ctx } in self.running.take_all() {
                 let span = handler.span();
                 ctx.cancel();
                 drop(handler);
-                self.finish(&span, &ctx, responder, Err(why.clone()));
+                self.finish(&span, &ctx, responder, Err(error.clone()));
             }
             while let Some(QueuedRequest { ctx, responder, span }) = self.queued.pop() {
                 ctx.cancel();
-                self.finish(&span, &ctx, responder, Err(why.clone()));
+                self.finish(&span, &ctx, responder, Err(error.clone()));
             }
         }
     }
 
-    /// Ends the connection from this side: subscriptions end with their result, everything else is given up.
+    /// Closes the connection from the side of the server: subscriptions end with their result, everything else is dropped.
     pub fn close(&mut self) {
         self.input(Kernel::close);
     }
 
-    /// Whether handlers are at work, or have yet to begin.
+    /// Returns whether handlers are pending or have yet to be called.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         !self.queued.is_empty() || self.running.len() > 0
     }
 
-    /// Whether a request is still to be answered, or any of a batch.
+    /// Returns whether the response to a request, or to any of a batch, is still due.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
         self.shared.lock().kernel.is_open(request)
     }
 
-    /// Whether nothing is open, queued or due.
+    /// Returns whether there are no requests, messages to send, or deadlines.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         !self.is_busy() && self.shared.lock().kernel.is_idle()
     }
 
-    /// Whether the connection is over.
+    /// Returns whether the connection is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.lock().kernel.is_closed()
     }
 
-    /// The revision that the handshake settled on, if there was one.
+    /// Returns the revision that was negotiated by the handshake, if there was one.
     #[must_use]
     pub fn negotiated(&self) -> Option<Revision> {
         self.shared.lock().kernel.negotiated()
     }
 
-    /// The connection as handlers see it.
+    /// Returns the handle that handlers get.
     #[must_use]
     pub fn handle(&self) -> ConnectionHandle {
         ConnectionHandle(Arc::clone(&self.shared))
     }
 
-    /// Sets who is woken when there is something to do, in place of the task that polls the connection: for transports
-    /// where one of several tasks does. It is called with the route that has something to do or to say, or with `None` if
-    /// it can be any, and may be called while the connection is polled.
+    /// Sets a function that is called instead of waking the task that polled the connection, for transports where several
+    /// tasks drive it. It gets the route that needs a poll, or `None` for any, and may be called while the connection is
+    /// polled.
     #[must_use]
     pub fn route_waker(self, wake: RouteWaker) -> Self {
-        // Nobody can have set another one.
+        // It was not set before, as this takes the new connection by value.
         let _ = self.shared.route_waker.set(wake);
         self
     }
 
-    /// The connection's messages, in and out, for tasks other than the one that runs its handlers.
+    /// Returns a port: the incoming and outgoing messages, for other tasks than the one that runs the handlers.
     #[must_use]
     pub fn port(&self) -> ConnectionPort {
         ConnectionPort::new(self.server.clone(), Arc::clone(&self.shared))
     }
 
-    /// The server that it is a connection to.
+    /// Returns the server.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Runs what handlers left to be done at the end: last in, first out, each within the time that `bound` gives it.
-    /// What panics or takes too long is given up, with a warning.
+    /// Runs the callbacks of [`ConnectionHandle::on_close`]: last in, first out. Callbacks that panic or take too long are
+    /// dropped, with a warning.
     ///
-    /// `bound` makes a future that is ready when the time is over, which is the transport's to know.
+    /// `bound` creates a future that is ready when the time for one callback is over.
     // S1.16, S1.17
     pub async fn teardown<B: Future<Output = ()>>(&mut self, bound: impl FnMut() -> B) {
         self.handle_disconnect();
         run_teardown(&self.shared, bound).await;
     }
 
-    /// The same for a connection that is about to be dropped, if there is anything to do.
+    /// Returns the future of [`teardown`](Self::teardown) for a connection that is about to be dropped, or `None` if there
+    /// are no callbacks.
     pub fn take_teardown<B>(&mut self, bound: impl FnMut() -> B + Send + 'static) -> Option<BoxFuture<()>>
     where
         B: Future<Output = ()> + Send + 'static,
@@ -387,22 +387,22 @@ impl Connection {
         #[cfg(feature = "mrtr")]
         let outcome = crate::asking::rounds::reject_mixed_styles(ctx, outcome);
         match outcome {
-            // A legacy client is asked by real requests, and the handler goes on when it has answered.
+            // A legacy client gets requests, and the handler runs again with its responses.
             Ok(Response::InputRequired(input)) if ctx.era() == Era::Legacy => {
-                let again: ResponseFuture = Box::pin(legacy_rounds::answer(ctx.clone(), *input));
+                let again: ResponseFuture = Box::pin(legacy_rounds::run(ctx.clone(), *input));
                 let handler = CatchPanic::new(again.instrument(span.clone()));
                 self.run(RunningHandler { handler, responder, ctx: ctx.clone() });
             }
             outcome => {
                 telemetry::end(span, ctx, &outcome);
                 self.respond(responder, outcome);
-                // What the handler gave away elsewhere learns that nobody waits for it any more.
+                // Tasks that the handler spawned learn that the request has ended.
                 ctx.cancel();
             }
         }
     }
 
-    /// Ends the rounds of requests that asked something: their handlers are dropped, and run again with the answers.
+    /// Ends the rounds of requests that need input: their handlers are dropped, and run again with the retry.
     #[cfg(feature = "mrtr")]
     fn end_rounds(&mut self) {
         loop {
@@ -424,9 +424,9 @@ impl Connection {
         self.input(|kernel| response::send(kernel, responder, outcome));
     }
 
-    /// Acts on the news of the kernel. `fed` is what was fed just now, and who sent it; returns whether its handler may
-    /// begin.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most of what the kernel tells is for operators alone")]
+    /// Handles the events of the kernel. `fed` is the key and the extensions of what was fed just now; returns whether it was
+    /// admitted.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are only traced")]
     fn handle_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
         let mut has_begun = false;
         while let Some(event) = self.next_event() {
@@ -435,7 +435,7 @@ impl Connection {
                 Event::Request { scope, params, responder } => {
                     let key = scope.key();
                     has_begun |= fed.is_some_and(|(fed, _)| fed == key);
-                    // Handles grow: what is younger than what was fed came with it.
+                    // Keys increase: requests with greater keys were fed in the same batch.
                     let extensions = match fed {
                         Some((fed, extensions)) if fed <= key => extensions.clone(),
                         Some(_) | None => self.shared.lock().origins.take(key),
@@ -455,7 +455,7 @@ impl Connection {
                 Event::CallProgress { call, progress } => self.report_progress(call, *progress),
                 Event::Listening { .. } => self.server.broadcast().join(&self.shared),
                 Event::Notification { method, params } => self.handle_notification(method, params),
-                // S1.13: who waits for the handshake hears that it is complete.
+                // S1.13: the application learns that the handshake is complete.
                 Event::Initialized => {
                     self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default())
                 }
@@ -465,7 +465,7 @@ impl Connection {
                     let mut state = self.shared.lock();
                     let left = (std::mem::take(&mut state.client_requests), std::mem::take(&mut state.open));
                     drop(state);
-                    // Whoever waits for them is woken, and may look here.
+                    // Dropped without the lock, as that wakes the receivers.
                     drop(left);
                 }
                 _ => {}
@@ -483,13 +483,13 @@ impl Connection {
         event
     }
 
-    /// Tells whoever asked of the progress; the question may be over by the time that they have heard of it.
+    /// Calls the progress handler of a server-to-client request, without the lock; the request may end meanwhile.
     fn report_progress(&self, call: CallId, progress: ProgressNotificationParams) {
         let find = |open: &&mut PendingClientRequest| open.call == call;
         let watcher = self.shared.lock().open.iter_mut().find(find).and_then(|open| open.watcher.take());
         let Some(mut watcher) = watcher else { return };
         if std::panic::catch_unwind(AssertUnwindSafe(|| watcher(progress))).is_err() {
-            return tracing::error!(target: "mcp", "a listener for progress panicked");
+            return tracing::error!(target: "mcp", "the progress handler of a server-to-client request panicked");
         }
         if let Some(open) = self.shared.lock().open.iter_mut().find(find) {
             open.watcher = Some(watcher);
@@ -497,10 +497,10 @@ impl Connection {
     }
 
     fn handle_notification(&self, method: Method, params: PayloadBuf) {
-        let Some(listener) = self.server.on_notification() else { return };
+        let Some(handler) = self.server.on_notification() else { return };
         let notification = Notification { method, params, connection: self.handle() };
-        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(notification))).is_err() {
-            tracing::error!(target: "mcp", "a listener for notifications panicked");
+        if std::panic::catch_unwind(AssertUnwindSafe(|| handler(notification))).is_err() {
+            tracing::error!(target: "mcp", "the notification handler panicked");
         }
     }
 
@@ -517,14 +517,14 @@ impl Connection {
         }
     }
 
-    /// Has the transport poll again if there is room now for requests that had to wait for it.
+    /// Wakes the transport if there is room now for requests that waited.
     fn wake_for_queued(&self) {
         if !self.queued.is_empty() {
             self.shared.wake(None);
         }
     }
 
-    /// Has handlers begin, but not while too much waits to be sent: their answers would only add to it.
+    /// Calls the handlers of queued requests, but not while too much is queued to be sent.
     fn start_queued(&mut self, cx: &mut Context<'_>) {
         while self.wants_input()
             && let Some(queued) = self.queued.pop()
@@ -533,13 +533,13 @@ impl Connection {
         }
     }
 
-    /// Has a handler begin; most are done at once.
+    /// Calls a handler; most are ready at once.
     fn start(&mut self, queued: QueuedRequest, cx: &mut Context<'_>) {
         let QueuedRequest { ctx, responder, span } = queued;
         let request = Request::new(ctx.clone());
         let served = {
             let _entered = span.enter();
-            // A panic is the handler's own affair: everything else goes on.
+            // A panic of a handler ends its own request only.
             std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
         };
         let later = match served {
@@ -557,16 +557,16 @@ impl Connection {
         }
     }
 
-    /// Has a handler go on as soon as it can; it is looked at once more, now that somebody watches it.
+    /// Adds a pending handler.
     fn run(&mut self, task: RunningHandler) {
-        // It is polled once more, now that somebody watches it; pushing it wakes whoever does so.
+        // It is polled once more with its own waker, for which this wakes the driver.
         self.running.push(task, self.shared.route_waker.get());
         if self.shared.route_waker.get().is_none() {
             self.shared.driver.wake();
         }
     }
 
-    /// Asks the client what handlers want to know.
+    /// Sends the server-to-client requests of handlers.
     fn send_client_requests(&self, now: Time) {
         let mut refused = Vec::new();
         let mut state = self.shared.lock();
@@ -579,7 +579,7 @@ impl Connection {
             }
         }
         drop(state);
-        // Whoever waits for them is woken, and may look here; so may a watcher that is dropped.
+        // Without the lock, as this wakes handlers and drops values of the application.
         for (reply, misuse, _watcher) in refused {
             reply.send(Err(misuse.into()));
         }
@@ -587,9 +587,9 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// What still runs elsewhere has to know that nobody waits for it, and that nobody answers any more.
+    /// Tasks that handlers spawned have to learn that their requests have ended.
     fn drop(&mut self) {
-        // Mostly nothing runs any more, and there is nobody left to tell.
+        // Usually nothing else holds the connection.
         if Arc::strong_count(&self.shared) > 1 {
             self.handle_disconnect();
         }

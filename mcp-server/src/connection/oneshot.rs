@@ -1,10 +1,10 @@
-//! One value from the driver to a handler that waits for it.
+//! A channel for one value, from the driver to a handler.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Makes both ends.
+/// Creates both ends.
 pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, is_sent: false, waiting: None }));
     (Sender(Arc::clone(&slot)), Receiver(slot))
@@ -12,15 +12,15 @@ pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
 
 struct Slot<T> {
     value: Option<T>,
-    /// Whether nothing more will come: the value was sent, or never will be.
+    /// Whether the sender was dropped, with or without having sent a value.
     is_sent: bool,
     waiting: Option<Waker>,
 }
 
-/// The end that sends; dropping it says that nothing will come.
+/// The sending end; dropping it wakes the receiver.
 pub(crate) struct Sender<T>(Arc<Mutex<Slot<T>>>);
 
-/// The end that waits.
+/// The receiving end.
 pub(crate) struct Receiver<T>(Arc<Mutex<Slot<T>>>);
 
 impl<T> Sender<T> {
@@ -43,7 +43,7 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for the value; there is none if the sender is gone.
+    /// Waits for the value; returns `None` if the sender was dropped without sending one.
     pub(crate) async fn wait(self) -> Option<T> {
         poll_fn(|cx| {
             // Wakers are cloned and dropped without the lock.

@@ -1,4 +1,4 @@
-//! The messages of a connection, apart from its handlers.
+//! The messages of a connection, separate from its handlers.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::connection::Caller;
 use crate::connection::shared::{Inbox, Shared, State};
 use crate::server::Server;
 
-/// The messages of a [`Connection`](crate::Connection), in and out, for transports where other tasks than the one that
-/// runs the handlers read and write.
+/// The incoming and outgoing messages of a [`Connection`](crate::Connection), for transports that read and write on other
+/// tasks than the one that runs the handlers.
 ///
-/// No method runs a handler or any other code of the application, and none waits for one that runs: the connection's lock
-/// is held for moments. What is fed here begins when the connection is polled next, which is for the transport to see to.
+/// No method runs a handler or other code of the application, or waits for one. Handlers of requests that are fed here are
+/// called when the connection is polled next, which the transport has to ensure.
 ///
-/// Clones are the same port.
+/// Clones share the connection.
 #[derive(Clone)]
 pub struct ConnectionPort {
     server: Server,
@@ -29,19 +29,19 @@ impl ConnectionPort {
         Self { server, shared }
     }
 
-    /// The server that it is a connection to.
+    /// Returns the server.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Takes a message that the transport has parsed; returns the handle under which it is answered, if it is.
+    /// Handles a message that the transport has parsed; returns the key of its response, if there will be one.
     ///
     /// # Errors
     ///
-    /// Returns an error, and takes nothing, if too much was fed since the connection was polled: more messages than
-    /// [`Limits::outbox_messages`](crate::Limits::outbox_messages), or more than
-    /// [`Limits::outbox_bytes`](crate::Limits::outbox_bytes). A message that is alone always fits.
+    /// Returns an error, and ignores the message, if too much was fed since the connection was last polled: more messages
+    /// than [`Limits::outbox_messages`](crate::Limits::outbox_messages), or more bytes than
+    /// [`Limits::outbox_bytes`](crate::Limits::outbox_bytes). The first message always fits.
     pub fn feed_parsed(
         &self,
         now: Time,
@@ -66,47 +66,46 @@ impl ConnectionPort {
         Ok(key)
     }
 
-    /// The next message to send. If there was one, the connection has to be polled again: there may be room now for
-    /// requests that had to wait for it.
+    /// Returns the next message to send. If there is one, the connection has to be polled again: there may be room now for
+    /// requests that waited.
     #[must_use]
     pub fn poll_transmit(&self) -> Option<Transmit> {
         self.shared.lock().kernel.poll_transmit()
     }
 
-    /// Whether more may be fed: not while too much waits to be sent.
+    /// Returns whether more messages may be fed: not while too much is queued to be sent.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.shared.lock().kernel.wants_input()
     }
 
-    /// Keeps messages of a route back, because its reader does not read.
+    /// Holds back messages of a route, because its stream is not read.
     pub fn block(&self, route: Route) {
         self.shared.lock().kernel.block(route);
     }
 
-    /// Lets messages of a route go on.
+    /// Releases the messages of a route.
     pub fn unblock(&self, route: Route) {
         self.shared.lock().kernel.unblock(route);
     }
 
-    /// Takes note that nobody will come back for the answer to a request: its handler is dropped by the next poll of the
-    /// connection.
+    /// Abandons a request whose client will not resume its stream: its handler is dropped by the next poll of the connection.
     pub fn abandon(&self, request: RequestKey) {
         self.shared.lock().kernel.abandon(request);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.shared.lock().kernel.poll_timeout()
     }
 
-    /// Takes note of the time; early calls do nothing.
+    /// Handles the deadlines that have passed; early calls do nothing.
     pub fn handle_timeout(&self, now: Time) {
         self.shared.lock().kernel.handle_timeout(now);
     }
 
-    /// Prepares for the end: nothing more will be read, and handlers may finish.
+    /// Begins a graceful shutdown: nothing more will be fed, and handlers may finish.
     pub fn drain(&self) {
         self.shared.lock().kernel.drain();
     }
@@ -123,37 +122,37 @@ impl ConnectionPort {
         self.shared.lock().kernel.kept_bytes()
     }
 
-    /// What a legacy client has settled, after its handshake.
+    /// Returns the state of a legacy session, after the handshake.
     #[must_use]
     pub fn session_state(&self) -> Option<SessionState> {
         self.shared.lock().kernel.session_state()
     }
 
-    /// Takes over what was settled elsewhere.
+    /// Replaces the state of the session by that of another process.
     pub fn refresh(&self, state: SessionState) {
         self.shared.lock().kernel.refresh(state);
     }
 
-    /// Whether a request is still to be answered, or any of a batch.
+    /// Returns whether the response to a request, or to any of a batch, is still due.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
         self.shared.lock().kernel.is_open(request)
     }
 
-    /// Whether the connection is over.
+    /// Returns whether the connection is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.lock().kernel.is_closed()
     }
 }
 
-/// The error of a [`ConnectionPort`] that takes nothing more before its connection is polled.
+/// The error of [`ConnectionPort::feed_parsed`] if too much was fed since the connection was last polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("as many messages wait for the handlers of this connection as it can keep")]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing else to say about it")]
+#[error("too many messages wait for the handlers of this connection (`outbox_messages`, `outbox_bytes`)")]
+#[expect(clippy::exhaustive_structs, reason = "it has no details")]
 pub struct InboxFull;
 
-/// About how many bytes of a message are kept until it is acted on.
+/// The approximate size of a message in memory, in bytes.
 fn size(incoming: &Incoming<'_>) -> usize {
     let length = |payload: &Payload<'_>| payload.as_str().len();
     let size = |message: &Message<'_>| match message {

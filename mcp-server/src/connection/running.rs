@@ -1,4 +1,4 @@
-//! Handlers that wait for something.
+//! Handlers that are pending.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,15 +16,15 @@ use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
 use crate::serve::telemetry;
 
-/// The handlers of one connection, by request. Only those that were woken are polled.
+/// The pending handlers of one connection, by request. Only those that were woken are polled.
 #[derive(Default)]
 pub(crate) struct RunningHandlers {
     open: BTreeMap<RequestKey, RunningHandler>,
-    /// Most requests are answered without waiting, so it is made for the first that does not.
+    /// Created with the first pending handler, as most handlers are ready at once.
     woken: Option<Arc<Woken>>,
 }
 
-/// A handler at work, with the right to answer for it.
+/// A pending handler, and the responder for its request.
 pub(crate) struct RunningHandler {
     pub(crate) handler: CatchPanic,
     pub(crate) responder: Responder,
@@ -32,7 +32,7 @@ pub(crate) struct RunningHandler {
 }
 
 impl RunningHandler {
-    /// Drops the handler where it waits.
+    /// Drops the handler.
     fn cancel(self) {
         let span = self.handler.span();
         self.ctx.cancel();
@@ -41,7 +41,7 @@ impl RunningHandler {
     }
 }
 
-/// Who can go on, and whom that concerns.
+/// The handlers that were woken, and the task to wake for them.
 #[derive(Default)]
 struct Woken {
     ready: Mutex<Vec<Arc<HandlerWaker>>>,
@@ -52,7 +52,7 @@ struct Woken {
 struct HandlerWaker {
     key: RequestKey,
     is_ready: AtomicBool,
-    /// Not kept alive from here: it holds those who were woken, and a connection may end before it looks at them.
+    /// Weak, as it holds the wakers of woken handlers, and a connection may end before it polls them.
     woken: Weak<Woken>,
 }
 
@@ -71,7 +71,7 @@ impl Wake for HandlerWaker {
 }
 
 impl RunningHandlers {
-    /// Takes a handler in; it is polled next time.
+    /// Adds a handler, which is polled next time.
     pub(crate) fn push(&mut self, task: RunningHandler, route_waker: Option<&RouteWaker>) {
         let key = task.responder.key();
         self.open.insert(key, task);
@@ -82,14 +82,14 @@ impl RunningHandlers {
         Arc::new(HandlerWaker { key, is_ready: AtomicBool::new(false), woken }).wake();
     }
 
-    /// Polls the handlers that were woken, each once; returns those that are done.
+    /// Polls the handlers that were woken, each once; returns those that have finished.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Vec<(RunningHandler, Result<Response, ErrorObject>)> {
         let mut done = Vec::new();
         let Some(woken) = &self.woken else { return done };
         woken.driver.register(cx.waker());
         let ready = std::mem::take(&mut *woken.ready.lock().unwrap_or_else(PoisonError::into_inner));
         for waker in ready {
-            // Whoever wakes it from here on means the next time.
+            // Wakes from here on are for the next poll.
             waker.is_ready.store(false, Ordering::Release);
             let key = waker.key;
             let Some(task) = self.open.get_mut(&key) else { continue };
@@ -103,13 +103,13 @@ impl RunningHandlers {
         done
     }
 
-    /// Takes a handler out where it waits.
+    /// Removes a handler without cancelling it.
     #[cfg(feature = "mrtr")]
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<RunningHandler> {
         self.open.remove(&key)
     }
 
-    /// Drops a handler where it waits; whatever it gave away learns that nobody waits for it.
+    /// Drops a handler and sets its cancellation; returns whether there was one.
     pub(crate) fn cancel(&mut self, key: RequestKey) -> bool {
         let task = self.open.remove(&key);
         let is_there = task.is_some();
@@ -121,7 +121,7 @@ impl RunningHandlers {
         self.take_all().for_each(RunningHandler::cancel);
     }
 
-    /// Takes all handlers out where they wait.
+    /// Removes all handlers without cancelling them.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = RunningHandler> + use<> {
         std::mem::take(&mut self.open).into_values()
     }
@@ -137,7 +137,7 @@ impl Drop for RunningHandlers {
     }
 }
 
-/// The task that drives a connection.
+/// The waker of the task that drives a connection.
 #[derive(Default)]
 pub(crate) struct DriverWaker(Mutex<Option<Waker>>);
 

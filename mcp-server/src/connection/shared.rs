@@ -1,4 +1,4 @@
-//! What a connection's driver and its handlers both hold.
+//! The part of a connection that its driver and its handlers share.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,19 +18,19 @@ use crate::connection::running::DriverWaker;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
 
-/// The kernel of a connection, and what its handlers leave there.
+/// The kernel of a connection, and the commands of its handlers.
 ///
-/// The lock is held for moments only, and never while a handler runs.
+/// The lock is held briefly, and never while a handler runs.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// The task that drives the connection: it has to look when a handler has something to say.
+    /// The task that drives the connection, which is woken when a handler has sent something.
     pub(crate) driver: DriverWaker,
-    /// Who is woken instead, where more than one task does.
+    /// Is called instead, if several tasks drive the connection.
     pub(crate) route_waker: OnceLock<RouteWaker>,
-    /// What handlers keep from one request to the next.
+    /// Values that handlers keep from one request to the next.
     pub(crate) scratch: Mutex<Extensions>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
-    /// Whether the connection hears of changes.
+    /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
     asked: AtomicU64,
     token: OnceLock<String>,
@@ -38,35 +38,35 @@ pub(crate) struct Shared {
 
 pub(crate) struct State {
     pub(crate) kernel: Kernel,
-    /// What came in by a port since the kernel's news were acted on.
+    /// What was fed through a port since the kernel's events were handled.
     pub(crate) inbox: Inbox,
-    /// Who sent the requests that wait.
+    /// The extensions of requests that wait to be admitted.
     pub(crate) origins: RequestOrigins,
-    /// Questions that the driver has to pass on: only it knows the time.
+    /// Server-to-client requests for the driver to send, which alone knows the time.
     pub(crate) client_requests: VecDeque<QueuedClientRequest>,
-    /// Questions that the client has to answer.
+    /// Server-to-client requests that wait for a response.
     pub(crate) open: Vec<PendingClientRequest>,
-    /// Requests whose round is over, because they asked something.
+    /// Requests whose round has ended with input requests.
     #[cfg(feature = "mrtr")]
     pub(crate) suspended: Vec<RequestKey>,
 }
 
-/// How much came in, and how much that takes.
+/// The number and size of messages.
 #[derive(Default)]
 pub(crate) struct Inbox {
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
 }
 
-/// Wakes the task that serves a route, or whichever serves the connection.
+/// Wakes the task that drives a route, or with `None` any task that drives the connection.
 pub type RouteWaker = Arc<dyn Fn(Option<Route>) + Send + Sync>;
 
-/// What runs when a connection ends.
+/// A callback at the end of a connection.
 pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
 
 pub(crate) type ClientResponse = Result<PayloadBuf, AskError>;
 
-/// A question to the client.
+/// A server-to-client request that was not sent yet.
 pub(crate) struct QueuedClientRequest {
     pub(crate) number: u64,
     pub(crate) related: Option<RequestKey>,
@@ -105,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// A name for the connection that no other has; it says nothing about the transport's own.
+    /// A unique name of the connection, which reveals nothing about the transport's session id.
     // S2.6, S4.103
     pub(crate) fn token(&self) -> &str {
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
@@ -117,7 +117,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has whoever drives the connection look at it, because there is something to do for a route, or for any.
+    /// Wakes the task that drives a route, or any that drives the connection.
     pub(crate) fn wake(&self, route: Option<Route>) {
         match self.route_waker.get() {
             Some(wake) => wake(route),
@@ -125,14 +125,14 @@ impl Shared {
         }
     }
 
-    /// Gives the kernel a command about a request or the connection, and has the driver send what comes of it.
+    /// Gives the kernel a command, and wakes the driver to send what results from it.
     pub(crate) fn tell<R>(&self, request: Option<RequestKey>, command: impl FnOnce(&mut Kernel) -> R) -> R {
         let outcome = command(&mut self.lock().kernel);
         self.wake(Some(request.map_or(Route::Standalone, Route::Related)));
         outcome
     }
 
-    /// Leaves a question for the driver; dropping the receiver takes it back.
+    /// Queues a server-to-client request for the driver.
     pub(crate) fn ask(
         &self,
         related: Option<RequestKey>,
@@ -144,7 +144,7 @@ impl Shared {
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
         if !state.kernel.is_closed() {
-            // Nobody would pass it on otherwise; then the reply is dropped, which is an answer as well.
+            // On a closed connection the sender is dropped, which the receiver sees as a disconnect.
             state.client_requests.push_back(QueuedClientRequest { number, related, method, params, options, reply });
         }
         drop(state);
@@ -152,14 +152,14 @@ impl Shared {
         (number, answer)
     }
 
-    /// Has the driver end the round of a request, with all that was asked by then.
+    /// Lets the driver end the round of a request, with all input requests that were made by then.
     #[cfg(feature = "mrtr")]
     pub(crate) fn suspend(&self, request: RequestKey) {
         self.lock().suspended.push(request);
         self.wake(Some(Route::Related(request)));
     }
 
-    /// Takes a question back that nobody waits for any more; the client is told.
+    /// Cancels a server-to-client request; the client is notified if it was sent.
     pub(crate) fn withdraw(&self, number: u64) {
         let mut state = self.lock();
         let waiting = state.client_requests.iter().position(|ask| ask.number == number);
@@ -173,7 +173,7 @@ impl Shared {
         if open.is_some() {
             self.wake(None);
         }
-        // Dropped without the lock, as that wakes whoever waits for them.
+        // Dropped without the lock, as that wakes the receiver.
         drop((waiting, open));
     }
 }

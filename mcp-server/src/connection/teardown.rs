@@ -1,4 +1,4 @@
-//! What handlers left to be done at the end of a connection.
+//! Callbacks at the end of a connection.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::PoisonError;
@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use crate::connection::shared::Shared;
 
-/// Runs what is left to be done: last in, first out, each within the time that `bound` gives it.
+/// Runs the callbacks: last in, first out, each until the future that `bound` creates is ready.
 pub(crate) async fn run_teardown<B: Future<Output = ()>>(shared: &Shared, mut bound: impl FnMut() -> B) {
     let next = || shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).pop();
     while let Some(teardown) = next() {
@@ -24,13 +24,13 @@ pub(crate) async fn run_teardown<B: Future<Output = ()>>(shared: &Shared, mut bo
             Ok(()) => {}
             Err(Teardown::Panicked) => tracing::warn!(target: "mcp", "a teardown callback panicked"),
             Err(Teardown::TooLong) => {
-                tracing::warn!(target: "mcp", "a teardown callback took too long and was given up");
+                tracing::warn!(target: "mcp", "a teardown callback took too long and was dropped");
             }
         }
     }
 }
 
-/// Why a teardown callback came to no good end.
+/// How a teardown callback failed.
 enum Teardown {
     Panicked,
     TooLong,

@@ -1,4 +1,4 @@
-//! Suggestions for the arguments of prompts and resource templates.
+//! Completion of the arguments of prompts and of the variables of resource templates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,24 +8,25 @@ use mcp_types::{CompleteResult, Completion, OrderedMap};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::BoxFuture;
 
-/// What a client may be told at once.
-const MOST: usize = 100;
+/// The maximum number of values in a result, by the protocol.
+const MAX_VALUES: usize = 100;
 
-/// What has been typed of an argument, and what is known of the others.
+/// The input of a [`Completer`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompletionInput {
-    /// What has been typed so far.
+    /// The value of the argument as far as it was typed.
     pub value: String,
-    /// The other arguments that have a value already.
+    /// The values of the other arguments, as far as the client sent them.
     pub arguments: OrderedMap<String>,
 }
 
-/// Suggests values: an async function of a [`RequestContext`] and what has been [`CompletionInput`], best suggestion first.
+/// Suggests values for an argument: an async function of a [`RequestContext`] and a [`CompletionInput`], which returns the
+/// best suggestion first.
 ///
-/// More than 100 values are cut, and the client is told that there are more.
+/// The result has at most 100 values, and says whether there are more.
 pub trait Completer: Send + Sync + 'static {
-    /// Suggests values.
+    /// Returns the suggested values.
     fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Vec<String>>;
 }
 
@@ -57,13 +58,13 @@ impl Completers {
     }
 }
 
-/// The answer to a client, within the limit of the protocol.
+/// The result of `completion/complete`, within the limit of the protocol.
 pub(crate) fn result(mut values: Vec<String>) -> CompleteResult {
     let total = values.len();
-    values.truncate(MOST);
+    values.truncate(MAX_VALUES);
     let mut completion = Completion::new(values);
     completion.total = i64::try_from(total).ok();
-    completion.has_more = Some(total > MOST);
+    completion.has_more = Some(total > MAX_VALUES);
     CompleteResult::new(completion)
 }
 

@@ -1,6 +1,6 @@
-//! What tools, prompts and resources have in common: how they show themselves in lists.
+//! The setters that tools, prompts and resources share.
 
-/// Gives things with a `definition` its setters, and has them show it.
+/// Adds setters for the members that all definitions have, and `Debug`.
 macro_rules! definition_setters {
     ($($kind:ident: $description:literal),* $(,)?) => {$(
         impl $kind {
@@ -10,19 +10,19 @@ macro_rules! definition_setters {
                 self
             }
 
-            /// The name to show to people.
+            /// Sets the name that user interfaces show.
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.definition.title = Some(title.into());
                 self
             }
 
-            /// Icons that a user interface may show.
+            /// Sets icons for user interfaces.
             pub fn icons(mut self, icons: Vec<mcp_types::Icon>) -> Self {
                 self.definition.icons = Some(icons);
                 self
             }
 
-            /// Metadata beside what the protocol defines.
+            /// Sets the `_meta` of the definition.
             pub fn meta(mut self, meta: mcp_types::Meta) -> Self {
                 self.definition.meta = Some(meta);
                 self

@@ -1,4 +1,4 @@
-//! Methods beyond the protocol's own.
+//! Methods of extensions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use mcp_types::{ErrorObject, RawObject};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::BoxFuture;
 
-/// What answers a method of an extension.
+/// The handler of a method of an extension.
 pub(crate) type ExtensionMethod =
     Arc<dyn Fn(RequestContext, RawObject) -> BoxFuture<Result<RawObject, ErrorObject>> + Send + Sync>;
 

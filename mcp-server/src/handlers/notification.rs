@@ -1,4 +1,4 @@
-//! What a client tells without expecting an answer.
+//! Notifications of clients.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use mcp_types::jsonrpc::PayloadBuf;
 
 use crate::connection::handle::ConnectionHandle;
 
-/// Something that a client tells: that it is ready, that its roots changed, or what an extension defines.
+/// A notification of a client: that it is initialised, that its roots changed, or one that an extension defines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Notification {
-    /// What is told.
+    /// The method.
     pub method: Method,
-    /// The parameters; an empty object where there were none.
+    /// The parameters; an empty object if there were none.
     pub params: PayloadBuf,
-    /// Who tells it.
+    /// The connection of the client.
     pub connection: ConnectionHandle,
 }
 

@@ -1,4 +1,4 @@
-//! One prompt: what clients see of it, and how it is made.
+//! Prompts.
 
 use std::any::Any;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 
-/// A prompt that a server offers: made by [`prompt`].
+/// A prompt; created by [`prompt`].
 #[derive(Clone)]
 #[must_use = "a prompt that is not added to a server does nothing"]
 pub struct Prompt {
@@ -31,15 +31,15 @@ pub struct Prompt {
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
 
-/// What can be returned by a prompt: messages, one message, text as a message of the user, an [`Outcome`] of these where
-/// the prompt may ask first, or a `Result` of these.
+/// The types that a handler of a prompt can return: messages, one message, text as a message of the user, an [`Outcome`] of
+/// these for handlers that may request input, or a `Result` of these.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
 pub trait IntoPromptResult {
-    /// Turns the value into the result of a request.
+    /// Converts the value into the result of `prompts/get`.
     ///
     /// # Errors
     ///
-    /// Fails with the protocol error that the client is to get instead.
+    /// Returns the protocol error to respond with.
     fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject>;
 }
 
@@ -59,7 +59,7 @@ impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
     fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
         match self {
             Self::Complete(value) => value.into_prompt_result(),
-            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
         }
     }
 }
@@ -98,8 +98,23 @@ impl<T: IntoPromptResult, E: fmt::Display + Any> IntoPromptResult for Result<T, 
     }
 }
 
-/// Makes a prompt of an async function. Arguments travel as text; a member of type number, boolean or unit enum is read
-/// from it.
+/// Creates a prompt from an async function. Its arguments are the members of `A`. The protocol sends them as text; numbers,
+/// booleans and unit enums are parsed.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::prompt;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Review {
+///     /// The programming language of the code
+///     language: String,
+/// }
+///
+/// let review = prompt("review", async |_, Review { language }| format!("Review this {language} code."));
+/// let review = review.description("Asks for a code review");
+/// ```
 // PR-2
 pub fn prompt<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Prompt
 where
@@ -125,7 +140,7 @@ where
     Prompt { definition, handler, completers: Completers::default(), fault }
 }
 
-/// The arguments of a prompt are the members of a struct, in its order: that is how a user interface asks for them.
+/// The arguments of a prompt: the members of a struct in its order, in which user interfaces show them.
 fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument>, String> {
     #[derive(Deserialize)]
     struct Shape {
@@ -157,7 +172,7 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
 }
 
 impl Prompt {
-    /// Suggests values for an argument while it is typed.
+    /// Adds a completer, which suggests values for an argument.
     pub fn complete(mut self, argument: &str, completer: impl Completer) -> Self {
         if !self.definition.arguments.iter().flatten().any(|known| known.name == argument) {
             self.fault.get_or_insert_with(|| format!("there is no argument `{argument}` to complete"));
@@ -166,20 +181,20 @@ impl Prompt {
         self
     }
 
-    /// The name by which the prompt is asked for.
+    /// Returns the name of the prompt.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.definition.name
     }
 
-    /// Finds out which required arguments are missing.
+    /// Returns a required argument that is missing.
     pub(crate) fn missing(&self, given: &OrderedMap<String>) -> Option<&str> {
         let required = self.definition.arguments.iter().flatten().filter(|argument| argument.required == Some(true));
         required.map(|argument| argument.name.as_str()).find(|name| !given.contains(name))
     }
 }
 
-definition_setters!(Prompt: "What the prompt is for.");
+definition_setters!(Prompt: "Sets the description of the prompt.");
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,14 @@
-//! Resources: with a fixed address, or many with a template for theirs.
+//! Resources with a fixed URI, and resource templates.
 
 use std::any::Any;
 use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_types::{Annotations, CacheScope, ErrorObject, InputRequiredResult, ReadResourceResult, ResourceContents};
 
+use crate::build::settings::milliseconds;
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::tool_result::{Outcome, protocol_error};
@@ -15,21 +17,21 @@ use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 use crate::uri_template::{UriTemplate, UriVariables};
 
-/// What is read: the address that was asked for, and what a template found in it.
+/// The requested URI, and the variables that a template found in it.
 pub(crate) struct RequestedUri<'a> {
     pub(crate) uri: &'a str,
     pub(crate) variables: UriVariables,
 }
 
-/// What can be returned by a reader: text, bytes ([`Vec<u8>`]), contents with addresses of their own, or a `Result`,
-/// `Option` or [`Outcome`] of these. `None` means that there is no such resource.
+/// The types that a handler of a resource can return: text, bytes ([`Vec<u8>`]), [`ResourceContents`] with URIs of their
+/// own, or a `Result`, `Option` or [`Outcome`] of these. `None` means that there is no such resource.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the contents of a resource")]
 pub trait IntoContents {
-    /// Turns the value into the contents of the resource at `uri`.
+    /// Converts the value into the contents of the resource at `uri`.
     ///
     /// # Errors
     ///
-    /// Fails with the protocol error that the client is to get instead, or with nothing if there is no such resource.
+    /// Returns the protocol error to respond with, or `None` if there is no such resource.
     fn into_contents(self, uri: &str) -> Result<Outcome<ReadResourceResult>, Option<ErrorObject>>;
 }
 
@@ -37,7 +39,7 @@ type Contents = Result<Outcome<ReadResourceResult>, Option<ErrorObject>>;
 
 impl IntoContents for ReadResourceResult {
     fn into_contents(self, _: &str) -> Contents {
-        // RS-4: nothing is not a content.
+        // RS-4: a result has contents.
         if self.contents.is_empty() { Err(None) } else { Ok(Outcome::Complete(self)) }
     }
 }
@@ -52,7 +54,7 @@ impl<T: IntoContents> IntoContents for Outcome<T> {
     fn into_contents(self, uri: &str) -> Contents {
         match self {
             Self::Complete(value) => value.into_contents(uri),
-            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
         }
     }
 }
@@ -103,7 +105,7 @@ impl<T: IntoContents, E: fmt::Display + Any> IntoContents for Result<T, E> {
     }
 }
 
-/// How long, and by whom, what was read may be kept.
+/// What the contents get unless the handler set it: cache TTL and scope, and the MIME type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
     ttl_ms: Option<i64>,
@@ -114,7 +116,7 @@ pub(crate) struct Cache {
 impl Cache {
     fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
         let Outcome::Complete(result) = result else { return };
-        // C-2: a reader may say anything, but a client must not be told less than nothing.
+        // C-2: a handler may set anything, but a TTL on the wire is not negative.
         result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
             result.cache_scope.clone_from(&self.scope);
@@ -132,7 +134,7 @@ impl Cache {
     }
 }
 
-/// Makes the answer of what a reader returned.
+/// Converts what a handler returned into the result of the request.
 fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read: R) -> Result<Response, ErrorObject> {
     let not_found =
         |error: Option<ErrorObject>| error.unwrap_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri));
@@ -141,7 +143,7 @@ fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read:
     Ok(Response::of(result, Response::Contents))
 }
 
-/// A resource with a fixed address: made by [`resource`].
+/// A resource with a fixed URI; created by [`resource`], [`text_resource`] or [`blob_resource`].
 #[derive(Clone)]
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
@@ -150,7 +152,16 @@ pub struct Resource {
     pub(crate) cache: Cache,
 }
 
-/// Makes a resource of an async function that reads it.
+/// Creates a resource from an async function that reads it.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{RequestContext, resource};
+///
+/// let load = resource("system://load", "load", async |_: RequestContext| std::fs::read_to_string("/proc/loadavg"));
+/// let load = load.description("The load average").mime_type("text/plain");
+/// ```
 pub fn resource<F, Fut, R>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Resource
 where
     F: Fn(RequestContext) -> Fut + Send + Sync + 'static,
@@ -166,13 +177,13 @@ where
     Resource { definition: mcp_types::Resource::new(name, uri), handler, cache: Cache::default() }
 }
 
-/// Makes a resource of a text that never changes.
+/// Creates a resource from a constant text.
 pub fn text_resource(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Resource {
     let text: Arc<str> = text.into().into();
     resource(uri, name, move |_| ready(text.to_string())).mime_type("text/plain")
 }
 
-/// Makes a resource of bytes that never change.
+/// Creates a resource from constant bytes.
 pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Resource {
     let bytes: Arc<[u8]> = bytes.into().into();
     resource(uri, name, move |_| ready(bytes.to_vec())).mime_type("application/octet-stream")
@@ -183,7 +194,7 @@ impl Resource {
         (self.handler)(ctx, self.cache.clone())
     }
 
-    /// The size of the contents, in bytes.
+    /// Sets the size of the contents in bytes, for the list of resources.
     pub fn size(mut self, bytes: i64) -> Self {
         self.definition.size = Some(bytes);
         self
@@ -192,7 +203,7 @@ impl Resource {
 
 type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, Cache) -> ResponseFuture + Send + Sync>;
 
-/// Resources whose addresses follow a template: made by [`template`].
+/// A resource template: resources whose URIs match a URI template. Created by [`template`].
 #[derive(Clone)]
 #[must_use = "a template that is not added to a server does nothing"]
 pub struct Template {
@@ -204,9 +215,21 @@ pub struct Template {
     pub(crate) fault: Option<String>,
 }
 
-/// Makes resources of an async function that reads any whose address matches a template (RFC 6570).
+/// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
 ///
-/// The function gets the variables that the template found in the address.
+/// The function gets the values of the variables in the URI, percent-decoded. They come from the client: check them before
+/// they become part of a path.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{RequestContext, UriVariables, template};
+///
+/// let day = template("logs://{day}", "log", async |_: RequestContext, variables: UriVariables| {
+///     let day: u32 = variables.get("day")?.parse().ok()?;
+///     Some(format!("nothing happened on day {day}"))
+/// });
+/// ```
 pub fn template<F, Fut, R>(uri_template: impl Into<String>, name: impl Into<String>, read: F) -> Template
 where
     F: Fn(RequestContext, UriVariables) -> Fut + Send + Sync + 'static,
@@ -236,7 +259,7 @@ impl Template {
         (self.handler)(ctx, address, self.cache.clone())
     }
 
-    /// Suggests values for a variable while it is typed.
+    /// Adds a completer, which suggests values for a variable.
     pub fn complete(mut self, variable: &str, completer: impl Completer) -> Self {
         let is_known = self.template.as_ref().is_none_or(|template| template.variables().any(|name| name == variable));
         if !is_known {
@@ -247,11 +270,11 @@ impl Template {
     }
 }
 
-/// What resources have, whatever their addresses.
+/// The setters that resources and resource templates share.
 macro_rules! readable {
     ($($kind:ident),*) => {$(
         impl $kind {
-            /// The kind of contents, which they get unless the reader says otherwise.
+            /// Sets the MIME type, also of contents for which the handler sets none.
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
                 let mime_type = mime_type.into();
                 self.cache.mime_type = Some(mime_type.clone());
@@ -259,15 +282,16 @@ macro_rules! readable {
                 self
             }
 
-            /// Who it is for, how important it is, when it last changed.
+            /// Sets the annotations: audience, priority, last change.
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.definition.annotations = Some(annotations);
                 self
             }
 
-            /// How long what was read stays fresh, and who may share it. Default: what the server says.
-            pub fn cache(mut self, ttl_ms: i64, scope: CacheScope) -> Self {
-                (self.cache.ttl_ms, self.cache.scope) = (Some(ttl_ms.max(0)), Some(scope));
+            /// Sets the cache TTL and scope of the contents. Defaults to those of
+            /// [`ServerBuilder::cache`](crate::ServerBuilder::cache).
+            pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
+                (self.cache.ttl_ms, self.cache.scope) = (Some(milliseconds(ttl)), Some(scope));
                 self
             }
         }
@@ -275,7 +299,7 @@ macro_rules! readable {
 }
 
 readable!(Resource, Template);
-definition_setters!(Resource: "What the resource is.", Template: "What the resources are.");
+definition_setters!(Resource: "Sets the description of the resource.", Template: "Sets the description of the resources.");
 
 #[cfg(test)]
 mod tests {

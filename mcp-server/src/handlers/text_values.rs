@@ -1,4 +1,4 @@
-//! CompletionInput values out of named texts: the variables of a URI, the arguments of a prompt.
+//! Typed values from named texts: the variables of a URI, the arguments of a prompt.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub(crate) fn decode<'a, T: DeserializeOwned>(
     T::deserialize(Texts { pairs, current: None })
 }
 
-/// A text that is not what its field needs, or one that is not there.
+/// The error of decoding named texts: a text does not fit its field, or is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct InvalidText(Fault);
 
 impl InvalidText {
-    /// The name of the text at fault, if it is a single one.
+    /// Returns the name of the invalid text, if it is a single one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
@@ -64,7 +64,7 @@ enum Fault {
     Unnamed(String),
 }
 
-/// All the texts: a map, whatever is asked for.
+/// All texts, which deserialise as a map.
 struct Texts<'a, I> {
     pairs: I,
     /// The pair whose name was handed out and whose text was not.

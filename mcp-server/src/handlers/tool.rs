@@ -1,4 +1,4 @@
-//! One tool: what clients see of it, and what it does.
+//! Tools.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 
-/// A tool that a server offers: made by [`tool`] or [`raw_tool`].
+/// A tool; created by [`tool`] or [`raw_tool`].
 #[derive(Clone)]
 #[must_use = "a tool that is not added to a server does nothing"]
 pub struct Tool {
     pub(crate) definition: mcp_types::Tool,
     pub(crate) handler: Handler,
-    /// Why the tool cannot be offered, for the builder to say.
+    /// Why the tool cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
-    /// Whether arguments and results are still to be checked against their schemas.
+    /// Whether arguments and results have to be validated against their schemas.
     pub(crate) is_raw: bool,
 }
 
-/// Takes the arguments as text, so that they are read once, into the type that the tool wants.
+/// Takes the arguments as text, so that they are parsed once, into the type of the tool.
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> ResponseFuture + Send + Sync>;
 
-/// How a client learns that the arguments of a tool are wrong.
+/// How invalid arguments of a tool are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentErrors {
-    /// As the result of the call, with `isError`: the model reads it and can do better.
+    /// As the result of the call, with `isError`, which the model can read and correct.
     #[default]
     AsResult,
-    /// As a protocol error, -32602.
+    /// As a protocol error with code -32602.
     AsError,
 }
 
 impl ArgumentErrors {
-    pub(crate) fn answer(self, fault: String) -> Result<Response, ErrorObject> {
+    pub(crate) fn respond(self, fault: String) -> Result<Response, ErrorObject> {
         let text = format!("invalid arguments: {fault}");
         match self {
             Self::AsResult => Ok(Response::ToolCall(CallToolResult::error(text))),
@@ -51,8 +51,10 @@ impl ArgumentErrors {
     }
 }
 
-/// Makes a tool of an async function. Its arguments are any type with a schema, its result anything that
-/// [`IntoToolResult`] says.
+/// Creates a tool from an async function. Its arguments are any type with a schema, its result any type that implements
+/// [`IntoToolResult`].
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_server::{Json, tool};
@@ -67,7 +69,7 @@ impl ArgumentErrors {
 ///
 /// let add = tool("add", async |_ctx, Add { a, b }: Add| Json(Sum { sum: a + b })).description("Adds two numbers");
 ///
-/// // A function that brings something along is a closure around an async block, which takes its own copy.
+/// // A function with captured values is a closure around an async block, which gets its own copy.
 /// let factor = std::sync::Arc::new(2.0);
 /// let scale = tool("scale", move |_ctx, Add { a, b }: Add| {
 ///     let factor = factor.clone();
@@ -75,8 +77,8 @@ impl ArgumentErrors {
 /// });
 /// ```
 ///
-/// Arguments are checked by their type: what `serde` reads is what the handler gets. What a schema says beyond that, such
-/// as `#[schemars(range(max = 8))]`, tells the model what to do, and is the handler's to check.
+/// Arguments are validated by deserialising them into their type. Further constraints of the schema, such as
+/// `#[schemars(range(max = 8))]`, are hints for the model; the handler has to check them.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + 'static,
@@ -91,15 +93,15 @@ where
     let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
         match serde_json::from_str(arguments) {
             Ok(arguments) => finished(handler(ctx, arguments)),
-            Err(fault) => Box::pin(ready(errors.answer(name_member::<A>(arguments, &fault)))),
+            Err(fault) => Box::pin(ready(errors.respond(name_member::<A>(arguments, &fault)))),
         }
     });
     Tool { definition, handler, fault, is_raw: false }
 }
 
-/// Makes a tool with a schema of its own, whose function gets the arguments as they are.
+/// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
 ///
-/// With the feature `validate` they were checked against the schema before.
+/// With the feature `validate`, they are validated against the schema before.
 pub fn raw_tool<F, Fut, R>(name: impl Into<String>, input_schema: impl Into<RawObject>, handler: F) -> Tool
 where
     F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
@@ -111,7 +113,7 @@ where
     let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
         match RawObject::parse(arguments) {
             Ok(arguments) => finished(handler(ctx, arguments)),
-            Err(fault) => Box::pin(ready(errors.answer(fault.to_string()))),
+            Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });
     Tool { definition, handler, fault: None, is_raw: true }
@@ -121,37 +123,37 @@ fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -
     Box::pin(async move { Ok(Response::of(call.await.into_tool_result()?, Response::ToolCall)) })
 }
 
-/// Says which member is to blame; this costs a second look, which only wrong arguments get.
+/// Names the member that is invalid, by parsing the arguments a second time.
 fn name_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
     let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
     named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
 }
 
 impl Tool {
-    /// Hints about the tool's behaviour.
+    /// Sets hints about the tool's behaviour.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// The schema of the structured content, where the type of the result does not tell it.
+    /// Sets the schema of the structured content, if the return type of the handler does not have one.
     pub fn output_schema(mut self, schema: impl Into<RawObject>) -> Self {
         self.definition.output_schema = Some(schema.into());
         self.is_raw = true;
         self
     }
 
-    /// The name by which the tool is called.
+    /// Returns the name of the tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.definition.name
     }
 
-    /// What clients see in the list of tools.
+    /// Returns the definition as `tools/list` has it.
     #[must_use]
     pub fn definition(&self) -> &mcp_types::Tool {
         &self.definition
     }
 }
 
-definition_setters!(Tool: "What the tool does and when to use it, written for the model.");
+definition_setters!(Tool: "Sets the description: what the tool does and when to use it, for the model.");

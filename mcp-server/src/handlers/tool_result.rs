@@ -1,4 +1,4 @@
-//! What a tool may return.
+//! The results of tools.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,43 +12,44 @@ use serde::Serialize;
 use crate::asking::client_requests::AskError;
 use crate::handlers::schema;
 
-/// How a request ended: with its result, or with questions to the client.
+/// The outcome of a handler: a result, or input requests for the client.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol knows these two")]
 pub enum Outcome<R> {
     /// The result.
     Complete(R),
-    /// Questions, with whose answers the client asks again (modern era).
+    /// Input requests, with whose responses the client retries.
     InputRequired(Box<InputRequiredResult>),
 }
 
 impl<R> From<InputRequiredResult> for Outcome<R> {
-    fn from(questions: InputRequiredResult) -> Self {
-        Self::InputRequired(Box::new(questions))
+    fn from(input: InputRequiredResult) -> Self {
+        Self::InputRequired(Box::new(input))
     }
 }
 
-/// What can be returned by a tool.
+/// The types that a handler of a tool can return.
 ///
-/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for everything at once, `()` for nothing,
-/// an [`Outcome`] of these where the tool may ask first, and a `Result` of any of these. An error becomes a result with `isError`, which the model gets to read; an
-/// [`ErrorObject`] is answered as the protocol error that it is, also where it is the cause of a [`HandlerError`].
+/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, an
+/// [`Outcome`] of these for handlers that may request input, and a `Result` of any of these. An error becomes a result with
+/// `isError`, which the model can read. An [`ErrorObject`] becomes a protocol error, also as the source of a
+/// [`HandlerError`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     note = "return text, `Json<T>`, a content block, a `CallToolResult`, or a `Result` of one of these"
 )]
 pub trait IntoToolResult {
-    /// The schema of the structured content, if there is any.
+    /// Returns the schema of the structured content, if there is any.
     #[must_use]
     fn output_schema() -> Option<RawObject> {
         None
     }
 
-    /// Turns the value into the result of a call.
+    /// Converts the value into the result of `tools/call`.
     ///
     /// # Errors
     ///
-    /// Fails with the protocol error that the client is to get instead of a result.
+    /// Returns the protocol error to respond with.
     fn into_tool_result(self) -> Result<Outcome<CallToolResult>, ErrorObject>;
 }
 
@@ -58,7 +59,7 @@ fn complete(result: CallToolResult) -> ToolResult {
     Ok(Outcome::Complete(result))
 }
 
-/// Structured content: the value as JSON, and the same as text for clients that know no structured content.
+/// Structured content: the value as JSON, and as text for clients without support for structured content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
 pub struct Json<T>(pub T);
@@ -95,7 +96,7 @@ impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
     fn into_tool_result(self) -> ToolResult {
         match self {
             Self::Complete(value) => value.into_tool_result(),
-            Self::InputRequired(questions) => Ok(Outcome::InputRequired(questions)),
+            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
         }
     }
 }
@@ -152,7 +153,7 @@ impl<T: IntoToolResult, E: fmt::Display + Any> IntoToolResult for Result<T, E> {
     }
 }
 
-/// Finds out whether an error is one that the protocol has a code for, however it is wrapped.
+/// Returns the protocol error that an error contains or stands for, if any.
 pub(crate) fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
     if let Some(boxed) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
         return of_error(boxed.as_ref());
@@ -166,7 +167,7 @@ pub(crate) fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
     error.downcast_ref::<AskError>().and_then(|error| of_error(error))
 }
 
-/// Looks at an error and at what caused it.
+/// Searches an error and its sources.
 fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -185,7 +186,9 @@ fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
     None
 }
 
-/// Any error, for handlers that use `?` on several kinds.
+/// Any error, for handlers that use `?` on several types of errors.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_server::HandlerError;
@@ -202,7 +205,7 @@ fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
 pub struct HandlerError(Box<dyn Error + Send + Sync>);
 
 impl HandlerError {
-    /// An error that is only a text.
+    /// Creates an error from a message.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into().into())
@@ -215,7 +218,7 @@ impl fmt::Display for HandlerError {
     }
 }
 
-/// It is not an error itself, as that would conflict with this conversion.
+/// `HandlerError` does not implement [`Error`], as that would conflict with this conversion.
 impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
         Self(Box::new(error))

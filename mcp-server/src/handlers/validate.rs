@@ -1,4 +1,4 @@
-//! JSON Schemas as checks: of arguments that no type describes, and of structured results.
+//! Validation of raw arguments and structured results against JSON Schemas.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Whether somebody still waits for a request.
+//! The cancellation of a request.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Set once, and then for good; free until somebody waits for it.
+/// A flag that is set once, and that tasks can wait for.
 #[derive(Debug, Default)]
 pub(crate) struct CancelSignal {
     is_set: AtomicBool,
@@ -35,7 +35,7 @@ impl CancelSignal {
                 waiting.push(waker);
             }
             drop(waiting);
-            // It may have been set before there was somebody to wake.
+            // It may have been set before the waker was registered.
             if self.is_set() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_is_woken() {
+    fn tasks_that_wait_are_woken() {
         let cancel = Arc::new(CancelSignal::default());
         let mut cx = std::task::Context::from_waker(Waker::noop());
         let waiting = Arc::clone(&cancel);

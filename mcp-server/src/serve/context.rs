@@ -1,4 +1,4 @@
-//! What a handler knows about its request, and what it can do with it.
+//! The context of a request, which handlers get.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,21 +19,22 @@ use crate::serve::cancel::CancelSignal;
 use crate::serve::telemetry::{self, Stopwatch};
 use crate::server::Server;
 
-/// Everything about one request: what it says about itself, and the way to its client.
+/// The context of a request: its metadata, and the means to send notifications and requests to its client.
 ///
-/// It is cheap to clone, and stays valid in tasks that outlive the request; what they say then goes nowhere.
+/// Clones are cheap, and can be moved into tasks that outlive the request; messages that they send after its end are
+/// dropped.
 ///
-/// When a client cancels a request, its handler is dropped where it waits. What the handler spawned elsewhere goes on:
-/// give it a clone of this, and have it watch [`cancelled`](Self::cancelled). The end of a session, because its client
-/// deletes it or because it expires, cancels its requests in the same way, and then runs what handlers have left to be done
-/// with [`ConnectionHandle::on_close`]. A server that shuts down lets handlers finish first, for as long as its transport
-/// is told to drain. An event of level `debug` tells how each handler ended, and after what time.
+/// When a client cancels a request, its handler is dropped at its current `await`. Tasks that the handler spawned continue:
+/// give them a clone of the context and let them await [`cancelled`](Self::cancelled). The end of a session, by `DELETE` or
+/// by expiry, cancels its requests in the same way, and then runs the callbacks of [`ConnectionHandle::on_close`]. A server
+/// that shuts down lets handlers finish for the drain timeout of its transport. The end of each handler is traced at level
+/// `debug`, with its outcome and duration.
 #[derive(Clone)]
 pub struct RequestContext(Arc<Inner>);
 
 struct Inner {
     origin: Origin,
-    /// What was asked and answered so far; most requests ask nothing, and have no room for it.
+    /// The round of a multi round-trip request; absent until the handler sends its first server-to-client request.
     #[cfg(feature = "mrtr")]
     round: Mutex<Option<Box<mcp_mrtr::Round>>>,
     connection: ConnectionHandle,
@@ -43,11 +44,11 @@ struct Inner {
     stopwatch: Option<Stopwatch>,
 }
 
-/// Where the answers of a round come from.
+/// Where the input responses of a round come from.
 enum Origin {
-    /// The request came from the client, with all that belongs to it.
+    /// The request came from the client, with its input responses and state.
     Client { scope: Arc<RequestScope>, params: PayloadBuf },
-    /// The server asked by itself, and serves the request once more.
+    /// The server sent the requests of a round itself, to a legacy client, and calls the handler again.
     Round { request: RequestContext, responses: InputResponses, state: Option<String> },
 }
 
@@ -76,7 +77,7 @@ impl RequestContext {
         self.0.stopwatch
     }
 
-    /// The same request once more, with answers that the server got by itself.
+    /// The same request for the next round, with the responses that the server collected from a legacy client.
     pub(crate) fn again(&self, responses: InputResponses, state: Option<String>) -> Self {
         Self(Arc::new(Inner {
             origin: Origin::Round { request: self.clone(), responses, state },
@@ -102,7 +103,7 @@ impl RequestContext {
         }
     }
 
-    /// The request as it came from the client, which is the one that can be cancelled.
+    /// The request of the client, which is the one that can be cancelled.
     fn original(&self) -> &Self {
         match &self.0.origin {
             Origin::Client { .. } => self,
@@ -114,39 +115,39 @@ impl RequestContext {
         self.original().0.cancel.set();
     }
 
-    /// The revision by whose rules the request is served.
+    /// Returns the protocol revision of the request.
     // S2.7
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.scope().revision()
     }
 
-    /// The era of that revision.
+    /// Returns the era of the revision: modern since 2026-07-28, legacy before.
     #[must_use]
     pub fn era(&self) -> Era {
         self.scope().era()
     }
 
-    /// Whether there is no way to ask the client something while the request runs.
+    /// Returns whether the request has no session, so that a legacy client cannot receive requests from the server.
     // S2.22
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         self.scope().is_stateless()
     }
 
-    /// The id of the request on the wire.
+    /// Returns the JSON-RPC id of the request.
     #[must_use]
     pub fn id(&self) -> &RequestId {
         self.scope().id()
     }
 
-    /// What is asked for.
+    /// Returns the method of the request.
     #[must_use]
     pub fn method(&self) -> &Method {
         self.scope().method()
     }
 
-    /// The parameters of the request, as they came.
+    /// Returns the parameters of the request, undecoded.
     #[must_use]
     pub fn params(&self) -> &PayloadBuf {
         match &self.0.origin {
@@ -155,21 +156,23 @@ impl RequestContext {
         }
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the request was cancelled or has ended.
     // S2.9
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.original().0.cancel.is_set()
     }
 
-    /// Waits until nobody waits for the answer any more.
+    /// Waits until the request is cancelled or has ended.
     pub async fn cancelled(&self) {
         self.original().0.cancel.wait().await;
     }
 
-    /// Reports progress, if the client wants to hear of it.
+    /// Sends a progress notification, if the client sent a progress token with the request.
     ///
-    /// Values must grow. Whole numbers and fractions are both fine, with or without a total.
+    /// Each value must be greater than the one before. The total is optional.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use mcp_server::{Progress, RequestContext};
@@ -190,25 +193,25 @@ impl RequestContext {
             .tell(Some(self.scope().key()), |kernel| kernel.progress(self.scope().key(), progress, total, message));
     }
 
-    /// The token under which the client hears of progress.
+    /// Returns the progress token of the request.
     #[must_use]
     pub fn progress_token(&self) -> Option<&ProgressToken> {
         self.scope().progress_token()
     }
 
-    /// Sends a log message to the client: any JSON, such as a text. Below the client's level it is dropped.
+    /// Sends a log message to the client, with any serialisable data. Messages below the client's log level are dropped.
     // S2.15
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         self.log_from(None, level, data);
     }
 
-    /// Sends a log message in the name of a logger.
+    /// Sends a log message with the name of a logger.
     pub fn log_as<T: Serialize + ?Sized>(&self, logger: &str, level: LoggingLevel, data: &T) {
         self.log_from(Some(logger), level, data);
     }
 
     fn log_from<T: Serialize + ?Sized>(&self, logger: Option<&str>, level: LoggingLevel, data: &T) {
-        // A modern client says with each request what it wants; a legacy one may change its mind meanwhile.
+        // A modern client sets its level with each request; a legacy one may change it while the request runs.
         if self.era() == Era::Modern && !self.scope().may_log(level) {
             return;
         }
@@ -218,48 +221,48 @@ impl RequestContext {
         }
     }
 
-    /// Tells the client something that belongs to this request, such as what an extension defines.
+    /// Sends a notification that belongs to this request, for example one that an extension defines.
     ///
-    /// Returns whether it is on its way. What has a method of its own here cannot be told this way.
+    /// Returns whether it was queued. Notifications for which there is a method here, such as progress, are refused.
     pub fn notify(&self, method: &Method, params: &impl Serialize) -> bool {
         let Ok(params) = mcp_types::RawObject::new(params) else { return false };
         let key = self.scope().key();
         matches!(self.shared().tell(Some(key), |kernel| kernel.tell(Some(key), method, &params)), Ok(Delivery::Queued))
     }
 
-    /// What the client can do, for this request.
+    /// Returns the capabilities that the client declared for this request.
     #[must_use]
     pub fn capabilities(&self) -> &ClientCapabilities {
         self.scope().capabilities()
     }
 
-    /// Whether the client declared a capability.
+    /// Returns whether the client declared a capability.
     // S2.21
     #[must_use]
     pub fn supports(&self, capability: ClientCapability) -> bool {
         self.scope().supports(capability)
     }
 
-    /// Who the client says it is: for display and logs, never for decisions.
+    /// Returns the name and version that the client claims. They are not verified: use them for display and logs only.
     #[must_use]
     pub fn client_info(&self) -> Option<&Implementation> {
         self.scope().client_info()
     }
 
-    /// Who is behind the request, as the transport made sure; nobody on stdio.
+    /// Returns the authenticated user of the request, as the transport reported it; `None` on stdio.
     // S2.27
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.scope().principal()
     }
 
-    /// The request's place in a distributed trace.
+    /// Returns the trace context (`traceparent`, `tracestate`, `baggage`) of the request.
     #[must_use]
     pub fn trace_context(&self) -> &TraceContext {
         self.scope().trace_context()
     }
 
-    /// The answers to the questions of the round before, as they came.
+    /// Returns the input responses that a modern client sent with its retry, undecoded.
     // S2.24
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
@@ -269,24 +272,25 @@ impl RequestContext {
         }
     }
 
-    /// Whether the round before got an answer to a question.
+    /// Returns whether there is an input response with this key.
     // S2.38
     #[must_use]
     pub fn has_input_response(&self, key: &str) -> bool {
         self.input_responses().contains(key)
     }
 
-    /// The answer to a question of the round before.
+    /// Decodes the input response with this key, if there is one.
     ///
     /// # Errors
     ///
-    /// Fails if the answer is not a `T`.
+    /// Returns an error if the response is not a `T`.
     // S2.35
     pub fn input_response_as<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
         self.input_responses().get(key).map(|answer| answer.decode()).transpose()
     }
 
-    /// The state that the client brought back from the round before. Anybody could have written it: check it.
+    /// Returns the `requestState` of the request. It comes from the client and is not verified; see `sealed_state` for states
+    /// that are.
     // S2.26
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
@@ -296,53 +300,53 @@ impl RequestContext {
         }
     }
 
-    /// The state of the round before, if it was JSON. Anybody could have written it: check it.
+    /// Decodes the `requestState` of the request as JSON. It comes from the client and is not verified.
     ///
     /// # Errors
     ///
-    /// Fails if the state is not a `T`.
+    /// Returns an error if the state is not a `T`.
     // S2.36
     pub fn request_state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
-        // The message was checked; the JSON inside of this text was not.
+        // The message was validated; the JSON inside of this string was not.
         self.request_state().map(|state| RawJson::parse(state)?.decode()).transpose()
     }
 
-    /// Whether the client asks again after a round of questions, or of waiting.
+    /// Returns whether the request is a retry: it has input responses or a `requestState`.
     // S2.39
     #[must_use]
     pub fn is_retry(&self) -> bool {
         !self.input_responses().is_empty() || self.request_state().is_some()
     }
 
-    /// The connection that the request came on.
+    /// Returns the connection of the request.
     #[must_use]
     pub fn connection(&self) -> &ConnectionHandle {
         &self.0.connection
     }
 
-    /// The server.
+    /// Returns the server.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.0.server
     }
 
-    /// What the application put into the server, by its type.
+    /// Returns a value that was added with [`ServerBuilder::state`](crate::ServerBuilder::state), by its type.
     #[must_use]
     pub fn state<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
         self.server().state()
     }
 
-    /// What the transport or a layer knows about the request, by its type.
+    /// Returns a value that the transport or a layer attached to the request, by its type.
     #[must_use]
     pub fn extension<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.extensions().share()
     }
 
-    /// Gives the handler a value, by its type: what a layer found out about the request.
+    /// Attaches a value to the request, which handlers get by its type with [`extension`](Self::extension).
     pub fn insert_extension<T: std::any::Any + Send + Sync>(&self, value: T) {
         let value = Arc::new(value);
         let old = self.extensions().insert_shared(value);
-        // It may do anything when it goes.
+        // Dropped without the lock, as it runs code of the application.
         drop(old);
     }
 
@@ -361,7 +365,7 @@ impl std::fmt::Debug for RequestContext {
     }
 }
 
-/// How far a request is.
+/// A progress report: a value, and optionally a total and a message.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "report it with `RequestContext::progress`"]
 pub struct Progress {
@@ -371,17 +375,17 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// So far.
+    /// Creates a progress report with the current value.
     pub fn new(progress: impl Into<Number>) -> Self {
         Self { progress: progress.into(), total: None, message: None }
     }
 
-    /// Of how much.
+    /// Sets the expected total.
     pub fn total(self, total: impl Into<Number>) -> Self {
         Self { total: Some(total.into()), ..self }
     }
 
-    /// What is being done.
+    /// Sets a message for the user.
     pub fn message(self, message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), ..self }
     }

@@ -1,4 +1,4 @@
-//! From a method to its handler.
+//! Finds the handler of a request, and calls it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::serve::endpoint::{Dispatched, Request};
 use crate::serve::page::page;
 use crate::serve::response::Response;
 
-/// Serves a request by what is registered at this moment.
+/// Calls the handler that is registered at this moment.
 pub(crate) fn dispatch(request: Request) -> Dispatched {
     let Request { ctx } = request;
     let this = ctx.clone();
@@ -73,7 +73,7 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
-        return Ok(Dispatched::Ready(errors.answer(fault)));
+        return Ok(Dispatched::Ready(errors.respond(fault)));
     }
     let call = (tool.handler)(ctx, arguments, errors);
     #[cfg(feature = "validate")]
@@ -118,7 +118,7 @@ fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf
     Ok(Response::Templates(result))
 }
 
-/// The page of a list that a client asks for.
+/// The requested page of a list.
 fn listed<'a, T>(
     list: &'a NamedList<T>,
     name: impl Fn(&T) -> &String,
@@ -129,7 +129,7 @@ fn listed<'a, T>(
     page(&list.items, |item| name(item), ctx.server().settings().page_size, cursor.as_deref())
 }
 
-/// What was said about keeping a list; the kernel fills in what was not.
+/// The cache settings of a list; the kernel fills in the defaults.
 fn cache(ctx: &RequestContext, list: ListKind) -> (Option<i64>, Option<CacheScope>) {
     ctx.server().settings().caches.get(&list).map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())))
 }

@@ -1,4 +1,4 @@
-//! What serves requests: the server's own handlers, and what was put around them.
+//! The service that middleware wraps: it calls the server's handlers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::serve::context::RequestContext;
 use crate::serve::dispatch::dispatch;
 use crate::serve::response::Response;
 
-/// A request on its way to its handler.
+/// A request as middleware sees it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// What holds for the request, and the way to its client.
+    /// The context of the request.
     pub ctx: RequestContext,
 }
 
@@ -23,29 +23,29 @@ impl Request {
         Self { ctx }
     }
 
-    /// The parameters, as they came.
+    /// Returns the parameters, undecoded.
     #[must_use]
     pub fn params(&self) -> &PayloadBuf {
         self.ctx.params()
     }
 }
 
-/// The future of an answer.
+/// The future of a [`Response`].
 pub type ResponseFuture = BoxFuture<Result<Response, ErrorObject>>;
 
-/// A future of something, wherever it runs.
+/// A boxed future that can be sent between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A handler's outcome: there already, or to be waited for.
+/// The outcome of a dispatched request: ready at once, or a future of it.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(crate) enum Dispatched {
     Ready(Result<Response, ErrorObject>),
     Pending(ResponseFuture),
 }
 
-/// The service that layers are put around: it takes a [`Request`] and gives an [`Response`].
+/// The innermost service of a server, which layers wrap: it takes a [`Request`] and returns a [`Response`].
 ///
-/// Without layers, requests go to their handlers without passing through this.
+/// See [`ServerBuilder::layer`](crate::ServerBuilder). A server without layers calls its handlers directly.
 #[derive(Clone, Default)]
 pub struct Endpoint {
     pub(crate) layered: Option<Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>>,

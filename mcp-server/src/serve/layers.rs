@@ -1,4 +1,4 @@
-//! The endpoint as a service of tower, and layers around it.
+//! The endpoint as a tower service, and layers around it.
 
 use std::future::{poll_fn, ready};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::serve::endpoint::{Dispatched, Endpoint, Request, ResponseFuture};
 use crate::serve::response::Response;
 
 impl Endpoint {
-    /// Puts a layer around everything that is there.
+    /// Wraps the endpoint, with the layers that it has already, into another one.
     pub(crate) fn wrap<L>(self, layer: &L) -> Self
     where
         L: Layer<Self>,

@@ -1,10 +1,10 @@
-//! Lists in pages.
+//! Pagination of lists.
 
 use mcp_types::{ErrorObject, base64};
 
-/// Cuts a page out of a list whose items have unique names, in the order of the list.
+/// Returns a page of a list whose items have unique names, in the order of the list, and the cursor of the next page.
 ///
-/// A cursor names the last item of the page before, so that it stays right while items come and go elsewhere.
+/// A cursor names the last item of the previous page, so it stays valid while other items are added and removed.
 // G-5
 pub(crate) fn page<'a, T>(
     items: &'a [T],

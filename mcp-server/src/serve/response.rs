@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! The results of requests.
 
 use mcp_kernel::server::{Connection, Delivery, Responder};
 use mcp_types::{
@@ -8,31 +8,31 @@ use mcp_types::{
 
 use crate::handlers::tool_result::Outcome;
 
-/// The result of a request, by its kind.
+/// The result of a request, by its method. Middleware gets it from the [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Response {
-    /// Of `tools/list`.
+    /// The result of `tools/list`.
     Tools(ListToolsResult),
-    /// Of `tools/call`.
+    /// The result of `tools/call`.
     ToolCall(CallToolResult),
-    /// Of `prompts/list`.
+    /// The result of `prompts/list`.
     Prompts(ListPromptsResult),
-    /// Of `prompts/get`.
+    /// The result of `prompts/get`.
     Prompt(GetPromptResult),
-    /// Of `resources/list`.
+    /// The result of `resources/list`.
     Resources(ListResourcesResult),
-    /// Of `resources/templates/list`.
+    /// The result of `resources/templates/list`.
     Templates(ListResourceTemplatesResult),
-    /// Of `resources/read`.
+    /// The result of `resources/read`.
     Contents(ReadResourceResult),
-    /// Of `completion/complete`.
+    /// The result of `completion/complete`.
     Completion(CompleteResult),
-    /// Questions that the client has to answer first (modern era).
+    /// The input requests that the client has to fulfil before it retries.
     InputRequired(Box<InputRequiredResult>),
-    /// The protocol's own, which it adds after all layers: of `server/discover`, `logging/setLevel` and subscriptions.
+    /// The kernel responds, after all layers: to `server/discover`, `logging/setLevel` and subscriptions.
     ByProtocol,
-    /// Of a method that an extension adds.
+    /// The result of a method of an extension.
     Other(RawObject),
 }
 
@@ -40,11 +40,11 @@ impl Response {
     pub(crate) fn of<R>(outcome: Outcome<R>, complete: impl FnOnce(R) -> Self) -> Self {
         match outcome {
             Outcome::Complete(result) => complete(result),
-            Outcome::InputRequired(questions) => Self::InputRequired(questions),
+            Outcome::InputRequired(input) => Self::InputRequired(input),
         }
     }
 
-    /// Hands the answer to the kernel, which fits it to the client's revision.
+    /// Hands the result to the kernel, which restricts it to the client's revision.
     pub(crate) fn send(self, kernel: &mut Connection, responder: Responder) -> Delivery {
         match self {
             Self::Tools(result) => kernel.respond(responder, Ok(result)),
@@ -62,7 +62,7 @@ impl Response {
     }
 }
 
-/// Sends an answer or an error.
+/// Sends a result or an error.
 pub(crate) fn send(kernel: &mut Connection, responder: Responder, outcome: Result<Response, ErrorObject>) -> Delivery {
     match outcome {
         Ok(answer) => answer.send(kernel, responder),

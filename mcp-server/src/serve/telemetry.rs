@@ -1,4 +1,4 @@
-//! What an operator sees, named by the OpenTelemetry conventions for MCP.
+//! Spans and events, named by the OpenTelemetry conventions for MCP.
 
 use std::time::Instant;
 
@@ -16,18 +16,18 @@ use crate::server::Server;
 /// The target of all spans and events here.
 const TARGET: &str = "mcp";
 
-/// How many characters of a client's text are shown.
+/// The maximum number of characters of a client's text in spans and events.
 const MOST_SHOWN: usize = 128;
 
-/// The beginning of a client's text: what is kept of each request must not grow with it.
+/// The beginning of a client's text, so that the memory per request is bounded.
 fn excerpt(text: &str) -> &str {
     text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// The span of a request; free where nobody looks.
+/// The span of a request, which costs nothing if it is disabled.
 ///
-/// Its name has the name of a tool, prompt or resource only if that is registered, so that clients cannot make up names.
-/// All other text of a client is cut off.
+/// Its name contains the name of a tool, prompt or resource only if that is registered, so that clients cannot create names.
+/// All other text of a client is truncated.
 pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared, server: &Server) -> Span {
     let method = scope.method().as_str();
     let span = tracing::info_span!(
@@ -75,7 +75,7 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
     span
 }
 
-/// A longer text than this, in bytes, is not decoded to be shown.
+/// The maximum length of a name or URI that is decoded for a span, in bytes.
 const MOST_READ: usize = 1024;
 
 /// Measures how long a request takes; nothing else depends on it.
@@ -100,7 +100,7 @@ impl Stopwatch {
     }
 }
 
-/// Tells that a handler was dropped where it waited.
+/// Traces that a handler was dropped because its request was cancelled.
 pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
     ended(span, ctx, "cancelled");
 }
@@ -108,10 +108,10 @@ pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
 fn ended(span: &Span, ctx: &RequestContext, outcome: &'static str) {
     let Some(stopwatch) = ctx.stopwatch() else { return };
     let (method, duration) = (ctx.method().as_str(), stopwatch.seconds());
-    tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "a handler has ended");
+    tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended");
 }
 
-/// Tells how a request ended, and notes in its span where that is not well.
+/// Traces how a request ended, and records errors in its span.
 pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Response, ErrorObject>) {
     let is_failed = match outcome {
         Ok(Response::ToolCall(result)) => result.is_error == Some(true),
@@ -144,25 +144,27 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Response, 
     }
 }
 
-/// Tells of what the kernel noticed and the application does not need to know.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the rest is for the connection to act on")]
+/// Traces the events of the kernel that need no action.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the connection handles the others")]
 pub(crate) fn note(event: &Event) {
     match event {
         Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
-            tracing::warn!(target: TARGET, %what, "the client changes ids, which is tolerated");
+            tracing::warn!(target: TARGET, %what, "the client changed the type of an id, which is tolerated");
         }
         Event::PeerMisbehaved(what) => {
-            tracing::debug!(target: TARGET, what = excerpt(&what.to_string()), "the client broke a rule");
+            tracing::debug!(target: TARGET, what = excerpt(&what.to_string()), "the client violated the protocol");
         }
         Event::Stripped { revision, members } => {
-            tracing::trace!(target: TARGET, revision = revision.as_str(), ?members, "left out of an answer");
+            tracing::trace!(target: TARGET, revision = revision.as_str(), ?members, "members were removed from a result for the client's revision");
         }
         Event::NotExpressible { what, .. } => {
-            tracing::warn!(target: TARGET, ?what, "an answer cannot be expressed in the client's revision");
+            tracing::warn!(target: TARGET, ?what, "a result cannot be expressed in the client's revision");
         }
-        Event::Dropped { count, .. } => tracing::debug!(target: TARGET, count, "dropped for a slow reader"),
+        Event::Dropped { count, .. } => {
+            tracing::debug!(target: TARGET, count, "notifications were dropped because the client reads too slowly")
+        }
         Event::Cancelled { reason, .. } => {
-            tracing::debug!(target: TARGET, reason = reason.as_deref().map(excerpt), "cancelled by the client");
+            tracing::debug!(target: TARGET, reason = reason.as_deref().map(excerpt), "the client cancelled a request");
         }
         _ => {}
     }

@@ -65,11 +65,11 @@ pub struct UriTemplate {
 }
 
 impl UriTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     ///
-    /// If the text breaks the grammar of RFC 6570; the error says where.
+    /// Returns an error with the position if the text does not follow the grammar of RFC 6570.
     pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
         let parts = parse::parts(text)?;
         let mut names: Vec<String> = Vec::new();
@@ -85,18 +85,18 @@ impl UriTemplate {
         Ok(Self { text: text.to_owned(), parts, names, pattern })
     }
 
-    /// The template as it was written.
+    /// Returns the text of the template.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names of the variables in order, each once.
+    /// Returns the names of the variables in order, each once.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
-    /// The values with which the template becomes `uri`, if there are any.
+    /// Returns the values with which the template expands to `uri`, if it matches.
     #[must_use]
     pub fn matches(&self, uri: &str) -> Option<UriVariables> {
         let values = self.pattern.matches(uri)?;
@@ -104,7 +104,7 @@ impl UriTemplate {
         Some(UriVariables::new(pairs.collect()))
     }
 
-    /// Fills the template in; a variable without a value is left out.
+    /// Expands the template; variables without a value are omitted.
     #[must_use]
     pub fn expand(&self, mut lookup: impl FnMut(&str) -> Option<UriValue>) -> String {
         expand::expand(&self.parts, &mut lookup)

@@ -101,7 +101,7 @@ fn a_user_fills_in_a_typed_form() {
         assert_eq!(answered(json!({ "action": "cancel" })), "Cancelled");
         for content in [json!({ "seats": 2 }), json!({ "name": "Ann", "seats": "two" })] {
             let text = answered(json!({ "action": "accept", "content": content }));
-            assert!(text.starts_with("the client's answer is not valid: "), "{text}");
+            assert!(text.starts_with("the response of the client is not valid: "), "{text}");
         }
     }
 }
@@ -172,11 +172,11 @@ fn a_page_has_an_address() {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     };
     for url in ["example.com", "/login", "://x", "https://", "1a://x", "https://a b", "mailto:ann"] {
-        assert_eq!(refusal(&visiting(url, Some("e1"))), format!("`{url}` is not an absolute address"));
+        assert_eq!(refusal(&visiting(url, Some("e1"))), format!("`{url}` is not an absolute URL"));
     }
     assert_eq!(
         refusal(&visiting("https://example.com", None)),
-        "2025-11-25 cannot express the question: ElicitRequestUrlParams.elicitationId"
+        "2025-11-25 cannot express the request: ElicitRequestUrlParams.elicitationId"
     );
 }
 

@@ -92,7 +92,7 @@ fn schemas_are_valid() {
 fn addresses_are_absolute() {
     assert_eq!(
         refused(|server| server.resource(text_resource("notes/today", "a", ""))).to_string(),
-        "`notes/today` is not the address of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`"
+        "`notes/today` is not the URI of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`"
     );
     let open = refused(|server| server.template(template("a:{b", "a", async |_, _| "")));
     assert!(open.to_string().starts_with("the template `a:{b`: "), "{open}");
@@ -147,7 +147,7 @@ fn a_running_server_keeps_its_word() {
     let server = server(|server| server);
     let told = |what: &str, remedy: &str| {
         format!(
-            "clients were told that this server has no {what}, so none can be added now: call `{remedy}` when \
+            "this server did not declare that it has {what}, so none can be added now: call `{remedy}` when \
                  building it"
         )
     };
@@ -170,7 +170,7 @@ fn a_running_server_cannot_start_to_complete() {
     let refused = without.update(|registry| registry.add_template(completed())).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "clients were told that this server has no completions, so none can be added now: call `offers_completions` \
+        "this server did not declare that it has completions, so none can be added now: call `offers_completions` \
          when building it"
     );
     let with = server(|server| server.offers_resources().offers_completions());
@@ -230,7 +230,10 @@ fn a_description_reaches_the_client() {
 fn methods_of_extensions_are_their_own() {
     let answer = async |_: RequestContext, _: RawObject| Ok(RawObject::empty());
     let own = refused(|server| server.method("com.example/x", "tools/call", answer));
-    assert_eq!(own.to_string(), "`tools/call` cannot be the method of an extension: the protocol has one of that name");
+    assert_eq!(
+        own.to_string(),
+        "`tools/call` cannot be the method of an extension: the protocol defines a method of that name"
+    );
     let twice = refused(|server| server.method("com.example/x", "x/y", answer).method("com.example/x", "x/y", answer));
-    assert_eq!(twice.to_string(), "`x/y` cannot be the method of an extension: it is there already");
+    assert_eq!(twice.to_string(), "`x/y` cannot be the method of an extension: it is registered already");
 }

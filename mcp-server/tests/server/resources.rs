@@ -1,5 +1,7 @@
 //! Resources, with addresses of their own and with templates.
 
+use std::time::Duration;
+
 use mcp_server::types::{CacheScope, ErrorObject, ReadResourceResult, ResourceContents, Revision};
 use mcp_server::{ListKind, Server, UriVariables, blob_resource, resource, template, text_resource};
 use serde_json::{Value, json};
@@ -158,12 +160,12 @@ fn caching_is_said_where_it_belongs() {
     let server = server(|server| {
         let plain = |name: &str| text_resource(format!("a:{name}"), name, "text");
         server
-            .cache(1, CacheScope::PUBLIC)
-            .cache_list(ListKind::Resources, 2, CacheScope::PRIVATE)
+            .cache(Duration::from_millis(1), CacheScope::PUBLIC)
+            .cache_list(ListKind::Resources, Duration::from_millis(2), CacheScope::PRIVATE)
             .page_size(1)
             .resource(plain("plain"))
-            .resource(plain("own").cache(3, CacheScope::PRIVATE))
-            .resource(plain("never").cache(-5, CacheScope::PRIVATE))
+            .resource(plain("own").cache(Duration::from_millis(3), CacheScope::PRIVATE))
+            .resource(plain("never").cache(Duration::ZERO, CacheScope::PRIVATE))
             .resource(resource("a:reader", "reader", async |_| {
                 ReadResourceResult::new(vec![ResourceContents::text("a:reader", "text")]).ttl_ms(-1)
             }))

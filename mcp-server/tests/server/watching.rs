@@ -261,9 +261,9 @@ fn operators_hear_of_what_goes_wrong() {
     let told: Vec<_> = seen.events.iter().map(|(_, event)| (&*event["level"], &*event["message"])).collect();
     let expected = [
         ("ERROR", "a handler panicked"),
-        ("DEBUG", "a handler has ended"),
-        ("DEBUG", "the client broke a rule"),
-        ("WARN", "a teardown callback took too long and was given up"),
+        ("DEBUG", "handler ended"),
+        ("DEBUG", "the client violated the protocol"),
+        ("WARN", "a teardown callback took too long and was dropped"),
         ("WARN", "a teardown callback panicked"),
     ];
     assert_eq!(told, expected);

@@ -1,14 +1,14 @@
-//! Answers to forms, as Rust types.
+//! Decodes the values of forms into Rust types.
 
 use mcp_types::{ElicitValue, InvalidAnswer, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Fills in defaults, checks the answer and reads it as a `T`.
+/// Fills in defaults, validates the values, and decodes them as a `T`.
 ///
 /// # Errors
 ///
-/// If the answer breaks the form, or `T` is pickier than its schema said.
+/// Returns an error if the values do not fit the form, or if `T` does not accept what its schema allows.
 pub fn decode<T: DeserializeOwned>(
     form: &RequestedSchema,
     mut content: OrderedMap<ElicitValue>,

@@ -3,7 +3,7 @@
 use mcp_types::PrimitiveSchema;
 use serde_json::{Map, Value, json};
 
-/// A type that no form can ask for.
+/// The error of a type that a form cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct NotFlat(Fault);

@@ -1,4 +1,4 @@
-//! CompletionInput forms: what a server asks of a person, as a Rust type.
+//! Forms for elicitation, from Rust types.
 
 mod decode;
 mod field_names;
@@ -14,7 +14,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The form that asks for a `T`: one field for each member, in the order of the struct.
+/// Returns the form for a `T`: one field for each member, in the order of the struct.
 ///
 /// | member | field |
 /// |---|---|
@@ -48,8 +48,8 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 ///
-/// If `T` is no struct, or a member has no field above: it is nested, a list of free values, or has a constraint that
-/// forms cannot express. The error names the member.
+/// Returns an error that names the member if `T` is not a struct, or if a member is nested, a list of free values, or has a
+/// constraint that forms cannot express.
 // EL-5, EL-6
 pub fn schema_of<T: JsonSchema + DeserializeOwned>() -> Result<RequestedSchema, NotFlat> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
