@@ -14,16 +14,16 @@ use mcp_types::{
     LoggingMessageNotificationParams, Method, RawObject, Revision, Root,
 };
 
-use crate::answers::{Answers, IntoAnswer, answer};
 use crate::client::Client;
 use crate::error::Error;
-use crate::link::Link;
-use crate::list_limits::ListLimits;
+use crate::list::ListLimits;
+use crate::request_handlers::{Answers, IntoAnswer, answer};
 use crate::revision_cache::RevisionCache;
-use crate::saved_session::SavedSession;
-use crate::session_loss::{ClientEvent, DecideSessionLost, EventListener, SessionLost};
+use crate::session::SavedSession;
+use crate::session::{ClientEvent, DecideSessionLost, EventListener, SessionLost};
 use crate::settings::Settings;
-use crate::shared::Shared;
+use crate::state::Shared;
+use crate::transport::Link;
 use crate::transport::{Transport, TransportKind};
 
 /// Describes a client: made by [`Client::builder`], and good for one connection.

@@ -10,7 +10,7 @@ use mcp_kernel::{Change, Time};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
-use crate::credentials::CredentialFingerprint;
+use crate::transport::CredentialFingerprint;
 
 /// How many bytes all answers may have together, with the parameters of what was asked.
 const MOST_BYTES: usize = 4 * 1024 * 1024;

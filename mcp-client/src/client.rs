@@ -20,12 +20,12 @@ use crate::builder::ClientBuilder;
 use crate::call::Call;
 use crate::closed::Closed;
 use crate::error::Error;
-use crate::listener::Listener;
-use crate::pages::Pages;
-use crate::saved_session::SavedSession;
-use crate::shared::{Phase, Shared};
+use crate::list::Pages;
+use crate::listen::Listener;
+use crate::session::SavedSession;
+use crate::state::waiters::Place;
+use crate::state::{Phase, Shared};
 use crate::transport::{Transport, TransportKind};
-use crate::waiters::Place;
 
 /// A client of one server. Clones are handles to the same client, which is closed when the last of them is dropped.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use mcp_kernel::client::ConnectError;
 
-use crate::session_loss::SessionLoss;
+use crate::session::SessionLoss;
 
 /// Why a client has no server any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

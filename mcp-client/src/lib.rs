@@ -79,61 +79,37 @@
 
 #![forbid(unsafe_code)]
 
-mod answers;
-mod attempt;
 mod builder;
 mod cache;
 mod call;
-mod changes;
 mod client;
 mod closed;
-mod credentials;
 mod error;
-mod exchange;
-mod headers;
-mod link;
-mod list_limits;
-mod listener;
-#[cfg(feature = "memory")]
-mod memory;
-mod output;
-mod pages;
-mod relist;
+mod list;
+mod listen;
+mod request_handlers;
 mod revision_cache;
-mod saved_session;
-mod session_loss;
+mod session;
 mod settings;
-mod shared;
-mod slot;
-mod telemetry;
-mod timers;
+mod state;
 mod transport;
-#[cfg(feature = "validate")]
-mod validate;
-mod waiters;
-mod weight;
 
-pub use answers::IntoAnswer;
 pub use builder::ClientBuilder;
-pub use call::{Call, CancelHandle};
+#[cfg(feature = "validate")]
+pub use call::OutputSchema;
+pub use call::{Call, CancelHandle, Headers};
 pub use client::Client;
 pub use closed::Closed;
-pub use credentials::{CredentialFingerprint, CredentialSource};
 pub use error::Error;
-pub use headers::Headers;
-pub use link::{Link, Lost, Order, Outgoing};
-pub use list_limits::{ListLimit, ListLimits};
-pub use listener::Listener;
+pub use list::{ListLimit, ListLimits, Listed, Pages};
+pub use listen::Listener;
 pub use mcp_kernel::client::{ConnectError, DetectedRevision, Mode, ServerFacts};
 pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
-#[cfg(feature = "memory")]
-pub use memory::Memory;
-pub use pages::{Listed, Pages};
+pub use request_handlers::IntoAnswer;
 pub use revision_cache::RevisionCache;
-pub use saved_session::SavedSession;
-pub use session_loss::{ClientEvent, DecideSessionLost, SessionLoss, SessionLossReason, SessionLost};
-pub use transport::{Clock, Transport, TransportKind};
-#[cfg(feature = "validate")]
-pub use validate::OutputSchema;
+pub use session::{ClientEvent, DecideSessionLost, SavedSession, SessionLoss, SessionLossReason, SessionLost};
+#[cfg(feature = "memory")]
+pub use transport::Memory;
+pub use transport::{Clock, CredentialFingerprint, CredentialSource, Link, Lost, Order, Outgoing, Transport, TransportKind};

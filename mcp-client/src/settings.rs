@@ -8,11 +8,11 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 
-use crate::answers::Answers;
-use crate::credentials::CredentialSource;
-use crate::list_limits::ListLimits;
+use crate::list::ListLimits;
+use crate::request_handlers::Answers;
 use crate::revision_cache::RevisionCache;
-use crate::session_loss::{DecideSessionLost, EventListener};
+use crate::session::{DecideSessionLost, EventListener};
+use crate::transport::CredentialSource;
 use crate::transport::{Clock, TransportKind};
 
 /// What never changes after a client was built.

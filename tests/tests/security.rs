@@ -53,7 +53,7 @@ const SETTINGS: [Settings; 18] = [
     all("MemoryLimits", "mcp-session/src/memory/events.rs", &[]),
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_limit", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
-    all("ListLimits", "mcp-client/src/list_limits.rs", &[]),
+    all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),
     all("Restart", "mcp-transport-stdio/src/client/restart.rs", &["first_delay"]),
     some("ClientBuilder", "mcp-client/src/builder.rs"),

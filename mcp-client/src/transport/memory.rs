@@ -10,9 +10,8 @@ use mcp_kernel::Time;
 use mcp_server::{Caller, Connection, Server};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::{Clock, Link, Order, Transport, TransportKind};
 use crate::closed::Closed;
-use crate::link::{Link, Order};
-use crate::transport::{Clock, Transport, TransportKind};
 
 /// Connects a client with a server in the same process: for tests, and for tools that come with an application.
 ///

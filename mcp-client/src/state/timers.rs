@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcp_kernel::Time;
 
-use crate::shared::{Phase, Shared};
+use crate::state::{Phase, Shared};
 
 /// Those who wait for a time to come.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::shared::{Core, Shared};
+use crate::state::{Core, Shared};
 
 /// Those who wait for the same thing, in the order in which they came.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::fmt;
 use mcp_types::{Implementation, ProtocolVersion, Revision, ServerCapabilities};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::credentials::CredentialFingerprint;
+use crate::transport::CredentialFingerprint;
 
 /// What is needed to go on with a legacy session over HTTP without a handshake: after a restart of the client, after
 /// the network was away, or in another part of an application.

@@ -1,5 +1,9 @@
 //! What the handles of a client share with its transport.
 
+pub(crate) mod memory_size;
+pub(crate) mod timers;
+pub(crate) mod waiters;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
@@ -12,18 +16,18 @@ use mcp_types::{
 };
 
 use crate::cache::Cache;
-use crate::changes::LegacyListeners;
+use crate::call::headers::{Headers, Tools};
+use crate::call::pending_call::Slot;
+use crate::call::tool_refresh::Relisting;
 use crate::closed::Closed;
-use crate::credentials::CredentialFingerprint;
-use crate::headers::{Headers, Tools};
-use crate::link::{Order, Outgoing};
-use crate::relist::Relisting;
-use crate::session_loss::{SessionLoss, SessionLossReason};
+use crate::listen::changes::LegacyListeners;
+use crate::session::{SessionLoss, SessionLossReason};
 use crate::settings::Settings;
-use crate::slot::Slot;
-use crate::timers::Timers;
-use crate::waiters::Waiters;
-use crate::weight;
+use crate::transport::CredentialFingerprint;
+use crate::transport::{Order, Outgoing};
+
+use self::timers::Timers;
+use self::waiters::Waiters;
 
 /// One client: its settings, and everything that changes.
 pub(crate) struct Shared {
@@ -466,7 +470,7 @@ impl Core {
         // Requests are bounded by the kernel; the rest is worth less than the memory of somebody who cannot keep up.
         let weight = match &inbound {
             Inbound::Request { .. } | Inbound::Cancelled { .. } => 0,
-            Inbound::Log(log) => weight::of_log(log),
+            Inbound::Log(log) => memory_size::of_log(log),
             Inbound::Notification { method, params } => method.as_str().len() + params.as_str().len(),
         };
         let is_dispensable = matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. });

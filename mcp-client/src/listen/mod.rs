@@ -1,5 +1,7 @@
 //! Hearing of changes, in either era.
 
+pub(crate) mod changes;
+
 use std::future::poll_fn;
 use std::hash::BuildHasher as _;
 use std::pin::Pin;
@@ -14,16 +16,17 @@ use mcp_types::{
     UnsubscribeRequestParams,
 };
 
-use crate::answers::BoxFuture;
-use crate::attempt::Attempt;
 use crate::call::Call;
-use crate::changes::all_of;
+use crate::call::exchange::Failure;
+use crate::call::recovery::Attempt;
 use crate::client::Client;
 use crate::error::Error;
-use crate::exchange::Failure;
-use crate::shared::{Phase, Shared, Started};
-use crate::timers::Sleep;
-use crate::waiters::Place;
+use crate::request_handlers::BoxFuture;
+use crate::state::timers::Sleep;
+use crate::state::waiters::Place;
+use crate::state::{Phase, Shared, Started};
+
+use self::changes::all_of;
 
 /// A stream of changes; made by [`Client::listen`].
 ///

@@ -1,5 +1,7 @@
 //! Lists that come in pages.
 
+mod limits;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
@@ -12,11 +14,12 @@ use mcp_types::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::answers::BoxFuture;
 use crate::call::Call;
 use crate::client::Client;
 use crate::error::Error;
-use crate::list_limits::{ListLimit, ListLimits};
+use crate::request_handlers::BoxFuture;
+
+pub use self::limits::{ListLimit, ListLimits};
 
 /// All items of a list, one after the other: a stream that fetches a page when it is needed.
 ///

@@ -7,8 +7,8 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, Change};
 use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 
-use crate::changes::Changes;
-use crate::weight;
+use crate::listen::changes::Changes;
+use crate::state::memory_size;
 
 /// How many reports of progress wait for somebody who does not look; older ones say nothing that newer ones do not.
 const MOST_PROGRESS: usize = 64;
@@ -32,13 +32,13 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn progressed(&mut self, progress: ProgressNotificationParams) -> Option<Waker> {
-        self.progress_bytes += weight::of_progress(&progress);
+        self.progress_bytes += memory_size::of_progress(&progress);
         self.progress.push_back(progress);
         while self.progress.len() > MOST_PROGRESS
             || (self.progress.len() > 1 && self.progress_bytes > MOST_PROGRESS_BYTES)
         {
             let Some(oldest) = self.progress.pop_front() else { break };
-            self.progress_bytes -= weight::of_progress(&oldest);
+            self.progress_bytes -= memory_size::of_progress(&oldest);
         }
         self.waker.take()
     }

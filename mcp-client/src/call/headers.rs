@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mcp_types::{HeaderParam, ListToolsResult, Method, RawObject};
 use serde::Deserialize;
 
-use crate::telemetry::excerpt;
+use crate::call::telemetry::excerpt;
 
 /// What the headers of a call say about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,15 @@
 //! A call to the server, before it is made.
 
+pub(crate) mod exchange;
+pub(crate) mod headers;
+#[cfg(feature = "validate")]
+mod output_schema;
+pub(crate) mod pending_call;
+pub(crate) mod recovery;
+mod structured;
+pub(crate) mod telemetry;
+pub(crate) mod tool_refresh;
+
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -15,14 +25,17 @@ use mcp_types::{ErrorCode, Method, ProgressNotificationParams, RawObject, Reques
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
-use crate::attempt::Attempt;
 use crate::cache::{Asked, Found};
 use crate::client::Client;
-use crate::credentials::CredentialFingerprint;
 use crate::error::Error;
-use crate::exchange::{Exchange, Failure};
-use crate::telemetry;
-use crate::timers::Sleep;
+use crate::state::timers::Sleep;
+use crate::transport::CredentialFingerprint;
+
+use self::exchange::{Exchange, Failure};
+pub use self::headers::Headers;
+#[cfg(feature = "validate")]
+pub use self::output_schema::OutputSchema;
+use self::recovery::Attempt;
 
 /// A call that is made when it is awaited.
 ///

@@ -1,10 +1,18 @@
 //! What carries messages.
 
+mod credentials;
+mod handle;
+#[cfg(feature = "memory")]
+mod memory;
+
 use std::sync::Arc;
 
 use mcp_kernel::Time;
 
-use crate::{CredentialSource, Link};
+pub use self::credentials::{CredentialFingerprint, CredentialSource};
+pub use self::handle::{Link, Lost, Order, Outgoing};
+#[cfg(feature = "memory")]
+pub use self::memory::Memory;
 
 /// Carries the messages of one client to one server.
 ///

@@ -13,9 +13,9 @@ use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 
 use crate::client::Client;
-use crate::shared::Shared;
-use crate::timers::Sleep;
-use crate::waiters::{Place, Waiters};
+use crate::state::Shared;
+use crate::state::timers::Sleep;
+use crate::state::waiters::{Place, Waiters};
 
 /// How many pages are fetched.
 const MOST_PAGES: usize = 100;

@@ -6,7 +6,7 @@ use std::task::Waker;
 use mcp_kernel::Change;
 use mcp_types::SubscriptionFilter;
 
-use crate::weight;
+use crate::state::memory_size;
 
 /// How many changes wait for somebody who does not look, and how much they may weigh. A server decides what lies below an
 /// address that is subscribed to, so it could name any number; beyond this the oldest are forgotten.
@@ -22,7 +22,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     pub(crate) fn add(&mut self, change: Change) {
-        let weight = weight::of_change(&change);
+        let weight = memory_size::of_change(&change);
         // No address is that long.
         if weight > MOST_BYTES || self.queue.contains(&change) {
             return;
@@ -38,7 +38,7 @@ impl Changes {
 
     pub(crate) fn next(&mut self) -> Option<Change> {
         let change = self.queue.pop_front()?;
-        self.bytes -= weight::of_change(&change);
+        self.bytes -= memory_size::of_change(&change);
         Some(change)
     }
 }

@@ -8,13 +8,13 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
+use crate::call::headers::Headers;
 use crate::closed::Closed;
 use crate::error::Error;
-use crate::headers::Headers;
-use crate::shared::{Phase, Shared, Started};
-use crate::timers::Sleep;
+use crate::state::timers::Sleep;
+use crate::state::waiters::Place;
+use crate::state::{Phase, Shared, Started};
 use crate::transport::TransportKind;
-use crate::waiters::Place;
 
 /// One request, until it is answered; dropping it cancels the call.
 ///

@@ -15,11 +15,11 @@ use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
+use super::CredentialFingerprint;
+use crate::call::headers::Headers;
 use crate::closed::Closed;
-use crate::credentials::CredentialFingerprint;
-use crate::headers::Headers;
-use crate::session_loss::{ClientEvent, SessionLossReason, SessionLost};
-use crate::shared::{Inbound, Phase, Shared};
+use crate::session::{ClientEvent, SessionLossReason, SessionLost};
+use crate::state::{Inbound, Phase, Shared};
 
 /// What a [`Transport`](crate::Transport) works for: it takes orders, and tells what happens.
 ///

@@ -3,8 +3,8 @@
 use mcp_kernel::CallError;
 use mcp_types::{Era, ErrorCode, Method, Revision, UnsupportedProtocolVersionData};
 
+use crate::call::tool_refresh::relist;
 use crate::client::Client;
-use crate::relist::relist;
 use crate::transport::TransportKind;
 
 /// What was tried to mend a call: each kind of mending is tried once. A server is found to be of the other era once.
