@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use mcp::client::{Client, ClientBuilder};
 use mcp::http::HttpTransport;
-use mcp::stdio::{ChildTransport, Spawn};
+use mcp::stdio::{ChildTransport, ServerCommand};
 use mcp::types::RawObject;
 
 /// Runs a program to completion, and prints its error to standard error.
@@ -87,7 +87,7 @@ impl CommandLine {
     pub async fn connect(&self, client: ClientBuilder) -> Result<Client, Box<dyn Error>> {
         let [first, arguments @ ..] = self.target.as_slice() else { return Err("there is no target".into()) };
         if !first.starts_with("http://") && !first.starts_with("https://") {
-            return Ok(client.connect(ChildTransport::new(Spawn::new(first).args(arguments))).await?);
+            return Ok(client.connect(ChildTransport::new(ServerCommand::new(first).args(arguments))).await?);
         }
         let mut transport = HttpTransport::new(first)?;
         if let Some(token) = &self.bearer {

@@ -1,4 +1,4 @@
-//! Describes a client.
+//! The builder of a client.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,37 +17,39 @@ use mcp_types::{
 use crate::client::Client;
 use crate::error::Error;
 use crate::list::ListLimits;
-use crate::request_handlers::{Answers, IntoAnswer, answer};
+use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
 use crate::revision_cache::RevisionCache;
 use crate::session::SavedSession;
-use crate::session::{ClientEvent, DecideSessionLost, EventListener, SessionLost};
+use crate::session::{ClientEvent, EventHandler, SessionLossAction, SessionLossPolicy};
 use crate::settings::Settings;
 use crate::state::Shared;
-use crate::transport::Link;
+use crate::transport::TransportHandle;
 use crate::transport::{Transport, TransportKind};
 
-/// Describes a client: made by [`Client::builder`], and good for one connection.
+/// Configures a client; made by [`Client::builder`].
 ///
-/// What a server may ask is what there are functions for; it is declared to the server and to nobody else:
+/// The client declares the capabilities that it has handlers for:
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_client::Client;
 /// use mcp_client::types::{ElicitAction, ElicitResult};
 ///
 /// let client = Client::builder("example", "1.0")
-///     .on_form(async |form| {
+///     .on_form_elicitation(async |form| {
 ///         // Show `form.message` and the fields of `form.requested_schema`.
 ///         ElicitResult::new(ElicitAction::Decline)
 ///     });
 /// ```
 ///
-/// The same functions answer legacy servers, which ask while a call is open, and modern ones, which end a round of the
-/// call with their questions.
-#[must_use = "a client is there when it is connected"]
+/// The same handlers serve legacy servers, which send requests while a call is in flight, and modern servers, which respond
+/// to a call with input requests.
+#[must_use = "a builder does nothing until `connect` is called"]
 pub struct ClientBuilder {
     info: Implementation,
     capabilities: ClientCapabilities,
-    answers: Answers,
+    request_handlers: RequestHandlers,
     roots: Option<Arc<Mutex<Vec<Root>>>>,
     mode: Mode,
     revisions: Vec<Revision>,
@@ -55,37 +57,37 @@ pub struct ClientBuilder {
     revision_cache: Option<(RevisionCache, String)>,
     resume: Option<SavedSession>,
     limits: Limits,
-    calls: CallOptions,
-    rounds: RetryLimits,
-    lists: ListLimits,
-    cache: usize,
+    call_options: CallOptions,
+    retry_limits: RetryLimits,
+    list_limits: ListLimits,
+    max_cached_results: usize,
     probe_timeout: Option<Duration>,
     handshake_timeout: Duration,
     log_level: Option<LoggingLevel>,
-    trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
-    on_session_lost: Arc<dyn DecideSessionLost>,
-    on_event: Option<EventListener>,
+    trace_context: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    on_session_lost: Arc<dyn SessionLossPolicy>,
+    on_event: Option<EventHandler>,
     on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
     on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
 }
 
-/// How many calls may be open before further ones wait.
-const MOST_CALLS: usize = 1024;
+/// Default maximum number of calls in flight; further ones wait.
+const MAX_CALLS: usize = 1024;
 
-/// How many answers are kept for as long as the server says.
-const MOST_KEPT: usize = 256;
+/// Default maximum number of cached results.
+const MAX_CACHED_RESULTS: usize = 256;
 
-/// How long a server behind a pipe may take to say whether it is modern before the handshake is tried as well.
+/// Default time after which the legacy handshake is sent to a server behind a pipe that did not respond to the probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl ClientBuilder {
     pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let mut limits = Limits::default();
-        limits.calls = MOST_CALLS;
+        limits.calls = MAX_CALLS;
         Self {
             info: Implementation::new(name, version),
             capabilities: ClientCapabilities::default(),
-            answers: Answers::default(),
+            request_handlers: RequestHandlers::default(),
             roots: None,
             mode: Mode::Auto,
             revisions: Revision::ALL.to_vec(),
@@ -93,131 +95,132 @@ impl ClientBuilder {
             revision_cache: None,
             resume: None,
             limits,
-            calls: CallOptions::default(),
-            rounds: RetryLimits::default(),
-            lists: ListLimits::default(),
-            cache: MOST_KEPT,
+            call_options: CallOptions::default(),
+            retry_limits: RetryLimits::default(),
+            list_limits: ListLimits::default(),
+            max_cached_results: MAX_CACHED_RESULTS,
             probe_timeout: None,
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
-            trace: None,
-            on_session_lost: Arc::new(SessionLost::default()),
+            trace_context: None,
+            on_session_lost: Arc::new(SessionLossAction::default()),
             on_event: None,
             on_log: None,
             on_notification: None,
         }
     }
 
-    /// Says more about the client: a title, a website, icons.
+    /// Sets the implementation info of the client, which may include a title, a website and icons.
     pub fn info(mut self, info: Implementation) -> Self {
         self.info = info;
         self
     }
 
-    /// Answers forms: questions of the server to the person in front of the client. Fields that the answer leaves out
-    /// are filled in with their defaults, and an answer that does not fit the form is not sent.
-    pub fn on_form<F, Fut>(mut self, function: F) -> Self
+    /// Handles form mode elicitation, and declares that capability. Fields that the handler leaves out get their default
+    /// values; content that violates the requested schema is not sent, and the server gets an error.
+    pub fn on_form_elicitation<F, Fut>(mut self, function: F) -> Self
     where
         F: Fn(ElicitRequestFormParams) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoAnswer<ElicitResult>> + Send + 'static,
+        Fut: Future<Output: IntoClientResult<ElicitResult>> + Send + 'static,
     {
-        self.answers.form = answer(function);
+        self.request_handlers.form = handler(function);
         self
     }
 
-    /// Sends the person in front of the client to a page. Show the full address and ask first; never fetch it.
-    pub fn on_url<F, Fut>(mut self, function: F) -> Self
+    /// Handles URL mode elicitation, and declares that capability. Show the full URL to the user and ask for consent before
+    /// opening it; never fetch it automatically.
+    pub fn on_url_elicitation<F, Fut>(mut self, function: F) -> Self
     where
         F: Fn(ElicitRequestUrlParams) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoAnswer<ElicitResult>> + Send + 'static,
+        Fut: Future<Output: IntoClientResult<ElicitResult>> + Send + 'static,
     {
-        self.answers.url = answer(function);
+        self.request_handlers.url = handler(function);
         self
     }
 
-    /// Lets the server use the client's model; requests with tools are refused.
+    /// Handles sampling requests, and declares that capability. Requests with tools are rejected.
     pub fn on_sampling<F, Fut>(mut self, function: F) -> Self
     where
         F: Fn(CreateMessageRequestParams) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoAnswer<CreateMessageResult>> + Send + 'static,
+        Fut: Future<Output: IntoClientResult<CreateMessageResult>> + Send + 'static,
     {
-        self.answers.sampling = answer(function);
+        self.request_handlers.sampling = handler(function);
         self
     }
 
-    /// Like [`on_sampling`](Self::on_sampling), with a model that can use the tools that the server sends along.
+    /// Handles sampling requests including those with tools, and declares both capabilities.
     pub fn on_sampling_with_tools<F, Fut>(mut self, function: F) -> Self
     where
         F: Fn(CreateMessageRequestParams) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoAnswer<CreateMessageResult>> + Send + 'static,
+        Fut: Future<Output: IntoClientResult<CreateMessageResult>> + Send + 'static,
     {
-        self.answers.with_tools = true;
+        self.request_handlers.sampling_tools = true;
         self.on_sampling(function)
     }
 
-    /// Tells the server where it may work. [`Client::set_roots`] changes it.
+    /// Sets the roots of the client, and declares that capability. [`Client::set_roots`] replaces them later.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         let roots = Arc::new(Mutex::new(roots.into_iter().collect::<Vec<_>>()));
         self.roots = Some(Arc::clone(&roots));
-        self.answers.roots = answer(move |()| {
+        self.request_handlers.roots = handler(move |()| {
             let roots = roots.lock().unwrap_or_else(PoisonError::into_inner).clone();
             async move { ListRootsResult::new(roots) }
         });
         self
     }
 
-    /// Declares an extension of the protocol, with its settings.
+    /// Declares support for a protocol extension, with its settings.
     pub fn extension(mut self, name: impl Into<String>, settings: RawObject) -> Self {
         self.capabilities.extensions.get_or_insert_default().insert(name, settings);
         self
     }
 
-    /// Hears of the server's log messages. It must not block.
-    pub fn on_log(mut self, listener: impl Fn(LoggingMessageNotificationParams) + Send + Sync + 'static) -> Self {
-        self.on_log = Some(Arc::new(listener));
+    /// Calls a function with each log message of the server. It must not block.
+    pub fn on_log(mut self, handler: impl Fn(LoggingMessageNotificationParams) + Send + Sync + 'static) -> Self {
+        self.on_log = Some(Arc::new(handler));
         self
     }
 
-    /// Hears of notifications that the protocol does not know, or only extensions do. It must not block.
-    pub fn on_notification(mut self, listener: impl Fn(Method, PayloadBuf) + Send + Sync + 'static) -> Self {
-        self.on_notification = Some(Arc::new(listener));
+    /// Calls a function with each notification that the client does not handle itself, such as those of extensions. It must
+    /// not block.
+    pub fn on_notification(mut self, handler: impl Fn(Method, PayloadBuf) + Send + Sync + 'static) -> Self {
+        self.on_notification = Some(Arc::new(handler));
         self
     }
 
-    /// Sets what happens when a legacy server over HTTP does not know the session of the client any more, or the session
-    /// was begun with other credentials: a [`SessionLost`], or a function that is given what is known. Defaults to
-    /// [`SessionLost::Renew`].
+    /// Sets what to do when the session with a legacy server over HTTP is lost: a [`SessionLossAction`], or a function from
+    /// a [`SessionLoss`](crate::SessionLoss) to one. Defaults to [`SessionLossAction::Renew`].
     ///
     /// ```
-    /// use mcp_client::{Client, SessionLost};
+    /// use mcp_client::{Client, SessionLossAction};
     ///
-    /// let client = Client::builder("example", "1.0").on_session_lost(SessionLost::Fail);
+    /// let client = Client::builder("example", "1.0").on_session_lost(SessionLossAction::Fail);
     /// ```
-    pub fn on_session_lost(mut self, decide: impl DecideSessionLost) -> Self {
+    pub fn on_session_lost(mut self, decide: impl SessionLossPolicy) -> Self {
         self.on_session_lost = Arc::new(decide);
         self
     }
 
-    /// Hears of what happens to the client while it goes on: a session that was lost, a server that was started again. It
-    /// must not block.
-    pub fn on_event(mut self, listener: impl Fn(ClientEvent) + Send + Sync + 'static) -> Self {
-        self.on_event = Some(Arc::new(listener));
+    /// Calls a function with each [`ClientEvent`], such as the loss of a session or the restart of a server. It must not
+    /// block.
+    pub fn on_event(mut self, handler: impl Fn(ClientEvent) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(handler));
         self
     }
 
-    /// From which severity on log messages are wanted of modern servers. Default: none are.
+    /// Sets the minimum severity of log messages of modern servers. Defaults to no log messages.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.log_level = Some(level);
         self
     }
 
-    /// Which eras are tried. Default: both, the modern one first.
+    /// Sets which eras are tried. Defaults to both, the modern era first.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The revisions to speak, which the server must share one of. Default: all.
+    /// Sets the supported protocol revisions. Defaults to all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.revisions = revisions.into_iter().collect();
         self
@@ -239,84 +242,84 @@ impl ClientBuilder {
         self
     }
 
-    /// Goes on with a session that was begun before, without a handshake.
+    /// Resumes a session with a legacy server over HTTP, without a handshake.
     // S4.57
-    pub fn resume(mut self, session: SavedSession) -> Self {
+    pub fn resume_session(mut self, session: SavedSession) -> Self {
         self.resume = Some(session);
         self
     }
 
-    /// How long a server may be silent during a call, and how long a call may take: for calls that say nothing else.
+    /// Sets the default timeouts of calls, which [`Call::idle_timeout`](crate::Call::idle_timeout) and
+    /// [`Call::time_limit`](crate::Call::time_limit) override.
     pub fn call_options(mut self, options: CallOptions) -> Self {
-        self.calls = options;
+        self.call_options = options;
         self
     }
 
-    /// How often a modern server may ask something before it completes a call.
-    pub fn rounds(mut self, limits: RetryLimits) -> Self {
-        self.rounds = limits;
+    /// Limits the input requests of a modern server: how many, and how often in one call.
+    pub fn retry_limits(mut self, limits: RetryLimits) -> Self {
+        self.retry_limits = limits;
         self
     }
 
-    /// Sets the limits of lists: how many pages, items and bytes one may have. A list beyond them ends with
-    /// [`Error::ListTooLong`]. Defaults to [`ListLimits::default`].
+    /// Sets the limits of lists. A list that exceeds one of them fails with [`Error::ListTooLong`]. Defaults to
+    /// [`ListLimits::default`].
     pub fn list_limits(mut self, limits: ListLimits) -> Self {
-        self.lists = limits;
+        self.list_limits = limits;
         self
     }
 
-    /// What a server may make us keep.
+    /// Sets the limits of the connection, such as the size of messages and the number of calls in flight.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How many answers may be kept for as long as the server says. Default: 256. With 0, none are.
-    pub fn cache(mut self, most: usize) -> Self {
-        self.cache = most;
+    /// Sets the maximum number of cached results; 0 disables the cache. Defaults to 256.
+    pub fn max_cached_results(mut self, max: usize) -> Self {
+        self.max_cached_results = max;
         self
     }
 
-    /// Sets how long a server behind a pipe may take to say whether it is modern before the handshake is tried as well: one
-    /// that is slow to start may still say so until it has answered the handshake. Defaults to 1 second, or to the time of
-    /// the handshake for a client that speaks to modern servers alone.
+    /// Sets how long a server behind a pipe may take to respond to the probe before the legacy handshake is sent as well.
+    /// The response that arrives first decides. Defaults to 1 second, or with [`Mode::Modern`] to the
+    /// [`handshake_timeout`](Self::handshake_timeout).
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.probe_timeout = Some(timeout);
         self
     }
 
-    /// How long a server may take for the handshake. Default: 60 s.
+    /// Sets how long a server may take for the handshake. Defaults to 60 seconds.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = timeout;
         self
     }
 
-    /// Tells where each call comes from, so that traces go on in the server. It is called in the span of the call,
-    /// `mcp.request`, whose parent is the span in which the call was awaited: with `tracing-opentelemetry`, the context
-    /// of [`tracing::Span::current`] is the one to give.
+    /// Sets a function that returns the W3C trace context of each call, which is sent to the server. It is called in the
+    /// span of the call, `mcp.request`: with `tracing-opentelemetry`, return the context of [`tracing::Span::current`].
     // X-15
-    pub fn trace_context(mut self, trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
-        self.trace = Some(Arc::new(trace));
+    pub fn trace_context(mut self, source: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
+        self.trace_context = Some(Arc::new(source));
         self
     }
 
-    /// Connects to a server: finds out which era it belongs to, and shakes hands with it if it is legacy.
+    /// Connects to a server: detects its era, and performs the handshake if it is legacy.
     ///
     /// # Errors
     ///
-    /// If the server cannot be reached, or shares no revision with us.
+    /// Returns [`Error::Closed`] if the server cannot be reached, or if there is no common revision.
     pub async fn connect(mut self, transport: impl Transport) -> Result<Client, Error> {
         let kind = transport.kind();
-        self.answers.declare(&mut self.capabilities);
+        self.request_handlers.declare(&mut self.capabilities);
         let mut config = ClientConfig::new(self.info, self.capabilities);
         config.revisions = self.revisions;
         config.mode = self.mode;
-        // Silence over HTTP says nothing about the era, so there is no reason to be short about it (DU-27).
-        // Where silence does not mean that there is something else to try, there is more time.
+        // DU-27: over HTTP a server that does not respond may be of either era, so there is nothing else to try and no
+        // reason for a short timeout.
         config.probe_timeout = match kind {
             TransportKind::Pipe if self.mode != Mode::Modern => self.probe_timeout.unwrap_or(PROBE_TIMEOUT),
             TransportKind::Pipe => self.probe_timeout.unwrap_or(self.handshake_timeout),
-            TransportKind::Requests => self.handshake_timeout,
+            TransportKind::RequestPerCall => self.handshake_timeout,
         };
         config.handshake_timeout = self.handshake_timeout;
         config.log_level = self.log_level;
@@ -324,19 +327,19 @@ impl ClientBuilder {
         config.silence_means_legacy = kind == TransportKind::Pipe;
         config.cancel_style = match kind {
             TransportKind::Pipe => CancelStyle::Notify,
-            TransportKind::Requests => CancelStyle::CloseStream,
+            TransportKind::RequestPerCall => CancelStyle::CloseStream,
         };
         let settings = Settings {
             kind,
             credentials: transport.credentials(),
             clock: transport.clock(),
-            answers: Arc::new(self.answers),
+            request_handlers: Arc::new(self.request_handlers),
             roots: self.roots,
-            calls: self.calls,
-            rounds: self.rounds,
-            lists: self.lists,
-            cache: self.cache,
-            trace: self.trace,
+            call_options: self.call_options,
+            retry_limits: self.retry_limits,
+            list_limits: self.list_limits,
+            max_cached_results: self.max_cached_results,
+            trace_context: self.trace_context,
             revision_cache: self.revision_cache,
             on_session_lost: self.on_session_lost,
             on_event: self.on_event,
@@ -362,7 +365,7 @@ impl ClientBuilder {
             }
         });
         let client = Client::new(Arc::clone(&shared));
-        transport.start(Link::new(shared));
+        transport.start(TransportHandle::new(shared));
         client.ready().await?;
         Ok(client)
     }

@@ -1,7 +1,7 @@
-//! Answers that a server allows to be used again.
+//! Cached results, for the time to live that the server sets.
 //!
-//! Each client has its own, so nothing gets from one to another; what is private belongs to the credentials that it was
-//! given for, and is forgotten when they change.
+//! Each client has its own cache. Private results belong to the credentials that they were requested with, and are dropped
+//! when the credentials change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,33 +12,33 @@ use mcp_types::{Method, RawObject};
 
 use crate::transport::CredentialFingerprint;
 
-/// How many bytes all answers may have together, with the parameters of what was asked.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum size of all entries: results, and the parameters of their requests.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long an answer is kept at most, whatever the server says.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum time to live, whatever the server sets.
+const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Answers by what was asked: the method, and the parameters that the answer depends on.
+/// Results by method and parameters.
 pub(crate) struct Cache {
-    entries: BTreeMap<Key, Entry>,
-    most: usize,
+    entries: BTreeMap<EntryKey, Entry>,
+    max_entries: usize,
     bytes: usize,
-    /// What changed how often: an answer to what was asked before a change may be older than it.
+    /// Number of changes per kind: the result of a request from before a change may be older than the change.
     changes: BTreeMap<Kind, u64>,
-    /// The credentials that all private answers were given for, where they may change. Each request tells its own before
-    /// it is sent, and a change counts as one of everything: so what is kept was asked for, sent and answered without
-    /// there being another owner.
+    /// The credentials that all private results were requested with, if they may change. Each request sets its own before
+    /// it is sent, and other credentials count as a change of every kind. So a result is inserted only if the credentials
+    /// were the same from the lookup to the response.
     owner: Option<CredentialFingerprint>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct EntryKey {
     kind: Kind,
     /// The parameters, without metadata.
     params: String,
 }
 
-/// What can be kept.
+/// The kinds of results that can be cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Discover,
@@ -51,32 +51,32 @@ enum Kind {
 
 struct Entry {
     result: PayloadBuf,
-    until: Time,
+    expires: Time,
     is_private: bool,
 }
 
-/// The state of things when something was asked.
+/// The key of a request, and the number of changes at the time of the lookup.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    key: Key,
+pub(crate) struct CacheKey {
+    entry: EntryKey,
     changes: u64,
 }
 
-/// What there is for something that is asked.
-pub(crate) enum Found {
-    Answer(PayloadBuf),
-    /// An answer that is for its owner alone: who asks has to be found out first.
+/// The outcome of a lookup.
+pub(crate) enum Cached {
+    Hit(PayloadBuf),
+    /// There is a private result, and the current credentials have to be determined first.
     Private,
-    Nothing,
+    Miss,
 }
 
 impl Cache {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { entries: BTreeMap::new(), most, bytes: 0, changes: BTreeMap::new(), owner: None }
+    pub(crate) fn new(max_entries: usize) -> Self {
+        Self { entries: BTreeMap::new(), max_entries, bytes: 0, changes: BTreeMap::new(), owner: None }
     }
 
-    /// What a request is kept under; nothing, if its answer must not be kept.
-    pub(crate) fn asked(&self, method: &Method, params: &RawObject) -> Option<Asked> {
+    /// Returns the key of a request; `None` if its result must not be cached.
+    pub(crate) fn key(&self, method: &Method, params: &RawObject) -> Option<CacheKey> {
         let kind = match method.as_str() {
             "server/discover" => Kind::Discover,
             "tools/list" => Kind::Tools,
@@ -86,59 +86,61 @@ impl Cache {
             "resources/read" => Kind::Read,
             _ => return None,
         };
-        // C-6: an answer that depends on input is good for that input alone.
+        // C-6: a result that depends on input is not reused.
         let text = params.as_str();
-        if self.most == 0 || ["_meta", "inputResponses", "requestState"].iter().any(|member| text.contains(member)) {
+        if self.max_entries == 0
+            || ["_meta", "inputResponses", "requestState"].iter().any(|member| text.contains(member))
+        {
             return None;
         }
         let changes = self.changes.get(&kind).copied().unwrap_or_default();
-        Some(Asked { key: Key { kind, params: text.to_owned() }, changes })
+        Some(CacheKey { entry: EntryKey { kind, params: text.to_owned() }, changes })
     }
 
-    /// Looks for an answer; one that is for its owner alone is found only if it is known who asks.
-    pub(crate) fn get(&mut self, asked: &Asked, knows_who_asks: bool, now: Time) -> Found {
-        match self.entries.get(&asked.key) {
-            None => Found::Nothing,
-            Some(entry) if entry.until <= now => {
-                self.remove(&asked.key);
-                Found::Nothing
+    /// Looks up a result; a private one is returned only if the current credentials are known to be those of the owner.
+    pub(crate) fn get(&mut self, key: &CacheKey, is_owner_known: bool, now: Time) -> Cached {
+        match self.entries.get(&key.entry) {
+            None => Cached::Miss,
+            Some(entry) if entry.expires <= now => {
+                self.remove(&key.entry);
+                Cached::Miss
             }
-            Some(entry) if entry.is_private && !knows_who_asks => Found::Private,
-            Some(entry) => Found::Answer(entry.result.clone()),
+            Some(entry) if entry.is_private && !is_owner_known => Cached::Private,
+            Some(entry) => Cached::Hit(entry.result.clone()),
         }
     }
 
-    /// Keeps an answer for as long as the server says, unless something changed since it was asked for.
+    /// Caches a result for the time to live that the server sets, unless there was a change since the lookup.
     // C-7
-    pub(crate) fn keep(&mut self, asked: Asked, result: &PayloadBuf, now: Time) {
-        // Whatever it says, it is newer than what was kept.
-        self.remove(&asked.key);
+    pub(crate) fn insert(&mut self, key: CacheKey, result: &PayloadBuf, now: Time) {
+        // The result is newer than the cached one, even if it must not be cached itself.
+        self.remove(&key.entry);
         let number = |raw: &serde_json::value::RawValue| serde_json::from_str::<i64>(raw.get()).ok();
         let ttl = result.get("ttlMs").and_then(number).and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or_default();
         if ttl == 0 {
             return;
         }
-        let until = now + Duration::from_millis(ttl).min(LONGEST);
-        let size = size(&asked.key, result);
-        let changes = self.changes.get(&asked.key.kind).copied().unwrap_or_default();
-        if changes != asked.changes || size > MOST_BYTES / 4 {
+        let expires = now + Duration::from_millis(ttl).min(MAX_TTL);
+        let size = size(&key.entry, result);
+        let changes = self.changes.get(&key.entry.kind).copied().unwrap_or_default();
+        if changes != key.changes || size > MAX_BYTES / 4 {
             return;
         }
-        // C-19: what does not say that it is public is private.
+        // C-19: private is the default scope.
         let is_private = result.get("cacheScope").is_none_or(|scope| scope.get() != r#""public""#);
         self.make_room(size);
         self.bytes += size;
-        self.entries.insert(asked.key, Entry { result: result.clone(), until, is_private });
+        self.entries.insert(key.entry, Entry { result: result.clone(), expires, is_private });
     }
 
-    /// Forgets what is not so any more, or may not be.
+    /// Drops the results that a change may affect.
     // C-14, C-20
     pub(crate) fn invalidate(&mut self, change: &Change) {
         let kinds: &[Kind] = match change {
             Change::Tools => &[Kind::Tools],
             Change::Prompts => &[Kind::Prompts],
             Change::Resources => &[Kind::Resources, Kind::Templates],
-            // What changed may lie below what was read, or above.
+            // The change may affect resources below or above the URI, too.
             Change::Resource(_) => &[Kind::Read],
             _ => return,
         };
@@ -148,25 +150,25 @@ impl Cache {
         self.retain(|key, _| !kinds.contains(&key.kind));
     }
 
-    /// Forgets all pages of a list, because one of its cursors does not work any more.
+    /// Drops all pages of a list, because one of its cursors became invalid.
     // C-17
-    pub(crate) fn forget_pages(&mut self, asked: &Asked) {
-        if asked.key.kind != Kind::Read {
-            self.retain(|key, _| key.kind != asked.key.kind);
+    pub(crate) fn remove_list(&mut self, list: &CacheKey) {
+        if list.entry.kind != Kind::Read {
+            self.retain(|key, _| key.kind != list.entry.kind);
         }
     }
 
-    /// Takes note of the credentials that requests are sent with; if there were others before, what was meant for those is
-    /// forgotten. Returns whether there were.
+    /// Sets the credentials that requests are sent with. Drops the private results of other credentials; returns whether
+    /// the credentials changed.
     pub(crate) fn set_owner(&mut self, owner: CredentialFingerprint) -> bool {
-        let is_other = self.owner.replace(owner).is_some_and(|before| before != owner);
-        if is_other {
-            self.forget_private();
+        let has_changed = self.owner.replace(owner).is_some_and(|before| before != owner);
+        if has_changed {
+            self.remove_private();
         }
-        is_other
+        has_changed
     }
 
-    fn forget_private(&mut self) {
+    fn remove_private(&mut self) {
         for kind in [Kind::Discover, Kind::Tools, Kind::Prompts, Kind::Resources, Kind::Templates, Kind::Read] {
             *self.changes.entry(kind).or_default() += 1;
         }
@@ -174,27 +176,27 @@ impl Cache {
     }
 
     fn make_room(&mut self, size: usize) {
-        while self.entries.len() >= self.most || self.bytes + size > MOST_BYTES {
-            let soonest = self.entries.iter().min_by_key(|(_, entry)| entry.until).map(|(key, _)| key.clone());
+        while self.entries.len() >= self.max_entries || self.bytes + size > MAX_BYTES {
+            let soonest = self.entries.iter().min_by_key(|(_, entry)| entry.expires).map(|(key, _)| key.clone());
             let Some(soonest) = soonest else { break };
             self.remove(&soonest);
         }
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &EntryKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= size(key, &entry.result);
         }
     }
 
-    fn retain(&mut self, keep: impl Fn(&Key, &Entry) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&EntryKey, &Entry) -> bool) {
         self.entries.retain(|key, entry| keep(key, entry));
         self.bytes = self.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();
     }
 }
 
-/// What an entry takes: cursors are the server's, and can be as long as it likes.
-fn size(key: &Key, result: &PayloadBuf) -> usize {
+/// The size of an entry. Parameters count because a cursor can be of any length.
+fn size(key: &EntryKey, result: &PayloadBuf) -> usize {
     key.params.len() + result.as_str().len()
 }
 
@@ -204,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// What is private is not given away before it is known who asks, and not asked about when its time is over.
+    /// A private result is returned only to known credentials, and an expired one is a miss.
     // covers: SEC-8, C-12
     #[test]
     fn sec_8_private_answers_are_for_those_who_are_known() {
@@ -212,12 +214,12 @@ mod tests {
         let mut cache = Cache::new(256);
         let params = serde_json::from_str("{}").unwrap();
         for (scope, is_private) in [("private", true), ("public", false)] {
-            let asked = cache.asked(&Method::TOOLS_LIST, &params).unwrap();
+            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
             let text = format!(r#"{{"ttlMs":1000,"cacheScope":"{scope}","tools":[]}}"#);
-            cache.keep(asked.clone(), &PayloadBuf::parse(&text, &Limits::default()).unwrap(), now);
-            assert_eq!(matches!(cache.get(&asked, false, now), Found::Private), is_private);
-            assert!(matches!(cache.get(&asked, true, now), Found::Answer(_)));
-            assert!(matches!(cache.get(&asked, false, now + Duration::from_secs(1)), Found::Nothing));
+            cache.insert(key.clone(), &PayloadBuf::parse(&text, &Limits::default()).unwrap(), now);
+            assert_eq!(matches!(cache.get(&key, false, now), Cached::Private), is_private);
+            assert!(matches!(cache.get(&key, true, now), Cached::Hit(_)));
+            assert!(matches!(cache.get(&key, false, now + Duration::from_secs(1)), Cached::Miss));
         }
     }
 
@@ -231,11 +233,11 @@ mod tests {
         for number in 0..100 {
             let cursor = format!("{{\"cursor\":\"{number}{}\"}}", "x".repeat(100_000));
             let params = serde_json::from_str(&cursor).unwrap();
-            let asked = cache.asked(&Method::TOOLS_LIST, &params).unwrap();
-            cache.keep(asked, &result, now);
+            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            cache.insert(key, &result, now);
         }
         let kept: usize = cache.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();
         assert_eq!(kept, cache.bytes);
-        assert!((1_000_000..=MOST_BYTES).contains(&kept), "{kept}");
+        assert!((1_000_000..=MAX_BYTES).contains(&kept), "{kept}");
     }
 }

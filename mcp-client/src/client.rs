@@ -1,4 +1,4 @@
-//! The handle to a server.
+//! The client.
 
 use std::future::poll_fn;
 use std::sync::{Arc, PoisonError};
@@ -10,31 +10,34 @@ use mcp_types::{
     CallToolRequestParams, CallToolResult, CompleteRequestParams, CompleteResult, CompletionArgument,
     CompletionReference, DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Method, NotificationParams,
-    OrderedMap, PaginatedRequestParams, Prompt, RawObject, ReadResourceRequestParams, ReadResourceResult, Resource,
+    PaginatedRequestParams, Prompt, RawObject, ReadResourceRequestParams, ReadResourceResult, Resource,
     ResourceTemplate, Revision, Root, SetLevelRequestParams, SubscriptionFilter, Tool,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::ClientBuilder;
-use crate::call::Call;
+use crate::call::{Call, Params};
 use crate::closed::Closed;
 use crate::error::Error;
-use crate::list::Pages;
-use crate::listen::Listener;
+use crate::list::Items;
+use crate::listen::Subscription;
 use crate::session::SavedSession;
-use crate::state::waiters::Place;
+use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared};
 use crate::transport::{Transport, TransportKind};
 
-/// A client of one server. Clones are handles to the same client, which is closed when the last of them is dropped.
+/// A client of one server.
+///
+/// Clones are handles to the same client, which is closed when the last of them is dropped. Methods that send a request
+/// return a [`Call`], which is sent when it is awaited.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
     _guard: Arc<Guard>,
 }
 
-/// Closes the client when nobody has a handle to it any more.
+/// Closes the client when the last handle is dropped.
 struct Guard(Arc<Shared>);
 
 impl Drop for Guard {
@@ -44,16 +47,16 @@ impl Drop for Guard {
 }
 
 impl Client {
-    /// Connects to a server, with nothing to answer its questions: the shortest way to begin.
+    /// Connects to a server with default settings and without handlers for server-to-client requests.
     ///
     /// # Errors
     ///
-    /// If the server cannot be reached, or shares no revision with us.
+    /// Returns [`Error::Closed`] if the server cannot be reached, or if there is no common revision.
     pub async fn connect(transport: impl Transport) -> Result<Self, Error> {
         Self::builder("mcp-client", env!("CARGO_PKG_VERSION")).connect(transport).await
     }
 
-    /// Describes a client: who it is, and what it can do for a server.
+    /// Creates a builder for a client with this name and version, which are sent to the server.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(name, version)
     }
@@ -62,16 +65,16 @@ impl Client {
         Self { _guard: Arc::new(Guard(Arc::clone(&shared))), shared }
     }
 
-    /// Waits until calls can be made.
+    /// Waits until calls can be sent.
     pub(crate) async fn ready(&self) -> Result<(), Error> {
-        let mut place = Place::new(&self.shared, |core| &mut core.waiting);
+        let mut waiter = Waiter::new(&self.shared, |core| &mut core.ready_waiters);
         let waiting = poll_fn(|cx| {
             self.shared.with(|core, _| match &core.phase {
                 Phase::Ready(_) => Poll::Ready(Ok(())),
                 Phase::Closing => Poll::Ready(Err(Closed::ByClient.into())),
-                Phase::Over(why) => Poll::Ready(Err(why.clone().into())),
+                Phase::Closed(why) => Poll::Ready(Err(why.clone().into())),
                 Phase::Connecting => {
-                    place.wait(core, cx.waker());
+                    waiter.wait(core, cx.waker());
                     Poll::Pending
                 }
             })
@@ -79,12 +82,12 @@ impl Client {
         waiting.await
     }
 
-    /// The revision that is spoken; nothing while there is no connection.
+    /// Returns the protocol revision in use; `None` while there is no connection.
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {
-        self.shared.look(|core| match core.phase {
+        self.shared.read(|core| match core.phase {
             Phase::Ready(revision) => Some(revision),
-            Phase::Connecting | Phase::Closing | Phase::Over(_) => None,
+            Phase::Connecting | Phase::Closing | Phase::Closed(_) => None,
         })
     }
 
@@ -92,100 +95,88 @@ impl Client {
     /// connection.
     #[must_use]
     pub fn detected_revision(&self) -> Option<DetectedRevision> {
-        self.shared.look(|core| core.detected)
+        self.shared.read(|core| core.detected)
     }
 
-    /// What the server said about itself, when it was asked.
+    /// Returns the capabilities, name and instructions of the server, if they were requested.
     ///
-    /// It is said once, to the credentials that the client connected with, and stays the same if others are used later:
-    /// unlike private results in the cache it is not forgotten then. Where a server says something else to each user,
-    /// in its instructions for example, use a client for each.
+    /// They are requested once, with the credentials that the client connected with, and are kept if the credentials
+    /// change. If a server returns different ones for each user, use one client per user.
     #[must_use]
     pub fn server(&self) -> ServerFacts {
-        self.shared.look(|core| core.server.clone())
+        self.shared.read(|core| core.server.clone())
     }
 
-    /// The session with a legacy server over HTTP, if there is one.
+    /// Returns the id of the session with a legacy server over HTTP, if there is one.
     // S4.51
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
-        self.shared.look(|core| core.session_id.clone())
+        self.shared.read(|core| core.session_id.clone())
     }
 
-    /// Calls a tool. Whether the tool itself failed is in the result.
-    pub fn call_tool(&self, name: impl Into<String>, arguments: &(impl Serialize + ?Sized)) -> Call<CallToolResult> {
-        let params = RawObject::new(arguments)
-            .and_then(|arguments| RawObject::new(&CallToolRequestParams::new(name).arguments(arguments)));
-        Call::new(self, Method::TOOLS_CALL, params)
+    /// Calls a tool, with the arguments that [`Call::arguments`] sets. If the tool fails, the result has `is_error`.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: mcp_client::Client) -> Result<(), mcp_client::Error> {
+    /// let result = client.call_tool("add").arguments(&serde_json::json!({ "a": 1, "b": 2 })).await?;
+    /// println!("{:?}", result.content);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn call_tool(&self, name: impl Into<String>) -> Call<CallToolResult> {
+        Call::new(self, Method::TOOLS_CALL, Params::Tool(CallToolRequestParams::new(name)))
     }
 
-    /// Calls a tool that needs no arguments.
-    pub fn call_tool_without_arguments(&self, name: impl Into<String>) -> Call<CallToolResult> {
-        Call::new(self, Method::TOOLS_CALL, RawObject::new(&CallToolRequestParams::new(name)))
+    /// Lists all tools of the server, over all pages.
+    pub fn tools(&self) -> Items<Tool> {
+        Items::new(self)
     }
 
-    /// The tools of the server, as many pages as there are.
-    pub fn tools(&self) -> Pages<Tool> {
-        Pages::new(self)
-    }
-
-    /// One page of tools; the first, without a cursor.
+    /// Fetches one page of tools; without a cursor, the first.
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
         let call = self.page(Method::TOOLS_LIST, "tools", cursor);
         call.inspect(|client, result| {
             let is_modern = client.revision().is_some_and(|revision| revision.era() == Era::Modern);
-            if is_modern && client.shared.settings.kind == TransportKind::Requests {
-                client.shared.with(|core, _| core.tools.learn(result));
+            if is_modern && client.shared.settings.kind == TransportKind::RequestPerCall {
+                client.shared.with(|core, _| core.tool_headers.record(result));
             }
             Ok(())
         })
     }
 
-    /// The prompts of the server, as many pages as there are.
-    pub fn prompts(&self) -> Pages<Prompt> {
-        Pages::new(self)
+    /// Lists all prompts of the server, over all pages.
+    pub fn prompts(&self) -> Items<Prompt> {
+        Items::new(self)
     }
 
-    /// One page of prompts; the first, without a cursor.
+    /// Fetches one page of prompts; without a cursor, the first.
     pub fn list_prompts(&self, cursor: Option<String>) -> Call<ListPromptsResult> {
         self.page(Method::PROMPTS_LIST, "prompts", cursor)
     }
 
-    /// Fills in a prompt.
-    pub fn get_prompt<K, V>(
-        &self,
-        name: impl Into<String>,
-        arguments: impl IntoIterator<Item = (K, V)>,
-    ) -> Call<GetPromptResult>
-    where
-        K: Into<String>,
-        V: Into<String>,
-    {
-        let arguments: OrderedMap<String> =
-            arguments.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let mut params = GetPromptRequestParams::new(name);
-        if !arguments.is_empty() {
-            params = params.arguments(arguments);
-        }
-        Call::new(self, Method::PROMPTS_GET, RawObject::new(&params))
+    /// Gets a prompt, with the arguments that [`Call::argument`] sets.
+    pub fn get_prompt(&self, name: impl Into<String>) -> Call<GetPromptResult> {
+        Call::new(self, Method::PROMPTS_GET, Params::Prompt(GetPromptRequestParams::new(name)))
     }
 
-    /// The resources of the server, as many pages as there are.
-    pub fn resources(&self) -> Pages<Resource> {
-        Pages::new(self)
+    /// Lists all resources of the server, over all pages.
+    pub fn resources(&self) -> Items<Resource> {
+        Items::new(self)
     }
 
-    /// One page of resources; the first, without a cursor.
+    /// Fetches one page of resources; without a cursor, the first.
     pub fn list_resources(&self, cursor: Option<String>) -> Call<ListResourcesResult> {
         self.page(Method::RESOURCES_LIST, "resources", cursor)
     }
 
-    /// The resource templates of the server, as many pages as there are.
-    pub fn resource_templates(&self) -> Pages<ResourceTemplate> {
-        Pages::new(self)
+    /// Lists all resource templates of the server, over all pages.
+    pub fn resource_templates(&self) -> Items<ResourceTemplate> {
+        Items::new(self)
     }
 
-    /// One page of resource templates; the first, without a cursor.
+    /// Fetches one page of resource templates; without a cursor, the first.
     pub fn list_resource_templates(&self, cursor: Option<String>) -> Call<ListResourceTemplatesResult> {
         self.page(Method::RESOURCES_TEMPLATES_LIST, "resourceTemplates", cursor)
     }
@@ -195,40 +186,40 @@ impl Client {
         Call::new(self, Method::RESOURCES_READ, RawObject::new(&ReadResourceRequestParams::new(uri)))
     }
 
-    /// Asks for values of an argument that begin like what was typed so far.
+    /// Requests completions for the value of an argument of a prompt or resource template.
     pub fn complete(
         &self,
-        of: impl Into<CompletionReference>,
+        reference: impl Into<CompletionReference>,
         argument: impl Into<String>,
-        typed: impl Into<String>,
+        value: impl Into<String>,
     ) -> Call<CompleteResult> {
-        let argument = CompletionArgument::new(argument, typed);
-        self.complete_with(CompleteRequestParams::new(of, argument))
+        let argument = CompletionArgument::new(argument, value);
+        self.complete_with(CompleteRequestParams::new(reference, argument))
     }
 
-    /// Like [`complete`](Self::complete), with all that the protocol knows, such as arguments that are filled in already.
+    /// Requests completions with all parameters of the protocol, such as the values of other arguments.
     pub fn complete_with(&self, params: CompleteRequestParams) -> Call<CompleteResult> {
         Call::new(self, Method::COMPLETION_COMPLETE, RawObject::new(&params))
     }
 
-    /// Asks a modern server what it is and can do. Legacy servers say it when the connection begins:
-    /// [`server`](Self::server) has it.
+    /// Sends `server/discover` to a modern server. For legacy servers, [`server`](Self::server) returns the facts of the
+    /// handshake.
     pub fn discover(&self) -> Call<DiscoverResult> {
         Call::new(self, Method::SERVER_DISCOVER, Ok(RawObject::empty()))
     }
 
-    /// Asks a legacy server whether it is there. Modern ones do not know the method; every answer of theirs shows it.
+    /// Sends `ping` to a legacy server. Modern revisions do not have this method.
     pub fn ping(&self) -> Call<EmptyResult> {
         Call::new(self, Method::PING, Ok(RawObject::empty()))
     }
 
-    /// Says from which severity on log messages are wanted, in either era.
+    /// Sets the minimum severity of log messages, in either era.
     ///
-    /// A modern server hears of it with each request from now on; a legacy one forgets it with its session.
+    /// A modern server gets it with each request from now on. A legacy server keeps it until the end of the session.
     ///
     /// # Errors
     ///
-    /// If a legacy server refuses.
+    /// Returns an error if a legacy server rejects it, or if the client is closed.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), Error> {
         self.ready().await?;
         if self.revision().is_some_and(|revision| revision.era() == Era::Modern) {
@@ -239,11 +230,11 @@ impl Client {
         Call::<EmptyResult>::new(self, Method::LOGGING_SET_LEVEL, params).await.map(drop)
     }
 
-    /// Changes where the server may work, and tells it so if it is legacy; modern servers ask each time.
+    /// Replaces the roots. A legacy server is notified; modern servers request the roots when they need them.
     ///
     /// # Errors
     ///
-    /// If the client was built without roots, or there is no connection any more.
+    /// Returns an error if the client was built without [`roots`](ClientBuilder::roots), or if it is closed.
     pub async fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), Error> {
         let Some(known) = &self.shared.settings.roots else {
             return Err(Misuse::MissingCapability("roots").into());
@@ -256,7 +247,7 @@ impl Client {
         Ok(())
     }
 
-    /// The session with a legacy server over HTTP, to be resumed later with [`ClientBuilder::resume`].
+    /// Returns the session with a legacy server over HTTP, which [`ClientBuilder::resume_session`] can resume later.
     #[must_use]
     pub fn save_session(&self) -> Option<SavedSession> {
         let (revision, server) = (self.revision()?, self.server());
@@ -266,11 +257,11 @@ impl Client {
             capabilities: server.capabilities,
             info: server.info,
             instructions: server.instructions,
-            owner: self.shared.look(|core| core.session_owner),
+            owner: self.shared.read(|core| core.session_owner),
         })
     }
 
-    /// Calls any method with any parameters: for extensions, and what is off the specification.
+    /// Sends a request with any method and parameters, such as those of an extension.
     pub fn request<R>(&self, method: impl Into<Method>, params: &(impl Serialize + ?Sized)) -> Call<R>
     where
         R: DeserializeOwned + Send + 'static,
@@ -278,44 +269,44 @@ impl Client {
         Call::new(self, method.into(), RawObject::new(params))
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     ///
     /// # Errors
     ///
-    /// If there is no connection, or the server's revision does not have the notification.
+    /// Returns an error if the client is closed, or if the revision does not have this notification.
     pub async fn notify(&self, method: impl Into<Method>, params: &impl Serialize) -> Result<(), Error> {
         self.ready().await?;
         self.shared.with(|core, _| {
             core.kernel.notify(&method.into(), params)?;
-            core.wake_driver();
+            core.wake_transport();
             Ok(())
         })
     }
 
-    /// Hears of changes, for as long as the listener lives.
+    /// Subscribes to changes, until the [`Subscription`] is dropped.
     ///
     /// # Errors
     ///
-    /// If the server refuses to tell of any.
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listener, Error> {
-        Listener::open(self.clone(), filter).await
+    /// Returns an error if the server rejects the subscription, or if the client is closed.
+    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
+        Subscription::open(self.clone(), filter).await
     }
 
-    /// Ends the connection in an orderly way, and waits until that is done. Calls that are open end.
+    /// Closes the client, and waits until its transport has disconnected. Calls that are in flight fail.
     pub async fn close(&self) -> Closed {
         self.shared.with(|core, _| core.close());
         self.closed().await
     }
 
-    /// Waits until there is no connection any more, and says why.
+    /// Waits until the client is closed, and returns the reason.
     // S4.52, S4.54
     pub async fn closed(&self) -> Closed {
-        let mut place = Place::new(&self.shared, |core| &mut core.watching);
+        let mut waiter = Waiter::new(&self.shared, |core| &mut core.state_waiters);
         let waiting = poll_fn(|cx| {
             self.shared.with(|core, _| match &core.phase {
-                Phase::Over(why) => Poll::Ready(why.clone()),
+                Phase::Closed(why) => Poll::Ready(why.clone()),
                 Phase::Connecting | Phase::Ready(_) | Phase::Closing => {
-                    place.wait(core, cx.waker());
+                    waiter.wait(core, cx.waker());
                     Poll::Pending
                 }
             })
@@ -331,7 +322,7 @@ impl Client {
     ) -> Call<R> {
         let mut params = PaginatedRequestParams::default();
         params.cursor = cursor;
-        Call::new(self, method, RawObject::new(&params)).lists(member)
+        Call::new(self, method, RawObject::new(&params)).items_member(member)
     }
 }
 

@@ -1,107 +1,108 @@
-//! How a call ends without a result.
+//! The error of a call.
 
 use mcp_kernel::{CallError, Misuse};
 use mcp_mrtr::RetryError;
 use mcp_types::ErrorObject;
 
-use crate::{Closed, ListLimit};
+use crate::{Closed, ListLimitExceeded};
 
-/// Why there is no result.
+/// The error of a call.
 ///
-/// [`is_remote`](Self::is_remote) tells what the server said from what happened on this side.
+/// [`is_remote`](Self::is_remote) distinguishes errors that the server reported from those of this client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server answered with an error.
-    #[error("the server refused: {0}")]
+    /// The server responded with a JSON-RPC error.
+    #[error("the server responded with an error: {0}")]
     Rejected(ErrorObject),
-    /// The server answered with an HTTP status instead of a result: 401 and 403 ask for other credentials, 429 and those
-    /// of 500 and above for patience.
-    #[error("the server answered with HTTP status {status}{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    /// The server responded with an HTTP status instead of a JSON-RPC message. 401 and 403 call for other credentials; 429
+    /// and 5xx can be tried again later.
+    #[error("the server responded with HTTP status {status}{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Status {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// An excerpt of what the server said with it, in one line. It is the server's, and may say anything.
+        /// An excerpt of the body, in one line. It is untrusted text of the server.
         reason: Option<String>,
     },
-    /// The server's answer is not what the protocol says.
-    #[error("the server's answer is invalid: {0}")]
-    InvalidAnswer(String),
-    /// The server's answer is longer than the transport reads; its `line_limit` sets how much that is.
-    #[error("the server's answer has more than {limit} bytes; raise `line_limit` of the transport to receive it")]
-    TooLong {
-        /// The limit that was hit.
+    /// The response of the server violates the protocol, or its result is not of the expected type.
+    #[error("the server's response is invalid: {0}")]
+    InvalidResponse(String),
+    /// The response is longer than the `line_limit` of the transport.
+    #[error("the server's response has more than {limit} bytes; raise `line_limit` of the transport to receive it")]
+    ResponseTooLong {
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The server did not answer in time; the call was cancelled. Progress gives it more time, up to a limit.
-    #[error("the server did not answer in time")]
+    /// The server did not respond within [`Call::idle_timeout`](crate::Call::idle_timeout) or
+    /// [`Call::time_limit`](crate::Call::time_limit). The call was cancelled.
+    #[error("the server did not respond in time")]
     TimedOut,
-    /// The call was cancelled on this side.
+    /// The call was cancelled with a [`CancelHandle`](crate::CancelHandle).
     #[error("the call was cancelled")]
     Cancelled,
-    /// The connection broke while the call was open. What became of it is not known; calls without effects can be made
-    /// again.
+    /// The connection or stream broke while the call was in flight. It is not known whether the server executed the call;
+    /// repeat it only if it is idempotent.
     #[error("the connection broke during the call: {0}")]
     Interrupted(String),
-    /// There is no connection any more: connect again.
-    #[error("{0}")]
+    /// The client is closed. Connect again to continue.
+    #[error(transparent)]
     Closed(#[from] Closed),
-    /// The call cannot be made like this; nothing was sent.
-    #[error("{0}")]
+    /// The call violates the protocol or the state of the client. Nothing was sent.
+    #[error(transparent)]
     Misuse(#[from] Misuse),
-    /// The parameters cannot be written as JSON; nothing was sent.
-    #[error("the parameters cannot be written: {0}")]
+    /// The parameters cannot be serialized. Nothing was sent.
+    #[error("the parameters cannot be serialized: {0}")]
     InvalidParams(String),
-    /// The server asked for something that this client does not answer, or did not want to.
-    #[error("the server's question `{key}` was not answered: {error}")]
-    Unanswered {
-        /// The question.
+    /// An input request of the server failed: the client has no handler for it, or the handler returned an error.
+    #[error("the server's input request `{key}` failed: {error}")]
+    InputRequestFailed {
+        /// The key of the input request.
         key: String,
-        /// What the one who was asked said.
+        /// The error of the handler, or the reason why there is none.
         error: ErrorObject,
     },
-    /// The server asks without end, or nothing.
-    #[error("{0}")]
-    Rounds(#[from] RetryError),
-    /// The tool says that it failed; the text is its own.
+    /// The server exceeded a limit of [`RetryLimits`](crate::RetryLimits), or its input requests are invalid.
+    #[error(transparent)]
+    Retry(#[from] RetryError),
+    /// The tool reported a failure (`isError`) where structured content was expected. Contains its text content.
     #[error("the tool failed: {0}")]
     ToolFailed(String),
-    /// A list does not end: one of its pages leads back to an earlier one.
-    #[error("the list does not end: a page leads back to an earlier one")]
+    /// A cursor of a list was returned twice, so that the list would never end.
+    #[error("the list does not end: the server returned the same cursor twice")]
     EndlessList,
-    /// A list exceeds a limit of this client.
-    #[error("{0}")]
-    ListTooLong(#[from] ListLimit),
+    /// A list exceeds one of the [`ListLimits`](crate::ListLimits).
+    #[error(transparent)]
+    ListTooLong(#[from] ListLimitExceeded),
 }
 
 impl Error {
-    /// Whether the server said this; the rest happened on this side.
+    /// Returns `true` if the server reported the error, or caused it with an invalid response.
     #[must_use]
     pub fn is_remote(&self) -> bool {
-        matches!(self, Self::Rejected(_) | Self::Status { .. } | Self::InvalidAnswer(_) | Self::ToolFailed(_))
+        matches!(self, Self::Rejected(_) | Self::Status { .. } | Self::InvalidResponse(_) | Self::ToolFailed(_))
     }
 
-    /// The error that the server answered with.
+    /// Returns the JSON-RPC error that the server responded with.
     #[must_use]
     pub fn as_rejection(&self) -> Option<&ErrorObject> {
         if let Self::Rejected(error) = self { Some(error) } else { None }
     }
 
-    /// What the end of a call means to the one who made it; `lost` says why the connection broke, if it did.
-    pub(crate) fn of_call(error: CallError, lost: Option<&str>) -> Self {
+    /// Converts the error of a call; `disconnect_reason` says why the connection broke, if it did.
+    pub(crate) fn of_call(error: CallError, disconnect_reason: Option<&str>) -> Self {
         match error {
             CallError::Rejected(error) => Self::Rejected(error),
             CallError::Cancelled => Self::Cancelled,
             CallError::TimedOut => Self::TimedOut,
             CallError::InvalidAnswer => {
-                Self::InvalidAnswer("it is no response, or of a kind that this client does not know".to_owned())
+                Self::InvalidResponse("it is not a response, or has an unknown `resultType`".to_owned())
             }
-            CallError::TooLong { limit } => Self::TooLong { limit },
+            CallError::TooLong { limit } => Self::ResponseTooLong { limit },
             CallError::Status { status, reason } => Self::Status { status, reason },
             CallError::SessionLost => Self::Interrupted("the server does not know the session any more".to_owned()),
-            CallError::Disconnected | _ => {
-                Self::Interrupted(lost.unwrap_or("the stream of the call ended without an answer").to_owned())
-            }
+            CallError::Disconnected | _ => Self::Interrupted(
+                disconnect_reason.unwrap_or("the stream of the call ended without a response").to_owned(),
+            ),
         }
     }
 }

@@ -1,15 +1,17 @@
-//! Clients of the Model Context Protocol: one for servers of every revision.
+//! A client for the Model Context Protocol that supports servers of every protocol revision.
 //!
-//! A [`Client`] finds out by itself whether its server is modern (2026-07-28: every request stands alone) or legacy
-//! (2024-11-05 to 2025-11-25: a handshake, sessions), and is the same to its user in both cases. A transport brings it
-//! together with a server: a child process or a socket with `mcp-transport-stdio`, an address with
-//! `mcp-transport-http`, and a server of the same process with `Memory` (feature `memory`).
+//! A [`Client`] detects whether its server is modern (2026-07-28: stateless requests) or legacy (2024-11-05 to 2025-11-25:
+//! handshake and sessions), and has the same interface for both. A [`Transport`] connects it: to a child process or a
+//! socket with `mcp-transport-stdio`, to a URL with `mcp-transport-http`, and to a server in the same process with
+//! `MemoryTransport` (feature `memory`).
+//!
+//! # Examples
 //!
 //! ```
 //! # #[cfg(feature = "memory")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use mcp_client::{Client, Memory};
+//! use mcp_client::{Client, MemoryTransport};
 //! # use mcp_server::{Json, Server, tool};
 //! # #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! # struct Add { a: f64, b: f64 }
@@ -18,11 +20,11 @@
 //! # let add = tool("add", async |_, Add { a, b }| Json(Sum { sum: a + b }));
 //! # let server = Server::builder("adder", "1.0").tool(add).build()?;
 //!
-//! let client = Client::connect(Memory::new(server)).await?;
+//! let client = Client::connect(MemoryTransport::new(server)).await?;
 //! for tool in client.tools().all().await? {
 //!     println!("{}", tool.name);
 //! }
-//! let result = client.call_tool("add", &serde_json::json!({ "a": 1, "b": 2 })).await?;
+//! let result = client.call_tool("add").arguments(&serde_json::json!({ "a": 1, "b": 2 })).await?;
 //! assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3.0}"#));
 //! # Ok(())
 //! # }
@@ -30,52 +32,53 @@
 //! # fn main() {}
 //! ```
 //!
-//! | to | there is |
+//! | To | use |
 //! |---|---|
-//! | connect | [`Client::connect`], [`Client::builder`], [`ClientBuilder`], [`Mode`], [`Transport`] |
-//! | call a tool, read a resource, fill in a prompt, complete what is typed | methods of [`Client`], which give a [`Call`] |
-//! | limit, watch or cancel a call | [`Call`], [`CancelHandle`] |
-//! | list things, page by page or all of them | [`Pages`], [`ListLimits`] |
-//! | read a result as a type, check it by its schema | [`Call::structured`], `OutputSchema` (feature `validate`) |
-//! | answer questions of the server | [`ClientBuilder::on_form`], [`on_url`](ClientBuilder::on_url), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
-//! | hear of changes | [`Client::listen`], [`Listener`], [`Change`] |
-//! | know what went wrong | [`Error`], [`Closed`] |
-//! | learn that a session was lost, and decide what to do | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
+//! | connect | [`Client::connect`], [`Client::builder`], [`ClientBuilder`], [`Mode`] |
+//! | call a tool, read a resource, get a prompt, complete an argument | the methods of [`Client`], which return a [`Call`] |
+//! | set timeouts, watch progress, cancel | [`Call`], [`CancelHandle`] |
+//! | list tools, prompts and resources | [`Items`], [`ListLimits`] |
+//! | decode and validate structured results | [`Call::structured`], `OutputSchema` (feature `validate`) |
+//! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
+//! | subscribe to changes | [`Client::listen`], [`Subscription`], [`Change`] |
+//! | handle errors | [`Error`], [`Closed`] |
+//! | handle the loss of a session | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
 //! | skip era detection for a known server | [`RevisionCache`], [`Client::detected_revision`], [`ClientBuilder::detected_revision`] |
-//! | go on with a session after a restart | [`Client::save_session`], [`ClientBuilder::resume`] |
-//! | carry messages in another way | [`Transport`], [`Link`], [`Order`] |
-//! | name the protocol's data | [`types`], which is the crate `mcp-types` |
+//! | resume a session after a restart | [`Client::save_session`], [`ClientBuilder::resume_session`] |
+//! | implement a transport | [`Transport`], [`TransportHandle`], [`TransportCommand`] |
+//! | name the types of the protocol | [`types`], which is the crate `mcp-types` |
 //!
 //! # Calls
 //!
-//! A method of [`Client`] describes a call, and awaiting it makes the call. Each has two limits: how long the server may be
-//! silent, which progress starts anew, and how long the call may take in all. Dropping the future cancels the call and
-//! tells the server.
+//! The methods of [`Client`] return a [`Call`], which is sent when it is awaited. A call has two timeouts:
+//! [`idle_timeout`](Call::idle_timeout), which progress notifications restart, and [`time_limit`](Call::time_limit).
+//! Dropping the future cancels the call, also on the server.
 //!
-//! - A call that cannot be made yet waits: until the connection is there, until a server that died was started again,
-//!   until there is room for it.
-//! - A session that a legacy server has forgotten is begun anew, and calls that met that are made again, once. A call
-//!   whose stream broke is not: nobody knows what became of it ([`Error::Interrupted`]). The new session is empty, so the
-//!   application is told ([`ClientBuilder::on_event`]), and may choose to have the client closed instead
-//!   ([`ClientBuilder::on_session_lost`]).
-//! - A refused version is replaced by a common one, headers that follow from an outdated schema are made anew, and what
-//!   was remembered about a server is corrected. Each of these happens once in a call.
+//! - A call waits while there is no connection, such as while a server is restarted, and while too many calls are in flight.
+//! - If a legacy server has lost the session, the client initializes a new one and repeats, once, the calls that failed
+//!   because of that. It reports the loss to [`ClientBuilder::on_event`]; [`ClientBuilder::on_session_lost`] can close the
+//!   client instead.
+//! - A call whose stream or connection broke is not repeated, because the server may have executed it
+//!   ([`Error::Interrupted`]).
+//! - If the server rejects the protocol version, the headers or the detected era of a call, the client corrects them and
+//!   repeats the call, each of them once.
 //!
-//! # Questions of the server
+//! # Server-to-client requests
 //!
-//! Functions given to the builder answer forms, pages to visit, and requests for the client's model. What there is a
-//! function for is declared to the server, and nothing else. Legacy servers ask while a call is open; modern ones end a
-//! round of the call with their questions, and the call is made again with the answers. The functions do not notice.
+//! Handlers of [`ClientBuilder`] serve elicitation, sampling and roots requests, and the client declares the capabilities
+//! that it has handlers for. Legacy servers send these requests while a call is in flight; modern servers respond to a call
+//! with input requests, and the client repeats the call with the results. The handlers are the same for both.
 //!
-//! # Answers that may be used again
+//! # Caching
 //!
-//! Modern servers say for how long lists and resources stay fresh. Until then they come out of the client's memory,
-//! unless the server tells of a change, or the call says [`fresh`](Call::fresh). Each client has its own, what is private
-//! is served for the credentials that it was given for and no others, and nothing that depended on an answer of the user is kept.
+//! Modern servers set a time to live for lists and resources. Until then the client returns them from its cache, unless the
+//! server reports a change or the call sets [`skip_cache`](Call::skip_cache). Each client has its own cache. Private results
+//! are returned only for the credentials that they were requested with, and results that depend on input requests are not
+//! cached.
 //!
 //! # Runtimes
 //!
-//! Nothing in here needs a runtime, except for `Memory`: the transports bring tasks, timers and sockets with them.
+//! This crate does not depend on a runtime, except for `MemoryTransport`: transports bring tasks, timers and sockets.
 
 #![forbid(unsafe_code)]
 
@@ -97,19 +100,22 @@ mod transport;
 pub use builder::ClientBuilder;
 #[cfg(feature = "validate")]
 pub use call::OutputSchema;
-pub use call::{Call, CancelHandle, Headers};
+pub use call::{Call, CallHeaders, CancelHandle};
 pub use client::Client;
 pub use closed::Closed;
 pub use error::Error;
-pub use list::{ListLimit, ListLimits, Listed, Pages};
-pub use listen::Listener;
+pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
+pub use listen::Subscription;
 pub use mcp_kernel::client::{ConnectError, DetectedRevision, Mode, ServerFacts};
 pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
-pub use request_handlers::IntoAnswer;
+pub use request_handlers::IntoClientResult;
 pub use revision_cache::RevisionCache;
-pub use session::{ClientEvent, DecideSessionLost, SavedSession, SessionLoss, SessionLossReason, SessionLost};
+pub use session::{ClientEvent, SavedSession, SessionLoss, SessionLossAction, SessionLossPolicy, SessionLossReason};
 #[cfg(feature = "memory")]
-pub use transport::Memory;
-pub use transport::{Clock, CredentialFingerprint, CredentialSource, Link, Lost, Order, Outgoing, Transport, TransportKind};
+pub use transport::MemoryTransport;
+pub use transport::{
+    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, ServerLossAction, Transport, TransportCommand,
+    TransportHandle, TransportKind,
+};

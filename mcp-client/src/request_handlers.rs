@@ -1,4 +1,4 @@
-//! What the server may ask of the application.
+//! Handlers of the application for server-to-client requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Answer<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<Result<A, ErrorObject>> + Send + Sync>;
+type Handler<P, R> = Arc<dyn Fn(P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
 
-/// The functions that answer, one for each kind of question; what has none is not declared.
+/// One handler for each kind of request; the client declares the capabilities that it has handlers for.
 #[derive(Clone, Default)]
-pub(crate) struct Answers {
-    pub(crate) form: Option<Answer<ElicitRequestFormParams, ElicitResult>>,
-    pub(crate) url: Option<Answer<ElicitRequestUrlParams, ElicitResult>>,
-    pub(crate) sampling: Option<Answer<CreateMessageRequestParams, CreateMessageResult>>,
-    /// Whether the model can use the tools that a server sends along.
-    pub(crate) with_tools: bool,
-    pub(crate) roots: Option<Answer<(), ListRootsResult>>,
+pub(crate) struct RequestHandlers {
+    pub(crate) form: Option<Handler<ElicitRequestFormParams, ElicitResult>>,
+    pub(crate) url: Option<Handler<ElicitRequestUrlParams, ElicitResult>>,
+    pub(crate) sampling: Option<Handler<CreateMessageRequestParams, CreateMessageResult>>,
+    /// Whether the sampling handler supports tools.
+    pub(crate) sampling_tools: bool,
+    pub(crate) roots: Option<Handler<(), ListRootsResult>>,
 }
 
-/// What a function that answers the server may return: an answer, or an error instead of one.
-pub trait IntoAnswer<A>: Send {
-    /// Turns it into one of the two.
+/// The return type of a handler for server-to-client requests: a result, or a `Result` whose error becomes a JSON-RPC error.
+pub trait IntoClientResult<R>: Send {
+    /// Converts the value into a result, or a JSON-RPC error.
     ///
     /// # Errors
     ///
-    /// With what the server is told instead of an answer.
-    fn into_answer(self) -> Result<A, ErrorObject>;
+    /// Returns the error that the handler returned.
+    fn into_client_result(self) -> Result<R, ErrorObject>;
 }
 
-macro_rules! into_answer {
-    ($($answer:ty),*) => {
+macro_rules! into_client_result {
+    ($($result:ty),*) => {
         $(
-            impl IntoAnswer<$answer> for $answer {
-                fn into_answer(self) -> Result<$answer, ErrorObject> {
+            impl IntoClientResult<$result> for $result {
+                fn into_client_result(self) -> Result<$result, ErrorObject> {
                     Ok(self)
                 }
             }
 
-            impl<E: Into<ErrorObject> + Send> IntoAnswer<$answer> for Result<$answer, E> {
-                fn into_answer(self) -> Result<$answer, ErrorObject> {
+            impl<E: Into<ErrorObject> + Send> IntoClientResult<$result> for Result<$result, E> {
+                fn into_client_result(self) -> Result<$result, ErrorObject> {
                     self.map_err(Into::into)
                 }
             }
@@ -55,22 +55,22 @@ macro_rules! into_answer {
     };
 }
 
-into_answer!(ElicitResult, CreateMessageResult, ListRootsResult);
+into_client_result!(ElicitResult, CreateMessageResult, ListRootsResult);
 
-/// Makes all functions look the same.
-pub(crate) fn answer<Q, A, F, Fut>(function: F) -> Option<Answer<Q, A>>
+/// Boxes a handler.
+pub(crate) fn handler<P, R, F, Fut>(function: F) -> Option<Handler<P, R>>
 where
-    F: Fn(Q) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoAnswer<A>> + Send + 'static,
+    F: Fn(P) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoClientResult<R>> + Send + 'static,
 {
-    Some(Arc::new(move |question| {
-        let answering = function(question);
-        Box::pin(async move { answering.await.into_answer() })
+    Some(Arc::new(move |params| {
+        let result = function(params);
+        Box::pin(async move { result.await.into_client_result() })
     }))
 }
 
-impl Answers {
-    /// Declares what can be answered.
+impl RequestHandlers {
+    /// Declares the capabilities that there are handlers for.
     pub(crate) fn declare(&self, capabilities: &mut ClientCapabilities) {
         let empty = || Some(RawObject::empty());
         if self.form.is_some() || self.url.is_some() {
@@ -81,7 +81,7 @@ impl Answers {
         }
         if self.sampling.is_some() {
             let mut sampling = SamplingCapability::default();
-            sampling.tools = if self.with_tools { empty() } else { None };
+            sampling.tools = if self.sampling_tools { empty() } else { None };
             capabilities.sampling = Some(sampling);
         }
         if self.roots.is_some() {
@@ -89,91 +89,92 @@ impl Answers {
         }
     }
 
-    /// Answers a request of a legacy server, in its revision.
-    pub(crate) async fn answer(
+    /// Handles a request of a legacy server.
+    pub(crate) async fn handle(
         &self,
         method: &Method,
         params: &PayloadBuf,
         revision: Revision,
     ) -> Result<RawObject, ErrorObject> {
         match method.as_str() {
-            "elicitation/create" => self.elicit(read(params)?, revision).await,
-            "sampling/createMessage" => self.sample(read(params)?, revision).await,
+            "elicitation/create" => self.elicit(decode(params)?, revision).await,
+            "sampling/createMessage" => self.sample(decode(params)?, revision).await,
             "roots/list" => self.list_roots(revision).await,
-            _ => Err(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"))),
+            _ => Err(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"))),
         }
     }
 
-    /// Answers a question of a modern server.
-    pub(crate) async fn answer_input(&self, question: InputRequest) -> Result<RawObject, ErrorObject> {
+    /// Handles an input request of a modern server.
+    pub(crate) async fn handle_input(&self, request: InputRequest) -> Result<RawObject, ErrorObject> {
         let revision = Revision::LATEST;
-        match question {
+        match request {
             InputRequest::Elicit(request) => self.elicit(request.params, revision).await,
             InputRequest::CreateMessage(request) => self.sample(request.params, revision).await,
             InputRequest::ListRoots(_) => self.list_roots(revision).await,
-            InputRequest::Unknown(_) | _ => Err(ErrorObject::invalid_params("this kind of question is not known")),
+            InputRequest::Unknown(_) | _ => Err(ErrorObject::invalid_params("unknown kind of input request")),
         }
     }
 
-    async fn elicit(&self, question: ElicitRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
-        match (question, &self.form, &self.url) {
-            (ElicitRequestParams::Form(form), Some(answer), _) => {
+    async fn elicit(&self, params: ElicitRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
+        match (params, &self.form, &self.url) {
+            (ElicitRequestParams::Form(form), Some(handler), _) => {
                 let schema = form.requested_schema.clone();
-                let mut result = answer(form).await?;
-                // EL-9: content is for what was accepted.
+                let mut result = handler(form).await?;
+                // EL-9: only accepted forms have content.
                 if result.action == ElicitAction::Accept {
                     let content = result.content.get_or_insert_default();
                     schema.fill_defaults(content);
-                    // EL-19: the server is not told what its form rules out.
-                    let wrong =
-                        |fault: InvalidAnswer| ErrorObject::internal_error(format!("the answer is wrong: {fault}"));
+                    // EL-19: content that violates the requested schema is not sent.
+                    let wrong = |fault: InvalidAnswer| {
+                        ErrorObject::internal_error(format!("the form content is invalid: {fault}"))
+                    };
                     schema.check(content).map_err(wrong)?;
                 } else {
                     result.content = None;
                 }
-                written(result, revision)
+                encode(result, revision)
             }
-            (ElicitRequestParams::Url(url), _, Some(answer)) => {
-                let mut result = answer(url).await?;
+            (ElicitRequestParams::Url(url), _, Some(handler)) => {
+                let mut result = handler(url).await?;
                 result.content = None;
-                written(result, revision)
+                encode(result, revision)
             }
             _ => Err(ErrorObject::invalid_params("this client did not declare this mode of elicitation")),
         }
     }
 
     async fn sample(&self, request: CreateMessageRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
-        let Some(answer) = &self.sampling else {
+        let Some(handler) = &self.sampling else {
             return Err(ErrorObject::invalid_params("this client did not declare sampling"));
         };
-        if !self.with_tools && (request.tools.is_some() || request.tool_choice.is_some()) {
+        if !self.sampling_tools && (request.tools.is_some() || request.tool_choice.is_some()) {
             return Err(ErrorObject::invalid_params("this client did not declare sampling with tools"));
         }
-        written(answer(request).await?, revision)
+        encode(handler(request).await?, revision)
     }
 
     async fn list_roots(&self, revision: Revision) -> Result<RawObject, ErrorObject> {
-        let Some(answer) = &self.roots else {
+        let Some(handler) = &self.roots else {
             return Err(ErrorObject::invalid_params("this client did not declare roots"));
         };
-        written(answer(()).await?, revision)
+        encode(handler(()).await?, revision)
     }
 }
 
-fn read<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
+fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
     params.decode().map_err(|fault| fault.to_error_object())
 }
 
-/// Writes an answer as far as the server's revision can express it.
+/// Encodes a result in the revision of the server; fails if that cannot express it.
 // DU-44
-fn written(mut answer: impl Serialize + Restrict, revision: Revision) -> Result<RawObject, ErrorObject> {
-    let restriction = restrict_to(&mut answer, revision);
+fn encode(mut result: impl Serialize + Restrict, revision: Revision) -> Result<RawObject, ErrorObject> {
+    let restriction = restrict_to(&mut result, revision);
     if !restriction.may_be_sent() {
         let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
         let what = what.join(", ");
-        return Err(ErrorObject::internal_error(format!("{revision} cannot express the answer: {what}")));
+        return Err(ErrorObject::internal_error(format!("{revision} cannot express the result: {what}")));
     }
-    RawObject::new(&answer).map_err(|fault| ErrorObject::internal_error(fault.to_string()))
+    RawObject::new(&result).map_err(|fault| ErrorObject::internal_error(fault.to_string()))
 }
 
 #[cfg(test)]
@@ -185,27 +186,27 @@ mod tests {
     use super::*;
 
     fn sampled(content: OneOrMany<SamplingContent>, revision: Revision) -> Result<String, String> {
-        let sampling = answer(move |_: CreateMessageRequestParams| {
+        let sampling = handler(move |_: CreateMessageRequestParams| {
             let result = CreateMessageResult::new(Role::ASSISTANT, content.clone(), "model");
             async move { result }
         });
-        let answers = Answers { sampling, ..Answers::default() };
+        let handlers = RequestHandlers { sampling, ..RequestHandlers::default() };
         let params = PayloadBuf::parse(r#"{"messages":[],"maxTokens":1}"#, &Limits::default()).unwrap();
         let method = Method::SAMPLING_CREATE_MESSAGE;
-        let answered = answers.answer(&method, &params, revision).now_or_never().unwrap();
-        answered.map(|answer| answer.as_str().to_owned()).map_err(|error| error.message.into_owned())
+        let handled = handlers.handle(&method, &params, revision).now_or_never().unwrap();
+        handled.map(|result| result.as_str().to_owned()).map_err(|error| error.message.into_owned())
     }
 
-    /// An older server gets what its revision can express, or hears that there is no answer for it.
+    /// An older server gets what its revision can express, or an error.
     // covers: DU-44
     #[test]
-    fn answers_fit_the_revision() {
+    fn results_fit_the_revision() {
         let text = || SamplingContent::from(TextContent::new("a"));
         let one = || OneOrMany::from(text());
         let many = || OneOrMany::from(vec![text(), text()]);
         assert!(sampled(one(), Revision::V2024_11_05).is_ok());
         assert!(sampled(many(), Revision::V2025_11_25).is_ok());
         let refused = sampled(many(), Revision::V2025_06_18).unwrap_err();
-        assert!(refused.starts_with("2025-06-18 cannot express the answer: "), "{refused}");
+        assert!(refused.starts_with("2025-06-18 cannot express the result: "), "{refused}");
     }
 }

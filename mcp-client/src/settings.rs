@@ -1,4 +1,4 @@
-//! What a client was told when it was built.
+//! Settings of a client.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,30 +9,30 @@ use mcp_types::meta::TraceContext;
 use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 
 use crate::list::ListLimits;
-use crate::request_handlers::Answers;
+use crate::request_handlers::RequestHandlers;
 use crate::revision_cache::RevisionCache;
-use crate::session::{DecideSessionLost, EventListener};
+use crate::session::{EventHandler, SessionLossPolicy};
 use crate::transport::CredentialSource;
 use crate::transport::{Clock, TransportKind};
 
-/// What never changes after a client was built.
+/// Settings of a client, which do not change after it was built.
 pub(crate) struct Settings {
     pub(crate) kind: TransportKind,
-    /// Where the credentials of requests come from, if they may change.
+    /// The source of the credentials of requests, if they may change.
     pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
     pub(crate) clock: Clock,
-    pub(crate) answers: Arc<Answers>,
+    pub(crate) request_handlers: Arc<RequestHandlers>,
     pub(crate) roots: Option<Arc<Mutex<Vec<Root>>>>,
-    pub(crate) calls: CallOptions,
-    pub(crate) rounds: RetryLimits,
-    pub(crate) lists: ListLimits,
-    /// How many answers may be kept for as long as the server says.
-    pub(crate) cache: usize,
-    pub(crate) trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    pub(crate) call_options: CallOptions,
+    pub(crate) retry_limits: RetryLimits,
+    pub(crate) list_limits: ListLimits,
+    /// Maximum number of cached results.
+    pub(crate) max_cached_results: usize,
+    pub(crate) trace_context: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
     /// Where the detected revision of the server is shared, and the key of the server there.
     pub(crate) revision_cache: Option<(RevisionCache, String)>,
-    pub(crate) on_session_lost: Arc<dyn DecideSessionLost>,
-    pub(crate) on_event: Option<EventListener>,
+    pub(crate) on_session_lost: Arc<dyn SessionLossPolicy>,
+    pub(crate) on_event: Option<EventHandler>,
     pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
     pub(crate) on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
 }

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcp_client::{Client, Memory};
+use mcp_client::{Client, MemoryTransport};
 use mcp_server::{NoArguments, Server, text_resource, tool};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -42,8 +42,8 @@ async fn calls_have_spans() {
     let server = Server::builder("kit", "1.0")
         .tool(tool("hello", async |_, _: NoArguments| "Hello!"))
         .resource(text_resource("test://here", "here", "here"));
-    let client = Client::connect(Memory::new(server.build().unwrap())).await.unwrap();
-    client.call_tool_without_arguments("hello").await.unwrap();
+    let client = Client::connect(MemoryTransport::new(server.build().unwrap())).await.unwrap();
+    client.call_tool("hello").await.unwrap();
     assert!(client.read_resource("test://nowhere").await.is_err());
     let notes = notes.0.lock().unwrap().join("\n");
     assert!(notes.contains("client") && notes.contains("tools/call hello"), "{notes}");

@@ -1,19 +1,16 @@
-//! The Model Context Protocol over lines of text.
+//! The stdio transport of the Model Context Protocol: newline-delimited JSON messages.
 //!
-//! One message is one line, on whatever carries bytes in order: standard input and output, a socket, a pipe.
+//! Works on any ordered byte streams: standard input and output, sockets, pipes.
 //!
-//! | to | there is | feature |
+//! | To | use | feature |
 //! |---|---|---|
 //! | serve the client that started this process | `serve_stdio`, `serve_stdio_with` | `server` (default) |
-//! | serve every client of a socket on this machine | `serve_tcp`, `serve_unix` | `server` |
-//! | serve one client on any two streams of bytes | `serve_io` | `server` |
-//! | connect a client to a server that runs as a child process | `ChildTransport`, `Spawn`, `Restart`, `Ladder` | `client` |
-//! | connect a client to a server on any two streams of bytes | `StreamTransport` | `client` |
-//! | start a server as a child process, and end it with all that it started | `Spawn`, `ChildProcess` | `client` |
-//! | cut a stream of bytes into lines | [`LineReader`] | |
-//!
-//! What a message means is not known here: that is `mcp-kernel`'s. What is offered is `mcp-server`'s, and who asks for
-//! it is `mcp-client`'s.
+//! | serve local clients on a socket | `serve_tcp`, `serve_unix` | `server` |
+//! | serve one client on any pair of byte streams | `serve_io` | `server` |
+//! | connect a client to a server in a child process | `ChildTransport`, `ServerCommand`, `RestartPolicy`, `ShutdownTimeouts` | `client` |
+//! | connect a client to a server on any pair of byte streams | `StreamTransport` | `client` |
+//! | start and stop a server process without a client | `ServerCommand`, `ChildProcess` | `client` |
+//! | split a byte stream into lines | [`LineReader`] | |
 //!
 //! # Serving
 //!
@@ -28,41 +25,41 @@
 //! # }
 //! ```
 //!
-//! - **Standard output belongs to the protocol.** A `println!` anywhere in the process breaks it; log to standard error.
-//! - Requests are served concurrently, in the task that serves their connection. A handler that waits holds up nobody;
-//!   one that computes for long should yield now and then, or use a thread.
-//! - The server ends when its input does, or when the process is told to stop (SIGTERM, SIGINT, Ctrl-C). Handlers at
-//!   work then have `ServeOptions::drain` to finish, and what they answer is still sent.
-//! - A line that is too long (`line_limit`) is skipped without being kept, and the next one is read as ever. Its id is
-//!   looked for all the same: a request is refused by it, and a response ends what waits for it.
-//! - A client that does not read its answers is not read from either, so it makes nothing grow.
+//! - **Standard output is reserved for the protocol.** Do not use `println!` anywhere in the process; log to standard error.
+//! - Requests are served concurrently, in the task of their connection. A handler that computes for long should yield, or
+//!   use a thread.
+//! - The server stops when its input ends, or on SIGTERM, SIGINT or Ctrl-C. Handlers in flight then have
+//!   `ServeOptions::drain_timeout` to complete, and their responses are sent.
+//! - A line that exceeds `ServeOptions::line_limit` is skipped without being buffered. Its id is still extracted, so that a
+//!   request gets an error response, and a response fails the request that it belongs to.
+//! - If a client does not read responses, the server stops reading requests, so memory stays bounded.
 //!
 //! # Sockets
 //!
-//! Whoever can connect to a socket is served, and web pages can have a browser connect to this machine. So on sockets, and
-//! on whatever streams `serve_io` is given, the first line that is not a JSON object ends the connection:
+//! Every process that can connect to a socket is served, and web pages can make a browser connect to local sockets.
+//! Therefore, on sockets and with `serve_io`, the first line that is not a JSON object closes the connection:
 //!
-//! | what comes | standard streams | sockets and `serve_io` |
+//! | input | standard streams | sockets and `serve_io` |
 //! |---|---|---|
 //! | a message | served | served |
-//! | a JSON object that is not a message | error, goes on | error, goes on |
-//! | an array, where the handshake settled on 2025-03-26 | served as a batch | served as a batch |
-//! | any other line, or the beginning of one | error, goes on | error, connection ends |
+//! | a JSON object that is not a message | error response | error response |
+//! | an array, if 2025-03-26 was negotiated | served as a batch | served as a batch |
+//! | any other line, or the start of one | error response | error response, connection closed |
 //!
-//! Standard input that is a network socket, as under inetd, counts as a socket. A byte order mark at the start of a stream
-//! is skipped everywhere.
+//! Standard input that is a network socket, as with inetd, counts as a socket. A byte order mark at the start of a stream
+//! is skipped.
 //!
 //! # Gateways
 //!
-//! Some gateways start one server and pass on to it what several clients say. A second `initialize` never negotiates
-//! anything anew:
+//! Some gateways start one server process and forward the messages of several clients to it, one after the other. A second
+//! `initialize` never renegotiates the connection:
 //!
-//! | a second `initialize` | by default | `ServeOptions::shared_pipe`, nothing in flight | the same, requests in flight |
+//! | second `initialize` | default | `ServeOptions::shared_pipe`, no requests in flight | `shared_pipe`, requests in flight |
 //! |---|---|---|---|
-//! | same version and capabilities | same response, changes nothing | new connection | same response, changes nothing |
+//! | same version and capabilities | same response, no other effect | new connection | same response, no other effect |
 //! | any other | error | new connection | error |
 //!
-//! A new connection begins after the old one was torn down as at its end. Clients that share a connection share what the
+//! A new connection starts after the teardown of the old one. Clients that share a connection share the state that the
 //! server keeps for it, so they should belong to one user.
 //!
 //! # Connecting
@@ -71,37 +68,37 @@
 //! # #[cfg(feature = "client")]
 //! # async fn example() -> Result<(), mcp_client::Error> {
 //! use mcp_client::Client;
-//! use mcp_transport_stdio::{ChildTransport, Spawn};
+//! use mcp_transport_stdio::{ChildTransport, ServerCommand};
 //!
-//! let server = Spawn::new("my-server").arg("--stdio").env("TOKEN", "secret");
+//! let server = ServerCommand::new("my-server").arg("--stdio").env("TOKEN", "secret");
 //! let client = Client::connect(ChildTransport::new(server)).await?;
-//! let result = client.call_tool_without_arguments("hello").await?;
+//! let result = client.call_tool("hello").await?;
 //! # drop(result);
 //! client.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! - The server gets a few harmless variables of our environment, and those that `Spawn::env` sets.
-//! - The server may be modern or legacy. One that dies when it is asked which is started again, and not asked.
-//! - A server that dies is started again, within bounds (`Restart`). Calls that were open end with an error that says how
-//!   it died; calls that are made in the meantime wait for the next one.
-//! - Reading never waits for writing, nor the other way round, and what waits to be sent is bounded. A line that is no
-//!   message is passed over. One that is too long (`line_limit`) ends the call that it was to answer with
-//!   `mcp_client::Error::TooLong`, or every open call if it does not say which one that is.
-//! - Closing the client ends the process: its input is closed, and if that does not help, it gets SIGTERM and SIGKILL
-//!   (`Ladder`). That goes for all that it started: on Unix its process group, on Windows its job.
+//! - The server process gets a short list of environment variables, and those that `ServerCommand::env` sets.
+//! - The server may be modern or legacy. A server that exits when it is probed is restarted without a probe.
+//! - A server that exits is restarted, as far as `RestartPolicy` allows. Calls that were in flight fail with its exit
+//!   status; later calls wait for the restart.
+//! - Reading and writing are independent, and queued output is bounded. A line that is not a message is ignored. A line that
+//!   exceeds `line_limit` fails the call that it responds to with `mcp_client::Error::ResponseTooLong`, or all calls if its
+//!   id is unknown.
+//! - Closing the client stops the process: its standard input is closed, and after `ShutdownTimeouts` it gets SIGTERM and
+//!   SIGKILL. The same goes for the processes that it started: its process group on Unix, its job object on Windows.
 //!
 //! # Testing
 //!
-//! A server takes any streams, so a test needs no process:
+//! `serve_io` accepts any streams, so that a test does not need a process:
 //!
 //! ```
 //! # #[cfg(feature = "server")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> std::io::Result<()> {
 //! use mcp_server::{NoArguments, Server, tool};
-//! use mcp_transport_stdio::{Ended, ServeOptions, serve_io};
+//! use mcp_transport_stdio::{StopReason, ServeOptions, serve_io};
 //!
 //! let hello = tool("hello", async |_, _: NoArguments| "Hello!");
 //! let server = Server::builder("greeter", "1.0").tool(hello).build()?;
@@ -113,7 +110,7 @@
 //! let mut output = Vec::new();
 //! let never = std::future::pending();
 //! let ended = serve_io(&server, input.as_bytes(), &mut output, &ServeOptions::default(), never).await?;
-//! assert_eq!(ended, Ended::InputClosed);
+//! assert_eq!(ended, StopReason::InputClosed);
 //! assert!(String::from_utf8_lossy(&output).contains("Hello!"));
 //! # Ok(())
 //! # }
@@ -134,11 +131,11 @@ mod framing;
 mod server;
 
 #[cfg(feature = "client")]
-pub use child::{ChildProcess, Exited, Ladder, Spawn, SpawnError, Stderr};
+pub use child::{ChildProcess, Exited, ServerCommand, ShutdownTimeouts, SpawnError, Stderr};
 #[cfg(feature = "client")]
-pub use client::{ChildTransport, Restart, StreamTransport};
+pub use client::{ChildTransport, RestartPolicy, StreamTransport};
 pub use framing::{DEFAULT_LINE_LIMIT, Line, LineReader};
 #[cfg(all(unix, feature = "server"))]
 pub use server::serve_unix;
 #[cfg(feature = "server")]
-pub use server::{Ended, ServeOptions, serve_io, serve_stdio, serve_stdio_with, serve_tcp};
+pub use server::{ServeOptions, StopReason, serve_io, serve_stdio, serve_stdio_with, serve_tcp};

@@ -11,20 +11,20 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
 
-use mcp_transport_stdio::{ChildProcess, Ladder, Line, LineReader, Spawn, Stderr};
+use mcp_transport_stdio::{ChildProcess, Line, LineReader, ServerCommand, ShutdownTimeouts, Stderr};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdout;
 
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-fn script(text: &str) -> Spawn {
-    Spawn::new("sh").args(["-c", text])
+fn script(text: &str) -> ServerCommand {
+    ServerCommand::new("sh").args(["-c", text])
 }
 
 /// Steps that are as long as it takes.
-fn patient() -> Ladder {
-    Ladder::default().with_close(LIMIT).with_terminate(LIMIT).with_kill(LIMIT)
+fn patient() -> ShutdownTimeouts {
+    ShutdownTimeouts::default().stdin_timeout(LIMIT).terminate_timeout(LIMIT).kill_timeout(LIMIT)
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -39,8 +39,8 @@ async fn started(server: &mut ChildProcess) -> (String, LineReader<ChildStdout>)
     (String::from_utf8_lossy(line).into_owned(), lines)
 }
 
-async fn shut_down(server: ChildProcess, ladder: Ladder) -> ExitStatus {
-    within(server.shutdown(ladder)).await.expect("it ends")
+async fn shut_down(server: ChildProcess, timeouts: ShutdownTimeouts) -> ExitStatus {
+    within(server.shutdown(timeouts)).await.expect("it ends")
 }
 
 /// Whether there is such a process, be it a zombie.
@@ -66,7 +66,7 @@ async fn gone(id: u32) {
 async fn it_talks_through_its_streams() {
     let mut server = script("while read -r line; do echo \"$GREETING $1 $line\"; done").args(["0", "dear"]);
     server = server.env("GREETING", "hello");
-    let mut server = server.start().unwrap();
+    let mut server = server.spawn().unwrap();
     let mut stdin = server.take_stdin().unwrap();
     within(stdin.write_all(b"you\nall\n")).await.unwrap();
     let (first, mut lines) = started(&mut server).await;
@@ -80,7 +80,7 @@ async fn it_talks_through_its_streams() {
 
 #[tokio::test]
 async fn the_end_of_its_input_ends_a_good_server() {
-    let server = script("cat; exit 3").start().unwrap();
+    let server = script("cat; exit 3").spawn().unwrap();
     let id = server.id().unwrap();
     let status = shut_down(server, patient()).await;
     assert_eq!(status.code(), Some(3));
@@ -89,27 +89,27 @@ async fn the_end_of_its_input_ends_a_good_server() {
 
 #[tokio::test]
 async fn sigterm_ends_one_that_ignores_the_end_of_its_input() {
-    let mut server = script("echo ready; while :; do sleep 60; done").start().unwrap();
+    let mut server = script("echo ready; while :; do sleep 60; done").spawn().unwrap();
     let _output = started(&mut server).await;
-    let status = shut_down(server, patient().with_close(SHORT)).await;
+    let status = shut_down(server, patient().stdin_timeout(SHORT)).await;
     assert_eq!(status.signal(), Some(TERM));
 }
 
 #[tokio::test]
 async fn a_server_may_clean_up_after_sigterm() {
-    let mut server = script("trap 'exit 7' TERM; echo ready; while :; do sleep 60; done").start().unwrap();
+    let mut server = script("trap 'exit 7' TERM; echo ready; while :; do sleep 60; done").spawn().unwrap();
     let _output = started(&mut server).await;
-    let status = shut_down(server, patient().with_close(SHORT)).await;
+    let status = shut_down(server, patient().stdin_timeout(SHORT)).await;
     assert_eq!(status.code(), Some(7));
 }
 
 // covers: S3.F15
 #[tokio::test]
 async fn sigkill_ends_one_that_ignores_sigterm_too() {
-    let mut server = script("trap '' TERM; echo ready; while :; do sleep 60; done").start().unwrap();
+    let mut server = script("trap '' TERM; echo ready; while :; do sleep 60; done").spawn().unwrap();
     let _output = started(&mut server).await;
     let id = server.id().unwrap();
-    let status = shut_down(server, patient().with_close(SHORT).with_terminate(SHORT)).await;
+    let status = shut_down(server, patient().stdin_timeout(SHORT).terminate_timeout(SHORT)).await;
     assert_eq!(status.signal(), Some(KILL));
     assert!(!exists(id));
 }
@@ -121,16 +121,16 @@ async fn nobody_is_left(mut output: LineReader<ChildStdout>) {
 
 #[tokio::test]
 async fn a_grandchild_gets_the_signals_too() {
-    let mut server = script("sleep 600 & echo ready; wait").start().unwrap();
+    let mut server = script("sleep 600 & echo ready; wait").spawn().unwrap();
     let (_, output) = started(&mut server).await;
-    let status = shut_down(server, patient().with_close(SHORT)).await;
+    let status = shut_down(server, patient().stdin_timeout(SHORT)).await;
     assert_eq!(status.signal(), Some(TERM));
     nobody_is_left(output).await;
 }
 
 #[tokio::test]
 async fn a_grandchild_does_not_outlive_a_server_that_ended_well() {
-    let mut server = script("(trap '' TERM; echo ready; exec sleep 600) & cat; exit 0").start().unwrap();
+    let mut server = script("(trap '' TERM; echo ready; exec sleep 600) & cat; exit 0").spawn().unwrap();
     let (_, output) = started(&mut server).await;
     assert!(shut_down(server, patient()).await.success());
     nobody_is_left(output).await;
@@ -138,11 +138,11 @@ async fn a_grandchild_does_not_outlive_a_server_that_ended_well() {
 
 #[tokio::test]
 async fn an_end_that_nobody_asked_for_is_told() {
-    let mut server = script("sleep 600 & echo ready; exit 5").start().unwrap();
+    let mut server = script("sleep 600 & echo ready; exit 5").spawn().unwrap();
     let (_, output) = started(&mut server).await;
     let exited = within(server.wait()).await.unwrap();
     assert_eq!(exited.status.code(), Some(5));
-    assert_eq!(exited.to_string(), "`sh` has ended (exit status: 5)");
+    assert_eq!(exited.to_string(), "`sh` has exited (exit status: 5)");
     assert_eq!(within(server.wait()).await.unwrap(), exited, "one may ask again");
     assert_eq!(server.id(), None);
     nobody_is_left(output).await;
@@ -151,7 +151,7 @@ async fn an_end_that_nobody_asked_for_is_told() {
 
 #[tokio::test]
 async fn to_stop_waiting_changes_nothing() {
-    let mut server = script("read -r line; exit 4").start().unwrap();
+    let mut server = script("read -r line; exit 4").spawn().unwrap();
     assert!(tokio::time::timeout(SHORT, server.wait()).await.is_err());
     let mut stdin = server.take_stdin().expect("waiting does not close it");
     within(stdin.write_all(b"go\n")).await.unwrap();
@@ -161,7 +161,7 @@ async fn to_stop_waiting_changes_nothing() {
 #[tokio::test]
 async fn dropping_kills_all_and_leaves_no_zombie() {
     for _ in 0..20 {
-        let mut server = script("trap '' TERM; sleep 600 & echo ready; wait").start().unwrap();
+        let mut server = script("trap '' TERM; sleep 600 & echo ready; wait").spawn().unwrap();
         let (_, output) = started(&mut server).await;
         let id = server.id().unwrap();
         drop(server);
@@ -173,7 +173,7 @@ async fn dropping_kills_all_and_leaves_no_zombie() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropping_outside_of_the_runtime_leaves_no_zombie_either() {
     for _ in 0..20 {
-        let server = script("cat").start().unwrap();
+        let server = script("cat").spawn().unwrap();
         let id = server.id().unwrap();
         let thread = std::thread::Builder::new().spawn(move || drop(server)).unwrap();
         thread.join().unwrap();
@@ -183,7 +183,7 @@ async fn dropping_outside_of_the_runtime_leaves_no_zombie_either() {
 
 #[tokio::test]
 async fn dropping_a_shutdown_kills() {
-    let mut server = script("trap '' TERM; echo ready; while :; do sleep 60; done").start().unwrap();
+    let mut server = script("trap '' TERM; echo ready; while :; do sleep 60; done").spawn().unwrap();
     let (_, output) = started(&mut server).await;
     let id = server.id().unwrap();
     assert!(tokio::time::timeout(SHORT, server.shutdown(patient())).await.is_err());
@@ -195,7 +195,7 @@ async fn dropping_a_shutdown_kills() {
 fn a_server_may_outlive_its_runtime() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let first = runtime();
-    let server = first.block_on(async { script("cat").start().unwrap() });
+    let server = first.block_on(async { script("cat").spawn().unwrap() });
     let id = server.id().unwrap();
     drop(first);
     drop(server);
@@ -212,9 +212,9 @@ fn a_server_ends_with_its_runtime() {
         };
         let first = builder.enable_all().build().unwrap();
         let id = first.block_on(async {
-            let server = script("cat").stderr(Stderr::lines(|_| {})).start().unwrap();
+            let server = script("cat").stderr(Stderr::lines(|_| {})).spawn().unwrap();
             let id = server.id().unwrap();
-            tokio::spawn(async move { server.shutdown(patient().with_close(Duration::MAX)).await });
+            tokio::spawn(async move { server.shutdown(patient().stdin_timeout(Duration::MAX)).await });
             id
         });
         drop(first);
@@ -227,7 +227,7 @@ async fn error_output_comes_line_by_line() {
     let (sender, receiver) = mpsc::channel();
     let stderr = Stderr::lines(move |line| sender.send(line.to_owned()).unwrap());
     let text = r#"exec >&2; echo first; echo; printf '\377\r\n'; printf '%020000d\n' 0; echo after; printf last"#;
-    let mut server = script(text).stderr(stderr).start().unwrap();
+    let mut server = script(text).stderr(stderr).spawn().unwrap();
     assert!(within(server.wait()).await.unwrap().status.success());
     let lines: Vec<String> = receiver.try_iter().collect();
     assert_eq!(lines, ["first", "\u{fffd}", &"0".repeat(Stderr::LINE_LIMIT), "after", "last"]);
@@ -240,7 +240,7 @@ async fn reading_error_output_ends_with_the_server() {
     let (sender, receiver) = mpsc::channel();
     let stderr = Stderr::lines(move |line| sender.send(line.to_owned()).unwrap());
     let text = "setsid sh -c 'echo left >&2; echo $$; exec sleep 60' & read -r line; exit 0";
-    let mut server = script(text).stderr(stderr).start().unwrap();
+    let mut server = script(text).stderr(stderr).spawn().unwrap();
     let mut stdin = server.take_stdin().unwrap();
     let (left, _output) = started(&mut server).await;
     within(stdin.write_all(b"go\n")).await.unwrap();
@@ -252,13 +252,13 @@ async fn reading_error_output_ends_with_the_server() {
 
 #[tokio::test]
 async fn error_output_can_be_discarded() {
-    let server = script("echo nobody reads this >&2; cat").stderr(Stderr::Discard).start().unwrap();
+    let server = script("echo nobody reads this >&2; cat").stderr(Stderr::Discard).spawn().unwrap();
     assert!(shut_down(server, patient()).await.success());
 }
 
 #[tokio::test]
 async fn what_cannot_be_started_is_named() {
-    let Err(error) = Spawn::new("/nonexistent/server").arg("--stdio").start() else { panic!("it was started") };
+    let Err(error) = ServerCommand::new("/nonexistent/server").arg("--stdio").spawn() else { panic!("it was started") };
     assert_eq!(error.to_string(), "`/nonexistent/server` could not be started");
     assert_eq!(error.program, "/nonexistent/server");
     assert!(error.source().is_some());

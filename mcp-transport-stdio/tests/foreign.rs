@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_server::{NoArguments, Server, tool};
-use mcp_transport_stdio::{Ended, ServeOptions, serve_io, serve_tcp};
+use mcp_transport_stdio::{ServeOptions, StopReason, serve_io, serve_tcp};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -165,7 +165,7 @@ async fn sec_3_later_lines_are_no_exception() {
     client.write_all(format!("{ping}rubbish\n{}", call()).as_bytes()).await.expect("there is room");
     let options = ServeOptions::default();
     let ended = within(serve_io(&server, reader, writer, &options, std::future::pending())).await;
-    assert_eq!(ended.expect("it ends well"), Ended::InvalidInput);
+    assert_eq!(ended.expect("it ends well"), StopReason::InvalidInput);
     let mut heard = String::new();
     within(client.read_to_string(&mut heard)).await.expect("text");
     let lines: Vec<&str> = heard.lines().collect();
@@ -191,7 +191,7 @@ async fn sec_3_objects_and_batches_go_on() {
     let mut heard = Vec::new();
     let options = ServeOptions::default();
     let served = serve_io(&server, input.as_bytes(), &mut heard, &options, std::future::pending());
-    assert_eq!(within(served).await.expect("it ends well"), Ended::InputClosed);
+    assert_eq!(within(served).await.expect("it ends well"), StopReason::InputClosed);
     assert_eq!(ran.load(Ordering::SeqCst), 2, "{}", String::from_utf8_lossy(&heard));
 }
 

@@ -152,8 +152,8 @@ async fn clients_come_and_go() {
 async fn clients_beyond_the_cap_wait() {
     // What is set as a field is not checked, and no listener is there to serve nobody.
     let mut none = ServeOptions::default();
-    none.connections = 0;
-    for (options, most) in [(ServeOptions::default().with_connections(2), 2), (none, 1)] {
+    none.max_connections = 0;
+    for (options, most) in [(ServeOptions::default().max_connections(2), 2), (none, 1)] {
         let (listening, address) = Listening::tcp(options).await;
         let mut served = Vec::new();
         for _ in 0..most {
@@ -179,7 +179,7 @@ async fn clients_beyond_the_cap_wait() {
 /// What is at work is answered, what is idle ends at once, and nobody is accepted any more.
 #[tokio::test]
 async fn stopping_lets_clients_finish() {
-    let (listening, address) = Listening::tcp(ServeOptions::default().with_drain(LIMIT)).await;
+    let (listening, address) = Listening::tcp(ServeOptions::default().drain_timeout(LIMIT)).await;
     let mut idle = Client::tcp(address).await;
     idle.send("count").await;
     idle.assert_answer("call 1").await;
@@ -200,7 +200,7 @@ async fn stopping_lets_clients_finish() {
 /// Handlers that do not finish are given up, so that a listener that was told to stop does.
 #[tokio::test]
 async fn stopping_has_an_end() {
-    let (listening, address) = Listening::tcp(ServeOptions::default().with_drain(SHORT)).await;
+    let (listening, address) = Listening::tcp(ServeOptions::default().drain_timeout(SHORT)).await;
     let mut client = Client::tcp(address).await;
     client.send("hang").await;
     client.send("count").await;
@@ -232,7 +232,7 @@ mod unix {
     async fn clients_of_a_unix_socket() {
         let path = std::env::temp_dir().join(format!("mcp-listen-{}", std::process::id()));
         let listener = UnixListener::bind(&path).expect("a socket");
-        let options = ServeOptions::default().with_connections(2);
+        let options = ServeOptions::default().max_connections(2);
         let listening =
             Listening::start(|stopped| serve_unix(server(), listener, options, async { drop(stopped.await) }));
         let connect = async || Client::new(UnixStream::connect(&path).await.expect("somebody listens"));

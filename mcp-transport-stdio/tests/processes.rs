@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mcp_client::{Client, Closed, Error};
 use mcp_server::Server;
-use mcp_transport_stdio::{ChildTransport, Ladder, Line, LineReader, Spawn, Stderr, serve_stdio};
+use mcp_transport_stdio::{ChildTransport, Line, LineReader, ServerCommand, ShutdownTimeouts, Stderr, serve_stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -42,7 +42,7 @@ fn a_process() {
         // A client that is killed before it can drop anything.
         Ok("client") => {
             let _connection = connect("client");
-            let _server = runtime().block_on(async { process("stubborn", &address()).start().expect("a server") });
+            let _server = runtime().block_on(async { process("stubborn", &address()).spawn().expect("a server") });
             sleep();
         }
         Ok("variables") => {
@@ -88,8 +88,8 @@ fn sleep() {
     std::thread::sleep(10 * LIMIT);
 }
 
-fn process(role: &str, address: &str) -> Spawn {
-    let spawn = Spawn::new(std::env::current_exe().expect("this program")).args(ARGUMENTS);
+fn process(role: &str, address: &str) -> ServerCommand {
+    let spawn = ServerCommand::new(std::env::current_exe().expect("this program")).args(ARGUMENTS);
     spawn.env("ROLE", role).env("ADDRESS", address).stderr(Stderr::Discard)
 }
 
@@ -109,7 +109,7 @@ impl Registry {
         Self { listener, living: BTreeMap::new() }
     }
 
-    fn process(&self, role: &str) -> Spawn {
+    fn process(&self, role: &str) -> ServerCommand {
         process(role, &self.address())
     }
 
@@ -139,21 +139,21 @@ impl Registry {
     }
 }
 
-fn patient() -> Ladder {
-    Ladder::default().with_close(LIMIT).with_terminate(LIMIT).with_kill(LIMIT)
+fn patient() -> ShutdownTimeouts {
+    ShutdownTimeouts::default().stdin_timeout(LIMIT).terminate_timeout(LIMIT).kill_timeout(LIMIT)
 }
 
-fn hasty() -> Ladder {
-    patient().with_close(SHORT).with_terminate(SHORT)
+fn hasty() -> ShutdownTimeouts {
+    patient().stdin_timeout(SHORT).terminate_timeout(SHORT)
 }
 
 #[tokio::test]
 async fn shutting_down_ends_the_server_and_what_it_started() {
-    for (role, ladder) in [("obedient", patient()), ("stubborn", hasty())] {
+    for (role, timeouts) in [("obedient", patient()), ("stubborn", hasty())] {
         let mut registry = Registry::new().await;
-        let server = registry.process(role).start().expect("a server");
+        let server = registry.process(role).spawn().expect("a server");
         registry.living(&[role, "sleeper"]).await;
-        let status = within(server.shutdown(ladder)).await.expect("it ends");
+        let status = within(server.shutdown(timeouts)).await.expect("it ends");
         assert_eq!(status.code() == Some(3), role == "obedient", "{status}");
         registry.gone().await;
     }
@@ -162,7 +162,7 @@ async fn shutting_down_ends_the_server_and_what_it_started() {
 #[tokio::test]
 async fn dropping_ends_the_server_and_what_it_started() {
     let mut registry = Registry::new().await;
-    let server = registry.process("stubborn").start().expect("a server");
+    let server = registry.process("stubborn").spawn().expect("a server");
     registry.living(&["stubborn", "sleeper"]).await;
     drop(server);
     registry.gone().await;
@@ -171,7 +171,7 @@ async fn dropping_ends_the_server_and_what_it_started() {
 #[tokio::test]
 async fn what_a_server_started_ends_with_it() {
     let mut registry = Registry::new().await;
-    let mut server = registry.process("obedient").start().expect("a server");
+    let mut server = registry.process("obedient").spawn().expect("a server");
     registry.living(&["obedient", "sleeper"]).await;
     drop(server.take_stdin());
     let exited = within(server.wait()).await.expect("it ends");
@@ -181,10 +181,10 @@ async fn what_a_server_started_ends_with_it() {
 
 #[tokio::test]
 async fn closing_the_client_ends_the_server_and_what_it_started() {
-    for (role, ladder) in [("obedient", patient()), ("stubborn", hasty())] {
+    for (role, timeouts) in [("obedient", patient()), ("stubborn", hasty())] {
         for closes in [true, false] {
             let mut registry = Registry::new().await;
-            let transport = ChildTransport::new(registry.process(role)).ladder(ladder);
+            let transport = ChildTransport::new(registry.process(role)).shutdown_timeouts(timeouts);
             let client = within(Client::connect(transport)).await.expect("a connection");
             registry.living(&[role, "sleeper"]).await;
             if closes {
@@ -213,15 +213,15 @@ async fn killing_the_client_process_ends_the_server_and_what_it_started() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
-    let transport = ChildTransport::new(Spawn::new("/nonexistent/server"));
+    let transport = ChildTransport::new(ServerCommand::new("/nonexistent/server"));
     let error = within(Client::connect(transport)).await.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Lost(_))), "{error}");
+    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error}");
     assert!(error.to_string().contains("`/nonexistent/server` could not be started: "), "{error}");
 }
 
 /// The variables that a server has, without those of the test itself.
-async fn variables(spawn: Spawn) -> BTreeMap<String, String> {
-    let mut server = spawn.env("ROLE", "variables").stderr(Stderr::Discard).start().expect("a server");
+async fn variables(spawn: ServerCommand) -> BTreeMap<String, String> {
+    let mut server = spawn.env("ROLE", "variables").stderr(Stderr::Discard).spawn().expect("a server");
     let mut lines = LineReader::new(server.take_stdout().expect("its output"), 1 << 20);
     let mut variables = BTreeMap::new();
     while let Some(line) = within(lines.next()).await.expect("its output") {
@@ -233,8 +233,8 @@ async fn variables(spawn: Spawn) -> BTreeMap<String, String> {
     variables
 }
 
-fn this_program() -> Spawn {
-    Spawn::new(std::env::current_exe().expect("this program")).args(ARGUMENTS)
+fn this_program() -> ServerCommand {
+    ServerCommand::new(std::env::current_exe().expect("this program")).args(ARGUMENTS)
 }
 
 /// Set by cargo, and by no means on the list.
@@ -252,7 +252,7 @@ async fn sec_12_a_server_does_not_get_our_environment() {
     assert_eq!(inherited.get(OURS), Some(&ours), "{inherited:?}");
     assert_eq!(inherited.get("PATH").map(String::as_str), Some("ours alone"), "what is set stays");
     let converted = tokio::process::Command::new(std::env::current_exe().expect("this program"));
-    let converted = variables(Spawn::from(converted).args(ARGUMENTS)).await;
+    let converted = variables(ServerCommand::from(converted).args(ARGUMENTS)).await;
     assert_eq!(converted.get(OURS), Some(&ours), "{converted:?}");
     let empty = variables(this_program().env("TOKEN", "secret").env_clear()).await;
     assert_eq!((empty.get("PATH"), empty.get("TOKEN")), (None, None), "{empty:?}");

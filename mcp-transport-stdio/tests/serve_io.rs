@@ -137,7 +137,7 @@ async fn int_8_a_byte_order_mark_is_no_part_of_the_first_message() {
 async fn say(server: &Server, lines: &[String]) -> Vec<serde_json::Value> {
     let input = lines.join("\n");
     let mut output = Vec::new();
-    let options = ServeOptions::default().with_line_limit(1000);
+    let options = ServeOptions::default().line_limit(1000);
     let served = serve_io(server, input.as_bytes(), &mut output, &options, std::future::pending());
     timeout(LIMIT, served).await.expect("it does not hang").expect("it ends well");
     let output = String::from_utf8(output).expect("text");
@@ -184,7 +184,7 @@ async fn int_3_a_response_that_is_too_long_ends_what_waits_for_it() {
     ] {
         let (mut client, ours) = duplex(100_000);
         let (reader, writer) = tokio::io::split(ours);
-        let options = ServeOptions::default().with_line_limit(1000);
+        let options = ServeOptions::default().line_limit(1000);
         let serve = serve_io(&server, reader, writer, &options, std::future::pending());
         let talk = async {
             client.write_all(script("ask").as_bytes()).await.expect("there is room");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_server::types::LoggingLevel;
 use mcp_server::{NoArguments, RequestContext, Server, tool};
-use mcp_transport_stdio::{Ended, Line, LineReader, ServeOptions, serve_io};
+use mcp_transport_stdio::{Line, LineReader, ServeOptions, StopReason, serve_io};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::task::JoinHandle;
@@ -48,7 +48,7 @@ fn server(happened: &Happened) -> Server {
 struct Gateway {
     lines: LineReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
-    served: JoinHandle<std::io::Result<Ended>>,
+    served: JoinHandle<std::io::Result<StopReason>>,
     happened: Happened,
 }
 
@@ -100,7 +100,7 @@ impl Gateway {
 
     async fn finish(mut self) -> Vec<String> {
         within(self.writer.shutdown()).await.expect("it reads");
-        assert_eq!(within(self.served).await.expect("no panic").expect("it ends well"), Ended::InputClosed);
+        assert_eq!(within(self.served).await.expect("no panic").expect("it ends well"), StopReason::InputClosed);
         self.happened.lock().expect("no panic").clone()
     }
 }
@@ -132,7 +132,7 @@ async fn int_1_the_same_handshake_again_changes_nothing() {
 // covers: INT-1
 #[tokio::test]
 async fn int_1_a_shared_pipe_begins_anew() {
-    let mut gateway = Gateway::start(ServeOptions::default().with_shared_pipe(true));
+    let mut gateway = Gateway::start(ServeOptions::default().shared_pipe(true));
     for (ends, (name, version)) in
         [("first", "2025-06-18"), ("second", "2025-11-25"), ("second", "2025-11-25")].into_iter().enumerate()
     {
@@ -156,7 +156,7 @@ async fn int_1_a_shared_pipe_begins_anew() {
 // covers: INT-1
 #[tokio::test]
 async fn int_1_a_shared_pipe_waits_for_requests_in_flight() {
-    let mut gateway = Gateway::start(ServeOptions::default().with_shared_pipe(true).with_drain(Duration::ZERO));
+    let mut gateway = Gateway::start(ServeOptions::default().shared_pipe(true).drain_timeout(Duration::ZERO));
     let first = gateway.initialize("first", "2025-06-18", json!({})).await;
     assert_eq!(gateway.count().await, "1");
     let malformed = gateway.ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })).await;

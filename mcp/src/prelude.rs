@@ -5,7 +5,7 @@
 //! | `Server`, `tool`, `prompt`, `resource`, `template`, `RequestContext`, `HandlerError`, `Json`, `NoArguments` | `server` |
 //! | `JsonSchema`, and `schemars` for the code that its derive generates | `server` |
 //! | `Client` | `client` |
-//! | `ChildTransport`, `Spawn` | `client` and `stdio` |
+//! | `ChildTransport`, `ServerCommand` | `client` and `stdio` |
 //! | `HttpService`, `HttpOptions` | `http` |
 //! | `HttpTransport` | `http-client` |
 //! | `json!` | |
@@ -19,7 +19,7 @@ pub use mcp_transport_http::HttpTransport;
 #[cfg(feature = "http")]
 pub use mcp_transport_http::{HttpOptions, HttpService};
 #[cfg(all(feature = "client", feature = "stdio"))]
-pub use mcp_transport_stdio::{ChildTransport, Spawn};
+pub use mcp_transport_stdio::{ChildTransport, ServerCommand};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 pub use serde_json::json;

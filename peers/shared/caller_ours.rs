@@ -12,7 +12,7 @@ struct Arguments {
 
 impl Caller for Client {
     async fn echo(&self, number: u64) -> Result<bool, Fault> {
-        let result = self.call_tool("echo", &Arguments { text: text(number) }).await?;
+        let result = self.call_tool("echo").arguments(&Arguments { text: text(number) }).await?;
         Ok(is_text(result.content.first().and_then(|block| block.as_text()), number))
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use mcp_client::{CallOptions, Limits, ListLimits, RetryLimits};
 use mcp_redis::RedisOptions;
 use mcp_session::{MemoryLimits, SessionOptions};
-use mcp_transport_stdio::{Ladder, Restart, ServeOptions};
+use mcp_transport_stdio::{RestartPolicy, ServeOptions, ShutdownTimeouts};
 use mcp_types::jsonrpc;
 
 /// Where a type with settings is, and which of its settings bound nothing that a peer controls.
@@ -55,13 +55,13 @@ const SETTINGS: [Settings; 18] = [
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),
-    all("Restart", "mcp-transport-stdio/src/client/restart.rs", &["first_delay"]),
+    all("RestartPolicy", "mcp-transport-stdio/src/client/restart.rs", &["initial_delay"]),
     some("ClientBuilder", "mcp-client/src/builder.rs"),
     some("ServerBuilder", "mcp-server/src/build/builder.rs"),
     some("HttpTransport", "mcp-transport-http/src/client/transport.rs"),
     some("ChildTransport", "mcp-transport-stdio/src/client/child.rs"),
     some("StreamTransport", "mcp-transport-stdio/src/client/stream.rs"),
-    some("Ladder", "mcp-transport-stdio/src/child/process.rs"),
+    some("ShutdownTimeouts", "mcp-transport-stdio/src/child/process.rs"),
 ];
 
 /// Every setting that the page names exists, and every setting that bounds a peer is named.
@@ -101,10 +101,10 @@ fn security_md_gives_the_defaults_there_are() {
         ("MemoryLimits", format!("{:?}", MemoryLimits::default())),
         ("RedisOptions", format!("{:?}", RedisOptions::default())),
         ("RetryLimits", format!("{:?}", RetryLimits::default())),
-        ("Restart", format!("{:?}", Restart::default())),
+        ("RestartPolicy", format!("{:?}", RestartPolicy::default())),
         ("ServeOptions", format!("{:?}", ServeOptions::default())),
         ("SessionOptions", format!("{:?}", SessionOptions::default())),
-        ("Ladder", format!("{:?}", Ladder::default())),
+        ("ShutdownTimeouts", format!("{:?}", ShutdownTimeouts::default())),
     ];
     let mut compared = 0;
     for row in read("SECURITY.md").lines().filter(|line| line.contains("::")) {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness::{LIMIT, Peer, SERVER, call, code, exists, is_answer, modern, nap, now, request, signal, text};
-use mcp_transport_stdio::{ChildProcess, Ladder, Line, LineReader, Spawn, Stderr};
+use mcp_transport_stdio::{ChildProcess, Line, LineReader, ServerCommand, ShutdownTimeouts, Stderr};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -32,7 +32,7 @@ fn start(args: &[&str]) -> Started {
     let stderr = Arc::<Mutex<Vec<String>>>::default();
     let said = Arc::clone(&stderr);
     let keep = Stderr::lines(move |line| said.lock().expect("no panic").push(line.to_owned()));
-    let mut server = Spawn::new(SERVER).args(args).stderr(keep).start().expect("it starts");
+    let mut server = ServerCommand::new(SERVER).args(args).stderr(keep).spawn().expect("it starts");
     let stdin = server.take_stdin().expect("not taken yet");
     let lines = LineReader::new(server.take_stdout().expect("not taken yet"), 64 * 1024 * 1024);
     Started { server, stdin, lines, stderr }
@@ -176,8 +176,8 @@ async fn sigterm_after_the_end_of_the_input() {
     let waits = tokio::time::timeout(Duration::from_millis(200), server.wait()).await;
     assert!(waits.is_err(), "{waits:?}");
     drop(stdin);
-    let ladder = Ladder::default().with_close(Duration::from_millis(300)).with_terminate(LIMIT);
-    let status = within(server.shutdown(ladder)).await.expect("it ends");
+    let timeouts = ShutdownTimeouts::default().stdin_timeout(Duration::from_millis(300)).terminate_timeout(LIMIT);
+    let status = within(server.shutdown(timeouts)).await.expect("it ends");
     assert_eq!(status.code(), Some(0), "it was not killed");
     assert!(stderr.lock().expect("no panic").is_empty() && !exists(id));
     drop(lines);
@@ -227,7 +227,7 @@ async fn the_end_of_the_input() {
     assert!(started.recv().await.is_some(), "an acknowledgement");
     let Started { server, stdin, mut lines, stderr } = started;
     drop(stdin);
-    let status = within(server.shutdown(Ladder::default().with_close(LIMIT))).await.expect("it ends");
+    let status = within(server.shutdown(ShutdownTimeouts::default().stdin_timeout(LIMIT))).await.expect("it ends");
     assert_eq!(status.code(), Some(0));
     let Ok(Some(Line::Message(last))) = within(lines.next()).await else { panic!("the result of the subscription") };
     assert!(String::from_utf8_lossy(last).contains("\"listen\""));

@@ -34,7 +34,7 @@ async fn connect() -> Result<(), Box<dyn Error>> {
             }
         }
         Some((tool, arguments)) => {
-            let call = client.call_tool(tool, &arguments);
+            let call = client.call_tool(tool).arguments(&arguments);
             let result = call.on_progress(|progress| eprintln!("progress: {}", progress.progress)).await?;
             for content in &result.content {
                 print(&format!("{}\n", content.as_text().unwrap_or("(not text)")))?;

@@ -4,11 +4,11 @@ use mcp::prelude::*;
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "a program talks to its user")]
 async fn main() -> Result<(), mcp::client::Error> {
-    let client = Client::connect(ChildTransport::new(Spawn::new("target/release/minimal"))).await?;
+    let client = Client::connect(ChildTransport::new(ServerCommand::new("target/release/minimal"))).await?;
     for tool in client.tools().all().await? {
         println!("{}: {}", tool.name, tool.description.unwrap_or_default());
     }
-    let result = client.call_tool("count_words", &json!({ "text": "to be or not to be" })).await?;
+    let result = client.call_tool("count_words").arguments(&json!({ "text": "to be or not to be" })).await?;
     println!("{}", result.content[0].as_text().unwrap_or_default());
     client.close().await;
     Ok(())

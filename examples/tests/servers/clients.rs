@@ -70,7 +70,10 @@ done
 async fn int_5_connect_lists_what_there_is() {
     let (is_well, said, complained) = run(CONNECT, &["sh", "-c", WITHOUT_TEMPLATES], "").await;
     assert!(said.contains("resource  test://a") && said.contains("prompt    greet"), "{said}\n{complained}");
-    assert!(!is_well && complained.contains("cannot list templates: the server refused"), "{complained}");
+    assert!(
+        !is_well && complained.contains("cannot list templates: the server responded with an error"),
+        "{complained}"
+    );
 }
 
 /// The input decides: a note is deleted only if the user confirms it.

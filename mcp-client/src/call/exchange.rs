@@ -8,33 +8,34 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
-use crate::call::headers::Headers;
+use crate::call::headers::CallHeaders;
 use crate::closed::Closed;
 use crate::error::Error;
 use crate::state::timers::Sleep;
-use crate::state::waiters::Place;
+use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
 use crate::transport::TransportKind;
 
-/// One request, until it is answered; dropping it cancels the call.
+/// A request that resolves to its response. Dropping it cancels the call.
 ///
-/// Without a connection, or without room in it, it waits for as long as the server might be silent.
+/// If there is no connection, or too many calls are in flight, it waits for up to the timeout of the call.
 pub(crate) struct Exchange<'a> {
     shared: &'a Arc<Shared>,
     method: &'a Method,
     params: &'a RawObject,
     options: CallOptions,
     call: Option<(CallId, Revision)>,
-    patience: Option<Sleep>,
-    place: Option<Place>,
+    /// Limits how long the request waits to be sent.
+    send_timeout: Option<Sleep>,
+    waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
 }
 
-/// How an exchange fails.
+/// The error of an exchange.
 pub(crate) enum Failure {
-    /// The call was made in this revision, and came to nothing; why, if more is known than the error says.
-    Call { error: CallError, revision: Revision, why: Option<String> },
-    /// The call was not made.
+    /// The call was sent in this revision, and failed; `reason` says why the connection or stream broke, if it did.
+    Call { error: CallError, revision: Revision, reason: Option<String> },
+    /// The call was not sent, or the client was closed.
     Local(Error),
 }
 
@@ -46,26 +47,26 @@ impl<'a> Exchange<'a> {
         options: CallOptions,
         on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
     ) -> Self {
-        Self { shared, method, params, options, call: None, patience: None, place: None, on_progress }
+        Self { shared, method, params, options, call: None, send_timeout: None, waiter: None, on_progress }
     }
 
-    /// Makes the call; pending if it is made, or has to wait.
+    /// Sends the request, or waits until it can be sent; ready if that fails.
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
-        let place = &mut self.place;
-        let with_headers = shared.settings.kind == TransportKind::Requests;
+        let waiter = &mut self.waiter;
+        let with_headers = shared.settings.kind == TransportKind::RequestPerCall;
         let started = shared.with(|core, now| {
-            let headers = if with_headers { core.tools.headers(method, params) } else { Headers::default() };
+            let headers = if with_headers { core.tool_headers.get(method, params) } else { CallHeaders::default() };
             let started = core.start_call(now, method, params, options, headers);
             match &started {
                 Started::Call(call, _) => {
-                    if let Some(slot) = core.slots.get_mut(call) {
-                        slot.waker = Some(cx.waker().clone());
+                    if let Some(pending) = core.pending_calls.get_mut(call) {
+                        pending.waker = Some(cx.waker().clone());
                     }
                 }
                 Started::Wait => {
-                    let place = place.get_or_insert_with(|| Place::new(shared, |core| &mut core.waiting));
-                    place.wait(core, cx.waker());
+                    let waiter = waiter.get_or_insert_with(|| Waiter::new(shared, |core| &mut core.ready_waiters));
+                    waiter.wait(core, cx.waker());
                 }
                 Started::Misuse(_) | Started::Closed(_) => {}
             }
@@ -73,19 +74,19 @@ impl<'a> Exchange<'a> {
         });
         match started {
             Started::Call(call, revision) => {
-                (self.patience, self.place) = (None, None);
+                (self.send_timeout, self.waiter) = (None, None);
                 self.call = Some((call, revision));
                 Poll::Pending
             }
             Started::Misuse(misuse) => Poll::Ready(Failure::Local(misuse.into())),
-            Started::Closed(why) => Poll::Ready(Failure::Local(why.into())),
+            Started::Closed(closed) => Poll::Ready(Failure::Local(closed.into())),
             Started::Wait => {
                 let limit = self.options.idle.into_iter().chain(self.options.limit).min();
-                if self.patience.is_none() {
-                    self.patience = limit.map(|limit| Sleep::new(self.shared, limit));
+                if self.send_timeout.is_none() {
+                    self.send_timeout = limit.map(|limit| Sleep::new(self.shared, limit));
                 }
-                match &mut self.patience {
-                    Some(patience) => match Pin::new(patience).poll(cx) {
+                match &mut self.send_timeout {
+                    Some(timeout) => match Pin::new(timeout).poll(cx) {
                         Poll::Ready(()) => Poll::Ready(Failure::Local(Error::TimedOut)),
                         Poll::Pending => Poll::Pending,
                     },
@@ -101,33 +102,40 @@ impl Future for Exchange<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some((call, revision)) = self.call else { return self.start(cx).map(Err) };
-        let (progress, outcome, why, closed) = self.shared.with(|core, _| {
+        let (progress, outcome, reason, closed) = self.shared.with(|core, _| {
             let closed = match &core.phase {
-                Phase::Over(why) => Some(why.clone()),
+                Phase::Closed(closed) => Some(closed.clone()),
                 Phase::Closing => Some(Closed::ByClient),
                 Phase::Connecting | Phase::Ready(_) => None,
             };
-            let Some(slot) = core.slots.get_mut(&call) else {
-                return (Default::default(), Some(Err(CallError::Disconnected)), core.lost.clone(), closed);
+            let Some(pending) = core.pending_calls.get_mut(&call) else {
+                return (
+                    Default::default(),
+                    Some(Err(CallError::Disconnected)),
+                    core.disconnect_reason.clone(),
+                    closed,
+                );
             };
-            let progress = slot.take_progress();
-            let (outcome, mut why) = (slot.outcome.take(), slot.why.take());
+            let progress = pending.take_progress();
+            let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
             if let Some(outcome) = &outcome {
-                why = why.or_else(|| core.lost.clone()).filter(|_| *outcome == Err(CallError::Disconnected));
-                core.slots.remove(&call);
+                reason = reason
+                    .or_else(|| core.disconnect_reason.clone())
+                    .filter(|_| *outcome == Err(CallError::Disconnected));
+                core.pending_calls.remove(&call);
             } else {
-                slot.waker = Some(cx.waker().clone());
+                pending.waker = Some(cx.waker().clone());
             }
-            (progress, outcome, why, closed)
+            (progress, outcome, reason, closed)
         });
-        if let Some(listener) = &mut self.on_progress {
-            progress.into_iter().for_each(listener);
+        if let Some(handler) = &mut self.on_progress {
+            progress.into_iter().for_each(handler);
         }
         let Some(outcome) = outcome else { return Poll::Pending };
         self.call = None;
         Poll::Ready(outcome.map_err(|error| match (error, closed) {
-            (CallError::Disconnected, Some(why)) => Failure::Local(why.into()),
-            (error, _) => Failure::Call { error, revision, why },
+            (CallError::Disconnected, Some(closed)) => Failure::Local(closed.into()),
+            (error, _) => Failure::Call { error, revision, reason },
         }))
     }
 }
@@ -135,7 +143,7 @@ impl Future for Exchange<'_> {
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call {
-            self.shared.with(|core, _| core.abandon(call));
+            self.shared.with(|core, _| core.cancel_call(call));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is repeated in headers, for those on the way who do not read bodies.
+//! Headers that repeat parameters of a call, for intermediaries that do not read bodies.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,77 +9,77 @@ use serde::Deserialize;
 
 use crate::call::telemetry::excerpt;
 
-/// What the headers of a call say about it.
+/// The values of the headers that repeat parameters of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Headers {
-    /// What the call is about: a tool, a prompt, a resource.
+pub struct CallHeaders {
+    /// The value of `Mcp-Name`: the name of a tool or prompt, the URI of a resource, or the id of a task.
     pub name: Option<String>,
-    /// Parameters by the names of their headers, without `Mcp-Param-`.
+    /// The names and values of the `Mcp-Param-` headers; names are without the prefix.
     pub params: Vec<(String, String)>,
 }
 
-impl Headers {
+impl CallHeaders {
     pub(crate) fn is_empty(&self) -> bool {
         self.name.is_none() && self.params.is_empty()
     }
 }
 
-/// The tools of the server that want parameters in headers: those of the latest lists.
+/// The tools whose schema requests parameters in headers, from the latest lists.
 #[derive(Default)]
-pub(crate) struct Tools {
+pub(crate) struct ToolHeaders {
     params: BTreeMap<String, Arc<[HeaderParam]>>,
-    /// What all names have.
+    /// The size of all names.
     bytes: usize,
 }
 
-/// How many tools are kept in mind, and how many bytes all names may have; tools beyond that have to do without headers.
-const MOST_TOOLS: usize = 10_000;
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum number of tools, and maximum size of all names; further tools are called without these headers.
+const MAX_TOOLS: usize = 10_000;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-impl Tools {
-    /// Takes note of tools, and drops those that break the rules for headers.
+impl ToolHeaders {
+    /// Records the tools of a page, and removes those with invalid header annotations from it.
     // H-67, H-68
-    pub(crate) fn learn(&mut self, result: &mut ListToolsResult) {
+    pub(crate) fn record(&mut self, result: &mut ListToolsResult) {
         result.tools.retain(|tool| match HeaderParam::find(&tool.input_schema) {
             Ok(params) => {
-                self.remember(&tool.name, params);
+                self.insert(&tool.name, params);
                 true
             }
             Err(why) => {
-                tracing::warn!(target: "mcp", tool = excerpt(&tool.name), why, "a tool of the server is left out");
-                self.remember(&tool.name, Vec::new());
+                tracing::warn!(target: "mcp", tool = excerpt(&tool.name), why, "a tool with invalid header annotations is left out");
+                self.insert(&tool.name, Vec::new());
                 false
             }
         });
     }
 
-    fn remember(&mut self, tool: &str, params: Vec<HeaderParam>) {
+    fn insert(&mut self, tool: &str, params: Vec<HeaderParam>) {
         if let Some(before) = self.params.remove(tool) {
             self.bytes -= size(tool, &before);
         }
         let size = size(tool, &params);
-        if !params.is_empty() && self.params.len() < MOST_TOOLS && self.bytes + size <= MOST_BYTES {
+        if !params.is_empty() && self.params.len() < MAX_TOOLS && self.bytes + size <= MAX_BYTES {
             self.bytes += size;
             self.params.insert(tool.to_owned(), params.into());
         }
     }
 
-    /// Forgets all tools, because they were listed for other credentials.
+    /// Removes all tools, because they were listed for other credentials.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// What the headers of a call have to say.
-    pub(crate) fn headers(&self, method: &Method, params: &RawObject) -> Headers {
-        let Some(member) = method.name_member() else { return Headers::default() };
-        let Ok(named) = params.decode::<Named<'_>>() else { return Headers::default() };
+    /// Returns the headers of a call.
+    pub(crate) fn get(&self, method: &Method, params: &RawObject) -> CallHeaders {
+        let Some(member) = method.name_member() else { return CallHeaders::default() };
+        let Ok(named) = params.decode::<Named<'_>>() else { return CallHeaders::default() };
         let name = match member {
             "name" => named.name,
             "uri" => named.uri,
             _ => named.task_id,
         };
-        let Some(name) = name else { return Headers::default() };
+        let Some(name) = name else { return CallHeaders::default() };
         let mut params = Vec::new();
         if *method == Method::TOOLS_CALL
             && let (Some(known), Some(arguments)) = (self.params.get(name.as_ref()), &named.arguments)
@@ -87,7 +87,7 @@ impl Tools {
             let value = |param: &HeaderParam| Some((param.name.clone(), param.value(arguments)?));
             params = known.iter().filter_map(value).collect();
         }
-        Headers { name: Some(name.into_owned()), params }
+        CallHeaders { name: Some(name.into_owned()), params }
     }
 }
 
@@ -97,7 +97,7 @@ fn size(tool: &str, params: &[HeaderParam]) -> usize {
     tool.len() + params.iter().map(param).sum::<usize>()
 }
 
-/// The members that headers are made of.
+/// The parameters that are repeated in headers.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(borrow, default)]

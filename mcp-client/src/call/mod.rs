@@ -1,20 +1,22 @@
-//! A call to the server, before it is made.
+//! Calls to the server.
 
+mod builders;
+mod cancel;
 pub(crate) mod exchange;
 pub(crate) mod headers;
 #[cfg(feature = "validate")]
 mod output_schema;
+mod params;
 pub(crate) mod pending_call;
 pub(crate) mod recovery;
-mod structured;
 pub(crate) mod telemetry;
 pub(crate) mod tool_refresh;
 
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Waker};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use mcp_kernel::client::Outcome;
@@ -25,26 +27,30 @@ use mcp_types::{ErrorCode, Method, ProgressNotificationParams, RawObject, Reques
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
-use crate::cache::{Asked, Found};
+use crate::cache::{CacheKey, Cached};
 use crate::client::Client;
 use crate::error::Error;
 use crate::state::timers::Sleep;
 use crate::transport::CredentialFingerprint;
 
+pub use self::cancel::CancelHandle;
 use self::exchange::{Exchange, Failure};
-pub use self::headers::Headers;
+pub use self::headers::CallHeaders;
 #[cfg(feature = "validate")]
 pub use self::output_schema::OutputSchema;
-use self::recovery::Attempt;
+pub(crate) use self::params::Params;
+use self::params::invalid;
+use self::recovery::Recovery;
 
-/// A call that is made when it is awaited.
+/// A call to the server, which is sent when it is awaited.
 ///
 /// ```no_run
 /// # async fn example(client: mcp_client::Client) -> Result<(), mcp_client::Error> {
 /// use std::time::Duration;
 ///
 /// let result = client
-///     .call_tool("copy", &serde_json::json!({ "from": "a", "to": "b" }))
+///     .call_tool("copy")
+///     .arguments(&serde_json::json!({ "from": "a", "to": "b" }))
 ///     .idle_timeout(Duration::from_secs(10))
 ///     .on_progress(|progress| eprintln!("{} done", progress.progress))
 ///     .await?;
@@ -53,97 +59,100 @@ use self::recovery::Attempt;
 /// # }
 /// ```
 ///
-/// Dropping the future cancels the call, and so does [`CancelHandle::cancel`]. A modern server that asks something before
-/// it completes the call is answered by the functions that the client was built with, and called again.
-#[must_use = "a call is made when it is awaited"]
+/// Dropping the future cancels the call, and so does [`CancelHandle::cancel`]. If a modern server responds with input
+/// requests, the handlers of the client run and the call is sent again with their results.
+#[must_use = "a call is sent when it is awaited"]
 pub struct Call<R> {
     client: Client,
     method: Method,
-    params: Result<RawObject, Error>,
+    params: Params,
     meta: Option<RequestMeta>,
     options: CallOptions,
     on_progress: Option<Box<dyn FnMut(ProgressNotificationParams) + Send>>,
-    is_fresh: bool,
+    skip_cache: bool,
     cancel: Option<CancelHandle>,
-    /// The member of the result that holds the items, if it is a page of a list.
-    items: Option<&'static str>,
-    /// What is done with each result before it is given away.
+    /// The member of the result that contains the items, if the result is a page of a list.
+    items_member: Option<&'static str>,
+    /// Called with each result before it is returned.
     inspect: fn(&Client, &mut R) -> Result<(), Error>,
     result: PhantomData<fn() -> R>,
 }
 
 impl<R: DeserializeOwned + Send + 'static> Call<R> {
-    pub(crate) fn new(client: &Client, method: Method, params: Result<RawObject, serde_json::Error>) -> Self {
+    pub(crate) fn new(client: &Client, method: Method, params: impl Into<Params>) -> Self {
         Self {
-            options: client.shared.settings.calls,
+            options: client.shared.settings.call_options,
             client: client.clone(),
             method,
-            params: params.map_err(|fault| Error::InvalidParams(fault.to_string())),
+            params: params.into(),
             meta: None,
             on_progress: None,
-            is_fresh: false,
+            skip_cache: false,
             cancel: None,
-            items: None,
+            items_member: None,
             inspect: |_, _| Ok(()),
             result: PhantomData,
         }
     }
 
-    /// Says that the result is a page of a list, whose items are in this member.
-    pub(crate) fn lists(mut self, member: &'static str) -> Self {
-        self.items = Some(member);
+    /// Marks the result as a page of a list, whose items are in this member.
+    pub(crate) fn items_member(mut self, member: &'static str) -> Self {
+        self.items_member = Some(member);
         self
     }
 
-    /// Does something with the result before it is given away.
+    /// Calls a function with each result before it is returned.
     pub(crate) fn inspect(mut self, inspect: fn(&Client, &mut R) -> Result<(), Error>) -> Self {
         self.inspect = inspect;
         self
     }
 
-    /// How long the server may be silent; progress starts it anew. The time that a legacy server waits for the answer to a
-    /// request of its own is not counted. Default: what the client was built with, else 60 s.
+    /// Sets how long to wait for a message of the server. Progress notifications restart it, and the time in which a legacy
+    /// server waits for the response to a request of its own is not counted. Defaults to the value of
+    /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 60 seconds.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.options = self.options.with_idle(Some(idle));
         self
     }
 
-    /// How long one round may take, whatever progress arrives. Default: what the client was built with, else 10 min.
-    /// The time that people need to answer a modern server is not counted; a legacy one waits for it within the round.
+    /// Sets how long one request may take, regardless of progress. The time that handlers need for input requests of a
+    /// modern server is not counted; a legacy server waits for them within its request. Defaults to the value of
+    /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 10 minutes.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options = self.options.with_limit(Some(limit));
         self
     }
 
-    /// Hears of progress, in the task that awaits the call.
-    pub fn on_progress(mut self, listener: impl FnMut(ProgressNotificationParams) + Send + 'static) -> Self {
-        self.on_progress = Some(Box::new(listener));
+    /// Calls a function with each progress notification, in the task that awaits the call.
+    pub fn on_progress(mut self, handler: impl FnMut(ProgressNotificationParams) + Send + 'static) -> Self {
+        self.on_progress = Some(Box::new(handler));
         self
     }
 
-    /// Adds metadata, such as a trace context of its own.
+    /// Sets the `_meta` of the request. The result of a call with metadata is not cached.
     pub fn meta(mut self, meta: RequestMeta) -> Self {
         self.meta = Some(meta);
         self
     }
 
-    /// Asks the server even if it allowed an earlier answer to be used again; this one will be, then.
-    pub fn fresh(mut self) -> Self {
-        self.is_fresh = true;
+    /// Sends the call even if there is a cached result, which the new result replaces.
+    pub fn skip_cache(mut self) -> Self {
+        self.skip_cache = true;
         self
     }
 
-    /// A handle by which the call can be cancelled from elsewhere; it then ends with [`Error::Cancelled`].
+    /// Returns a handle that cancels the call, which then fails with [`Error::Cancelled`].
     pub fn cancel_handle(&mut self) -> CancelHandle {
         self.cancel.get_or_insert_default().clone()
     }
 
-    /// Makes the call; returns the size of the result as JSON, too.
-    pub(crate) fn measured(self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
-        let span = telemetry::span(&self.method, self.params.as_ref().ok());
+    /// Sends the call; also returns the size of the result as JSON, in bytes.
+    pub(crate) fn with_size(mut self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
+        let params = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode();
+        let span = telemetry::span(&self.method, params.as_ref().ok());
         let current = span.clone();
         let call = async move {
-            let outcome = self.run().await;
+            let outcome = self.run(params).await;
             if let Err(error) = &outcome {
                 telemetry::end(&current, error);
             }
@@ -152,61 +161,60 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         call.instrument(span)
     }
 
-    async fn run(mut self) -> Result<(R, usize), Error> {
-        let params = std::mem::replace(&mut self.params, Err(Error::Cancelled))?;
-        let handle = self.cancel.take();
-        let mut call = pin!(self.obtain(params));
-        poll_fn(|cx| match handle.as_ref().map(|handle| handle.poll(cx.waker())) {
+    async fn run(mut self, params: Result<RawObject, Error>) -> Result<(R, usize), Error> {
+        let params = params?;
+        let cancel = self.cancel.take();
+        let mut call = pin!(self.load_or_send(params));
+        poll_fn(|cx| match cancel.as_ref().map(|cancel| cancel.poll(cx.waker())) {
             Some(Poll::Ready(())) => Poll::Ready(Err(Error::Cancelled)),
             Some(Poll::Pending) | None => call.as_mut().poll(cx),
         })
         .await
     }
 
-    /// Takes the result from the cache, or makes the call.
-    async fn obtain(&mut self, params: RawObject) -> Result<(R, usize), Error> {
+    /// Returns the cached result, or sends the call.
+    async fn load_or_send(&mut self, params: RawObject) -> Result<(R, usize), Error> {
         let shared = Arc::clone(&self.client.shared);
-        // C-5: where a call comes from does not matter to its answer; metadata of the caller's own may.
-        let is_kept = self.meta.is_none();
-        // Who asks is noted, and what there is for them looked up, without anything else in between.
-        let look = |by: Option<CredentialFingerprint>, knows_who_asks: bool| {
+        // C-5: the trace context does not affect the result; metadata of the caller may.
+        let is_cacheable = self.meta.is_none();
+        // The credentials are set and the cache is read under one lock, so that no other request comes in between.
+        let look_up = |credentials: Option<CredentialFingerprint>, is_owner_known: bool| {
             shared.with(|core, now| {
-                if let Some(by) = by {
-                    core.set_credentials(by);
+                if let Some(credentials) = credentials {
+                    core.set_credentials(credentials);
                 }
-                let asked = core.cache.asked(&self.method, &params).filter(|_| is_kept);
-                let found = match &asked {
-                    Some(asked) if !self.is_fresh => core.cache.get(asked, knows_who_asks, now),
-                    Some(_) | None => Found::Nothing,
+                let key = core.cache.key(&self.method, &params).filter(|_| is_cacheable);
+                let cached = match &key {
+                    Some(key) if !self.skip_cache => core.cache.get(key, is_owner_known, now),
+                    Some(_) | None => Cached::Miss,
                 };
-                (asked, found)
+                (key, cached)
             })
         };
         let source = shared.settings.credentials.as_ref();
-        let (mut asked, mut found) = look(None, source.is_none());
-        if let (Found::Private, Some(source)) = (&found, source) {
-            // C-12: no request is about to be sent that would show whose credentials are at hand.
-            let by = source.fingerprint().await;
-            (asked, found) = look(Some(by), true);
+        let (mut key, mut cached) = look_up(None, source.is_none());
+        if let (Cached::Private, Some(source)) = (&cached, source) {
+            // C-12: a private result is returned only for the credentials that a request would be sent with now.
+            let credentials = source.fingerprint().await;
+            (key, cached) = look_up(Some(credentials), true);
         }
-        if let Found::Answer(kept) = found {
-            return self.read(&kept);
+        if let Cached::Hit(result) = cached {
+            return self.decode(&result);
         }
         let params = self.with_meta(params)?;
-        self.make(params, asked).await
+        self.send(params, key).await
     }
 
-    /// Adds metadata of the caller's, and where the call comes from.
+    /// Adds the metadata of the caller, and the trace context.
     // X-15
     fn with_meta(&mut self, params: RawObject) -> Result<RawObject, Error> {
-        let trace = self.client.shared.settings.trace.as_ref().and_then(|trace| trace());
-        // Calls whose silence is limited ask for progress by themselves.
+        let trace = self.client.shared.settings.trace_context.as_ref().and_then(|trace| trace());
+        // The kernel requests progress for calls with an idle timeout.
         let wants_progress = self.on_progress.is_some() && self.options.idle.is_none();
         if self.meta.is_none() && trace.is_none() && !wants_progress {
             return Ok(params);
         }
-        let wrong = |fault: serde_json::Error| Error::InvalidParams(fault.to_string());
-        let mut params: RequestParams = params.decode().map_err(wrong)?;
+        let mut params: RequestParams = params.decode().map_err(invalid)?;
         let meta = params.meta.get_or_insert_default();
         if let Some(own) = self.meta.take() {
             *meta = own;
@@ -219,12 +227,12 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         if wants_progress && meta.progress_token.is_none() {
             meta.progress_token = Some(self.method.as_str().into());
         }
-        RawObject::new(&params).map_err(wrong)
+        RawObject::new(&params).map_err(invalid)
     }
 
-    /// Makes the call, as often as it takes.
-    async fn make(&mut self, params: RawObject, asked: Option<Asked>) -> Result<(R, usize), Error> {
-        let mut attempt = Attempt::default();
+    /// Sends the call, again after a recovery or with the results of input requests.
+    async fn send(&mut self, params: RawObject, key: Option<CacheKey>) -> Result<(R, usize), Error> {
+        let mut recovery = Recovery::default();
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
         loop {
@@ -232,70 +240,66 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             let outcome = match outcome {
                 Ok(outcome) => outcome,
                 Err(Failure::Local(error)) => return Err(error),
-                // What few calls need is boxed here and below, so that all others are small.
-                Err(Failure::Call { error, revision, why }) => {
-                    if Box::pin(attempt.mend(&self.client, &self.method, revision, &error)).await {
+                // What few calls need is boxed here and below, which keeps the future small.
+                Err(Failure::Call { error, revision, reason }) => {
+                    if Box::pin(recovery.recover(&self.client, &self.method, revision, &error)).await {
                         continue;
                     }
-                    if let (CallError::Rejected(error), Some(asked)) = (&error, &asked)
+                    if let (CallError::Rejected(error), Some(key)) = (&error, &key)
                         && error.code == ErrorCode::INVALID_PARAMS
                     {
-                        self.client.shared.with(|core, _| core.cache.forget_pages(asked));
+                        self.client.shared.with(|core, _| core.cache.remove_list(key));
                     }
-                    return Err(Error::of_call(error, why.as_deref()));
+                    return Err(Error::of_call(error, reason.as_deref()));
                 }
             };
             if outcome.result_type == ResultType::INPUT_REQUIRED {
                 let retry = match &mut retry {
                     Some(retry) => retry,
-                    None => retry.insert(Retry::new(&params, self.client.shared.settings.rounds)?),
+                    None => retry.insert(Retry::new(&params, self.client.shared.settings.retry_limits)?),
                 };
-                next_round = Some(Box::pin(answer(&self.client, retry, &outcome.result)).await?);
+                next_round = Some(Box::pin(run_input_requests(&self.client, retry, &outcome.result)).await?);
                 continue;
             }
-            // C-6: what depends on answers is good for this call alone.
-            if let (Some(asked), None) = (asked, retry) {
-                self.client.shared.with(|core, now| core.cache.keep(asked, &outcome.result, now));
+            // C-6: a result that depends on input is not reused.
+            if let (Some(key), None) = (key, retry) {
+                self.client.shared.with(|core, now| core.cache.insert(key, &outcome.result, now));
             }
-            return self.read(&outcome.result);
+            return self.decode(&outcome.result);
         }
     }
 
     async fn exchange(&mut self, params: &RawObject) -> Result<Outcome, Failure> {
-        let on_progress = self.on_progress.as_deref_mut().map(|listener| listener as &mut (dyn FnMut(_) + Send));
+        let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
         Exchange::new(&self.client.shared, &self.method, params, self.options, on_progress).await
     }
 
-    fn read(&self, result: &PayloadBuf) -> Result<(R, usize), Error> {
-        if let Some(member) = self.items {
-            self.client.shared.settings.lists.check_page(result, member)?;
+    fn decode(&self, result: &PayloadBuf) -> Result<(R, usize), Error> {
+        if let Some(member) = self.items_member {
+            self.client.shared.settings.list_limits.check_page(result, member)?;
         }
-        let mut decoded = decode(result)?;
+        let mut decoded = result.decode().map_err(|fault| Error::InvalidResponse(fault.to_string()))?;
         (self.inspect)(&self.client, &mut decoded)?;
         Ok((decoded, result.as_str().len()))
     }
 }
 
-/// Answers what a modern server asks; returns the parameters of the next round.
-async fn answer(client: &Client, retry: &mut Retry, result: &PayloadBuf) -> Result<RawObject, Error> {
+/// Runs the handlers of the input requests of a modern server; returns the parameters of the next request.
+async fn run_input_requests(client: &Client, retry: &mut Retry, result: &PayloadBuf) -> Result<RawObject, Error> {
     let next = retry.handle_payload(result).map_err(|error| {
-        if let RetryError::InvalidResult(fault) = error { Error::InvalidAnswer(fault) } else { error.into() }
+        if let RetryError::InvalidResult(fault) = error { Error::InvalidResponse(fault) } else { error.into() }
     })?;
     match next {
         Next::Wait(duration) => Sleep::new(&client.shared, duration).await,
-        Next::Answer(questions) => {
-            for (key, question) in questions.iter() {
-                let answer = client.shared.settings.answers.answer_input(question.clone()).await;
-                let answer = answer.map_err(|error| Error::Unanswered { key: key.to_owned(), error })?;
-                retry.answer(key, answer)?;
+        Next::Answer(requests) => {
+            for (key, request) in requests.iter() {
+                let result = client.shared.settings.request_handlers.handle_input(request.clone()).await;
+                let result = result.map_err(|error| Error::InputRequestFailed { key: key.to_owned(), error })?;
+                retry.answer(key, result)?;
             }
         }
     }
     Ok(retry.params()?)
-}
-
-fn decode<T: DeserializeOwned>(result: &PayloadBuf) -> Result<T, Error> {
-    result.decode().map_err(|fault| Error::InvalidAnswer(fault.to_string()))
 }
 
 impl<R: DeserializeOwned + Send + 'static> IntoFuture for Call<R> {
@@ -303,45 +307,12 @@ impl<R: DeserializeOwned + Send + 'static> IntoFuture for Call<R> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<R, Error>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.measured().await.map(|(result, _)| result) })
+        Box::pin(async move { self.with_size().await.map(|(result, _)| result) })
     }
 }
 
 impl<R> std::fmt::Debug for Call<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
-    }
-}
-
-/// Cancels a call from elsewhere.
-#[derive(Clone, Debug, Default)]
-pub struct CancelHandle(Arc<Mutex<CancelState>>);
-
-#[derive(Debug, Default)]
-struct CancelState {
-    is_cancelled: bool,
-    waker: Option<Waker>,
-}
-
-impl CancelHandle {
-    /// Cancels the call; does nothing if it has ended.
-    pub fn cancel(&self) {
-        let waker = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.is_cancelled = true;
-            state.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    fn poll(&self, waker: &Waker) -> Poll<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_cancelled {
-            return Poll::Ready(());
-        }
-        state.waker = Some(waker.clone());
-        Poll::Pending
     }
 }

@@ -1,61 +1,62 @@
-//! Results that keep what their tool promised.
+//! Validation of structured results.
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use mcp_types::{CallToolResult, RawObject, SchemaBudget, Tool};
 
-/// The schema of a tool's results, made ready to check them by.
+/// The compiled output schema of a tool, which validates its results.
 ///
-/// Schemas come from the server, so they are bounded, and so is the work of checking by them ([`SchemaBudget`]). What they
-/// refer to must be inside them: nothing is ever fetched.
+/// Schemas come from the server, so their size and the cost of validation are bounded ([`SchemaBudget`]). References must
+/// be local: nothing is ever fetched.
 #[derive(Debug)]
 pub struct OutputSchema(Option<(SchemaBudget, Validator)>);
 
 impl OutputSchema {
-    /// Makes the schema of a tool ready; a tool without one may return anything.
+    /// Compiles the output schema of a tool. A tool without one may return anything.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the schema.
+    /// Returns a description of the problem if the schema is invalid or too complex.
     pub fn of(tool: &Tool) -> Result<Self, String> {
         tool.output_schema.as_ref().map(compile).transpose().map(Self)
     }
 
-    /// Checks a result. One that says that the tool failed is not checked.
+    /// Validates the structured content of a result. A result with `isError` is not validated.
     ///
     /// # Errors
     ///
-    /// Says where the structured content differs, that there is none, or that it would take too much work to check it.
+    /// Returns a description of the problem if the structured content is missing, violates the schema, or would be too
+    /// expensive to validate.
     pub fn check(&self, result: &CallToolResult) -> Result<(), String> {
         let Some((budget, validator)) = self.0.as_ref().filter(|_| result.is_error != Some(true)) else {
             return Ok(());
         };
         let Some(content) = &result.structured_content else {
-            return Err("the tool has an output schema and gave no structured content".to_owned());
+            return Err("the tool has an output schema, but returned no structured content".to_owned());
         };
         let content = content.to_value().map_err(|fault| fault.to_string())?;
         let steps = budget.admit(&content).map_err(|fault| format!("it cannot be checked by its schema: {fault}"))?;
         if validator.is_valid(&content) {
             return Ok(());
         }
-        // To say what is wrong costs memory for each step.
-        if steps > MOST_EXPLAINED {
+        // An explanation costs memory for each step.
+        if steps > MAX_EXPLAINED {
             return Err("it does not fit its schema".to_owned());
         }
         validator.validate(&content).map_err(|fault| format!("`{}`: {fault}", fault.instance_path()))
     }
 }
 
-/// How many evaluations a check may take if what is wrong is to be explained.
-const MOST_EXPLAINED: usize = 10_000;
+/// Maximum number of evaluations of a validation whose failure is explained.
+const MAX_EXPLAINED: usize = 10_000;
 
-/// How much work one match of a regular expression may be, and how many bytes each may have once compiled.
-const MOST_BACKTRACKING: usize = 10_000;
-const MOST_PATTERN_BYTES: usize = 2 * 1024 * 1024;
+/// Limits of a regular expression: backtracking steps of a match, and compiled size in bytes.
+const MAX_BACKTRACKING: usize = 10_000;
+const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 
 fn compile(schema: &RawObject) -> Result<(SchemaBudget, Validator), String> {
     let budget = SchemaBudget::new(schema).map_err(|fault| format!("the schema is refused: {fault}"))?;
     // J-1: no `$schema` means 2020-12.
-    let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKING).size_limit(MOST_PATTERN_BYTES);
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING).size_limit(MAX_PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(patterns);
     let has_draft = budget.schema().get("$schema").is_some();
     let options = if has_draft { options } else { options.with_draft(Draft::Draft202012) };
@@ -104,18 +105,18 @@ mod tests {
     // covers: SEC-12
     #[test]
     fn sec_12_what_is_admitted_does_not_overflow_the_stack() {
-        type Link = fn(Value) -> Value;
-        let links: [Link; 5] = [
+        type Wrap = fn(Value) -> Value;
+        let wraps: [Wrap; 5] = [
             |next| next,
             |next| json!({ "allOf": [next] }),
             |next| json!({ "anyOf": [next, false] }),
             |next| json!({ "oneOf": [next, false] }),
             |next| json!({ "if": true, "then": next, "unevaluatedProperties": true }),
         ];
-        for link in links {
+        for wrap in wraps {
             let chain = |length: usize| {
                 let next = |n: usize| json!({ "$ref": format!("#/$defs/d{n}") });
-                let mut all: Map<String, Value> = (0..length).map(|n| (format!("d{n}"), link(next(n + 1)))).collect();
+                let mut all: Map<String, Value> = (0..length).map(|n| (format!("d{n}"), wrap(next(n + 1)))).collect();
                 all.insert(format!("d{length}"), json!({ "type": "string" }));
                 json!({ "$ref": "#/$defs/d0", "$defs": all })
             };

@@ -1,4 +1,4 @@
-//! What an operator sees of calls, named by the OpenTelemetry conventions for MCP.
+//! Tracing spans of calls, with the attributes of the OpenTelemetry conventions for MCP.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use tracing::{Span, field};
 
 use crate::error::Error;
 
-/// How many characters of a name are shown: it may be one that a server made up.
-const MOST_SHOWN: usize = 128;
+/// Maximum number of characters of a name in spans and events, because servers choose names.
+const MAX_CHARS: usize = 128;
 
-/// Returns what is shown of a name.
+/// Truncates a name.
 pub(crate) fn excerpt(text: &str) -> &str {
-    text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+    text.char_indices().nth(MAX_CHARS).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// The members that say what is called. What else there is, is passed over.
+/// The parameters that identify what is called.
 #[derive(Deserialize)]
 struct Target<'a> {
     #[serde(borrow, default)]
@@ -25,7 +25,7 @@ struct Target<'a> {
     uri: Option<Cow<'a, str>>,
 }
 
-/// The span of a call; free where nobody looks.
+/// Creates the span of a call. Costs next to nothing if it is disabled.
 pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
     let span = tracing::info_span!(
         target: "mcp",
@@ -57,7 +57,7 @@ pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
     span
 }
 
-/// Notes how a call ended, where that is not well.
+/// Records the error of a call.
 pub(crate) fn end(span: &Span, error: &Error) {
     match error {
         Error::Rejected(error) => {
@@ -74,14 +74,14 @@ pub(crate) fn end(span: &Span, error: &Error) {
         Error::Cancelled => {
             span.record("error.type", "cancelled");
         }
-        Error::InvalidAnswer(_)
-        | Error::TooLong { .. }
+        Error::InvalidResponse(_)
+        | Error::ResponseTooLong { .. }
         | Error::Interrupted(_)
         | Error::Closed(_)
         | Error::Misuse(_)
         | Error::InvalidParams(_)
-        | Error::Unanswered { .. }
-        | Error::Rounds(_)
+        | Error::InputRequestFailed { .. }
+        | Error::Retry(_)
         | Error::ToolFailed(_)
         | Error::EndlessList
         | Error::ListTooLong(_) => {

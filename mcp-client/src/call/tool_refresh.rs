@@ -1,7 +1,7 @@
-//! Fetching the tools again, because a server says that headers do not fit them.
+//! Lists the tools again after a server rejected the headers of a call.
 //!
-//! It is the server who starts this, so it is bounded: one at a time, which all calls share that wait for it; so many
-//! pages, so long, and no more than one page is kept.
+//! The server triggers this, so it is bounded: one refresh at a time, which all calls share that need it, with a limited
+//! number of pages and duration, and no more than one page in memory.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -15,49 +15,49 @@ use futures_util::future::{Either, select};
 use crate::client::Client;
 use crate::state::Shared;
 use crate::state::timers::Sleep;
-use crate::state::waiters::{Place, Waiters};
+use crate::state::waiters::{Waiter, Waiters};
 
-/// How many pages are fetched.
-const MOST_PAGES: usize = 100;
+/// Maximum number of pages.
+const MAX_PAGES: usize = 100;
 
-/// How long all of them may take.
-const TIME: Duration = Duration::from_secs(60);
+/// Maximum duration.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Whether the tools are being fetched.
+/// The state of the refresh.
 #[derive(Default)]
-pub(crate) struct Relisting {
+pub(crate) struct ToolRefresh {
     is_running: bool,
-    /// How many times it came to an end, well or not.
-    ended: u64,
-    /// Whether the latest time was a success.
-    is_complete: bool,
-    waiting: Waiters,
+    /// Number of refreshes that completed, successfully or not.
+    completed: u64,
+    /// Whether the latest one was successful.
+    was_successful: bool,
+    waiters: Waiters,
 }
 
-/// Fetches the tools, or waits for another call that does; returns whether they were fetched.
-pub(crate) async fn relist(client: &Client) -> bool {
+/// Lists the tools, or waits for another call that does; returns whether it was successful.
+pub(crate) async fn refresh_tools(client: &Client) -> bool {
     let shared = &client.shared;
-    let before = shared.look(|core| core.relisting.ended);
-    let mut place = Place::new(shared, |core| &mut core.relisting.waiting);
-    let turn = poll_fn(|cx| {
+    let before = shared.read(|core| core.tool_refresh.completed);
+    let mut waiter = Waiter::new(shared, |core| &mut core.tool_refresh.waiters);
+    let guard = poll_fn(|cx| {
         shared.with(|core, _| {
-            // What another call met, this one would meet, too.
-            if core.relisting.ended != before {
-                return Poll::Ready(Err(core.relisting.is_complete));
+            // Another refresh completed in the meantime, and would have the same outcome.
+            if core.tool_refresh.completed != before {
+                return Poll::Ready(Err(core.tool_refresh.was_successful));
             }
-            if core.relisting.is_running {
-                place.wait(core, cx.waker());
+            if core.tool_refresh.is_running {
+                waiter.wait(core, cx.waker());
                 return Poll::Pending;
             }
-            core.relisting.is_running = true;
-            Poll::Ready(Ok(Turn(Arc::clone(shared))))
+            core.tool_refresh.is_running = true;
+            Poll::Ready(Ok(RefreshGuard(Arc::clone(shared))))
         })
     });
-    let _turn = match turn.await {
-        Ok(turn) => turn,
-        Err(is_complete) => return is_complete,
+    let _guard = match guard.await {
+        Ok(guard) => guard,
+        Err(was_successful) => return was_successful,
     };
-    let mut pages = client.tools().fresh().at_most(MOST_PAGES);
+    let mut pages = client.tools().skip_cache().max_pages(MAX_PAGES);
     let listing = async {
         while let Some(tool) = pages.next().await {
             if tool.is_err() {
@@ -66,27 +66,27 @@ pub(crate) async fn relist(client: &Client) -> bool {
         }
         true
     };
-    let is_complete = match select(pin!(listing), Sleep::new(shared, TIME)).await {
-        Either::Left((is_complete, _)) => is_complete,
+    let was_successful = match select(pin!(listing), Sleep::new(shared, TIMEOUT)).await {
+        Either::Left((was_successful, _)) => was_successful,
         Either::Right(_) => false,
     };
     shared.with(|core, _| {
-        core.relisting.ended += 1;
-        core.relisting.is_complete = is_complete;
+        core.tool_refresh.completed += 1;
+        core.tool_refresh.was_successful = was_successful;
     });
-    is_complete
+    was_successful
 }
 
-/// The turn of a call to fetch the tools; whoever waits is woken when it ends, however that happens. If the call is dropped
-/// before it has come to an end with them, it is the turn of another.
-struct Turn(Arc<Shared>);
+/// Held by the call that lists the tools; dropping it wakes the waiting calls. If the call is dropped before the list is
+/// complete, another call takes over.
+struct RefreshGuard(Arc<Shared>);
 
-impl Drop for Turn {
+impl Drop for RefreshGuard {
     fn drop(&mut self) {
         self.0.with(|core, _| {
-            core.relisting.is_running = false;
-            let waiting = core.relisting.waiting.all();
-            core.wake_each(waiting);
+            core.tool_refresh.is_running = false;
+            let waiters = core.tool_refresh.waiters.all();
+            core.wake_each(waiters);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! How much a list may make a client keep.
+//! Limits of lists.
 
 use std::fmt;
 
@@ -7,58 +7,58 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 use crate::error::Error;
 
-/// Bounds what a list may hold over all its pages, however many items are taken at a time.
+/// Limits of a list, summed over all its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListLimits {
-    /// Maximum number of pages. Defaults to 10,000. Of each page 8 bytes are kept, to notice lists that lead back to
-    /// themselves.
-    pub pages: usize,
-    /// Maximum number of items; also of one page that is fetched by itself. Defaults to 100,000.
-    pub items: usize,
-    /// Maximum size of all pages together, as JSON, in bytes. Defaults to 64 MiB.
-    pub bytes: usize,
+    /// Maximum number of pages. Defaults to 10,000. Each page costs 8 bytes, to detect repeated cursors.
+    pub max_pages: usize,
+    /// Maximum number of items. Also applies to a page that is fetched on its own. Defaults to 100,000.
+    pub max_items: usize,
+    /// Maximum size of all pages as JSON, in bytes. Defaults to 64 MiB.
+    pub max_bytes: usize,
 }
 
 impl Default for ListLimits {
     fn default() -> Self {
-        Self { pages: 10_000, items: 100_000, bytes: 64 * 1024 * 1024 }
+        Self { max_pages: 10_000, max_items: 100_000, max_bytes: 64 * 1024 * 1024 }
     }
 }
 
 impl ListLimits {
-    /// Replaces [`pages`](Self::pages).
+    /// Sets [`max_pages`](Self::max_pages).
     #[must_use]
-    pub fn with_pages(self, pages: usize) -> Self {
-        Self { pages, ..self }
+    pub fn max_pages(self, max_pages: usize) -> Self {
+        Self { max_pages, ..self }
     }
 
-    /// Replaces [`items`](Self::items).
+    /// Sets [`max_items`](Self::max_items).
     #[must_use]
-    pub fn with_items(self, items: usize) -> Self {
-        Self { items, ..self }
+    pub fn max_items(self, max_items: usize) -> Self {
+        Self { max_items, ..self }
     }
 
-    /// Replaces [`bytes`](Self::bytes).
+    /// Sets [`max_bytes`](Self::max_bytes).
     #[must_use]
-    pub fn with_bytes(self, bytes: usize) -> Self {
-        Self { bytes, ..self }
+    pub fn max_bytes(self, max_bytes: usize) -> Self {
+        Self { max_bytes, ..self }
     }
 
-    /// Checks a page before it is decoded, because items take many times as much memory as the shortest text of one.
+    /// Checks the number of items of a page before it is decoded, because an item takes many times as much memory as its
+    /// JSON text.
     pub(crate) fn check_page(&self, page: &PayloadBuf, member: &str) -> Result<(), Error> {
-        if page.as_str().len() / SHORTEST_ITEM <= self.items {
+        if page.as_str().len() / SHORTEST_ITEM <= self.max_items {
             return Ok(());
         }
         let items = page.get(member).map_or(0, |items| count(items.get()));
-        if items > self.items { Err(ListLimit::Items(self.items).into()) } else { Ok(()) }
+        if items > self.max_items { Err(ListLimitExceeded::Items(self.max_items).into()) } else { Ok(()) }
     }
 }
 
-/// The size of the shortest item, with what separates it from the next: `{"name":""},`.
+/// The size of the shortest item with its separator, `{"name":""},`.
 const SHORTEST_ITEM: usize = 12;
 
-/// How many items an array has; what is none is refused when it is decoded.
+/// Returns the number of elements of an array; 0 if it is not one, which decoding rejects later.
 fn count(array: &str) -> usize {
     serde_json::Deserializer::from_str(array).deserialize_seq(Count).unwrap_or(0)
 }
@@ -81,17 +81,17 @@ impl<'de> Visitor<'de> for Count {
     }
 }
 
-/// The limit of [`ListLimits`] that a list exceeds.
+/// The limit of [`ListLimits`] that a list exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ListLimit {
-    /// [`ListLimits::pages`].
+pub enum ListLimitExceeded {
+    /// Exceeded [`ListLimits::max_pages`].
     #[error("the list has more than {0} pages")]
     Pages(usize),
-    /// [`ListLimits::items`].
+    /// Exceeded [`ListLimits::max_items`].
     #[error("the list has more than {0} items")]
     Items(usize),
-    /// [`ListLimits::bytes`].
+    /// Exceeded [`ListLimits::max_bytes`].
     #[error("the list has more than {0} bytes")]
     Bytes(usize),
 }

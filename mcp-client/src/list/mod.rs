@@ -1,4 +1,4 @@
-//! Lists that come in pages.
+//! Paginated lists.
 
 mod limits;
 
@@ -19,52 +19,51 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request_handlers::BoxFuture;
 
-pub use self::limits::{ListLimit, ListLimits};
+pub use self::limits::{ListLimitExceeded, ListLimits};
 
-/// All items of a list, one after the other: a stream that fetches a page when it is needed.
+/// A stream of the items of a list, which fetches pages as they are needed. [`all`](Self::all) collects them.
 ///
-/// [`all`](Self::all) collects them. Either way the list as a whole keeps the limits of
-/// [`ClientBuilder::list_limits`](crate::ClientBuilder::list_limits).
-#[must_use = "a list is fetched when it is looked at"]
-pub struct Pages<T> {
+/// The limits of [`ClientBuilder::list_limits`](crate::ClientBuilder::list_limits) apply to the list as a whole.
+#[must_use = "streams do nothing unless polled"]
+pub struct Items<T> {
     client: Client,
     items: VecDeque<T>,
     next: Next<T>,
-    /// Hashes of the cursors so far: a server that gives one twice would go round in circles.
+    /// Hashes of the cursors so far, to detect a cursor that is returned twice.
     seen: BTreeSet<u64>,
     hasher: RandomState,
     limits: ListLimits,
-    /// What all pages so far had.
+    /// Totals of the pages so far.
     items_seen: usize,
     bytes_seen: usize,
-    is_fresh: bool,
+    skip_cache: bool,
 }
 
 enum Next<T> {
-    /// The page that begins here.
+    /// Fetch the page at this cursor.
     Page(Option<String>),
-    /// The page that is on its way.
-    Coming(BoxFuture<Result<Page<T>, Error>>),
-    /// There is none.
+    /// A page is being fetched.
+    Fetching(BoxFuture<Result<Page<T>, Error>>),
+    /// There are no more pages.
     End,
 }
 
-/// One page.
+/// A page.
 struct Page<T> {
     items: Vec<T>,
-    /// Where the next one begins.
+    /// The cursor of the next page.
     next: Option<String>,
-    /// Its size as JSON.
+    /// The size of the page as JSON.
     bytes: usize,
 }
 
-/// What lists are made of.
-pub trait Listed: Sized + Send + Unpin + private::Page + 'static {}
+/// An item of a list: a tool, prompt, resource or resource template. This trait is sealed.
+pub trait ListItem: Sized + Send + Unpin + private::Page + 'static {}
 
 mod private {
     use super::{Call, Client, DeserializeOwned};
 
-    /// How one page is fetched.
+    /// How a page is fetched.
     #[expect(unnameable_types, reason = "it is sealed")]
     pub trait Page: Sized {
         type Result: DeserializeOwned + Send + 'static;
@@ -89,7 +88,7 @@ macro_rules! listed {
                 }
             }
 
-            impl Listed for $item {}
+            impl ListItem for $item {}
         )*
     };
 }
@@ -101,7 +100,7 @@ listed! {
     ResourceTemplate, ListResourceTemplatesResult, list_resource_templates, resource_templates;
 }
 
-impl<T: Listed> Pages<T> {
+impl<T: ListItem> Items<T> {
     pub(crate) fn new(client: &Client) -> Self {
         Self {
             client: client.clone(),
@@ -109,38 +108,38 @@ impl<T: Listed> Pages<T> {
             next: Next::Page(None),
             seen: BTreeSet::new(),
             hasher: RandomState::new(),
-            limits: client.shared.settings.lists,
+            limits: client.shared.settings.list_limits,
             items_seen: 0,
             bytes_seen: 0,
-            is_fresh: false,
+            skip_cache: false,
         }
     }
 
-    /// Fetches no more pages than this.
-    pub(crate) fn at_most(mut self, pages: usize) -> Self {
-        self.limits.pages = self.limits.pages.min(pages);
+    /// Lowers the maximum number of pages.
+    pub(crate) fn max_pages(mut self, max_pages: usize) -> Self {
+        self.limits.max_pages = self.limits.max_pages.min(max_pages);
         self
     }
 
-    /// Asks the server even for pages that it allowed to be used again.
-    pub fn fresh(mut self) -> Self {
-        self.is_fresh = true;
+    /// Fetches all pages from the server, even if they are cached.
+    pub fn skip_cache(mut self) -> Self {
+        self.skip_cache = true;
         self
     }
 
-    /// Fetches all pages, or those that are left if some items were taken already.
+    /// Fetches the remaining pages, and collects their items.
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them cannot be fetched, [`Error::EndlessList`] if the list leads back to itself, and
-    /// [`Error::ListTooLong`] if it exceeds one of the [limits](crate::ListLimits).
+    /// Returns an error if a page cannot be fetched, [`Error::EndlessList`] if the server returns a cursor twice, and
+    /// [`Error::ListTooLong`] if the list exceeds one of the [limits](crate::ListLimits).
     pub async fn all(mut self) -> Result<Vec<T>, Error> {
-        let mut can_begin_anew = matches!(self.next, Next::Page(None));
+        let mut can_start_over = matches!(self.next, Next::Page(None));
         let mut all = Vec::from(std::mem::take(&mut self.items));
         loop {
             let page = match std::mem::replace(&mut self.next, Next::End) {
-                Next::Page(cursor) => fetch(&self.client, cursor, self.is_fresh).await,
-                Next::Coming(page) => page.await,
+                Next::Page(cursor) => fetch(&self.client, cursor, self.skip_cache).await,
+                Next::Fetching(page) => page.await,
                 Next::End => return Ok(all),
             };
             match page {
@@ -149,11 +148,11 @@ impl<T: Listed> Pages<T> {
                     all.extend(items);
                     self.next = next;
                 }
-                // C-17: a page that was kept may have led to one that is not there any more; it is forgotten by now.
+                // C-17: the cursor may come from a cached page that is outdated, and is not cached any more.
                 Err(Error::Rejected(error))
-                    if error.code == ErrorCode::INVALID_PARAMS && can_begin_anew && !self.seen.is_empty() =>
+                    if error.code == ErrorCode::INVALID_PARAMS && can_start_over && !self.seen.is_empty() =>
                 {
-                    can_begin_anew = false;
+                    can_start_over = false;
                     all.clear();
                     self.seen.clear();
                     (self.items_seen, self.bytes_seen) = (0, 0);
@@ -164,23 +163,23 @@ impl<T: Listed> Pages<T> {
         }
     }
 
-    /// Takes a page if the list is within its limits; returns its items, and how the list goes on.
+    /// Checks a page against the limits of the list; returns its items, and what comes next.
     fn admit(&mut self, page: Page<T>) -> Result<(Vec<T>, Next<T>), Error> {
         let limits = self.limits;
         self.items_seen = self.items_seen.saturating_add(page.items.len());
         self.bytes_seen = self.bytes_seen.saturating_add(page.bytes);
-        if self.items_seen > limits.items {
-            return Err(ListLimit::Items(limits.items).into());
+        if self.items_seen > limits.max_items {
+            return Err(ListLimitExceeded::Items(limits.max_items).into());
         }
-        if self.bytes_seen > limits.bytes {
-            return Err(ListLimit::Bytes(limits.bytes).into());
+        if self.bytes_seen > limits.max_bytes {
+            return Err(ListLimitExceeded::Bytes(limits.max_bytes).into());
         }
         let Some(cursor) = page.next else { return Ok((page.items, Next::End)) };
-        // Every page but the first had a cursor.
-        if self.seen.len() + 1 >= limits.pages {
-            return Err(ListLimit::Pages(limits.pages).into());
+        // Every page but the first has a cursor.
+        if self.seen.len() + 1 >= limits.max_pages {
+            return Err(ListLimitExceeded::Pages(limits.max_pages).into());
         }
-        // The hasher has a secret key, so no server finds two cursors with the same hash.
+        // The key of the hasher is secret, so a server cannot construct collisions.
         if !self.seen.insert(self.hasher.hash_one(&cursor)) {
             return Err(Error::EndlessList);
         }
@@ -188,14 +187,14 @@ impl<T: Listed> Pages<T> {
     }
 }
 
-async fn fetch<T: Listed>(client: &Client, cursor: Option<String>, is_fresh: bool) -> Result<Page<T>, Error> {
+async fn fetch<T: ListItem>(client: &Client, cursor: Option<String>, skip_cache: bool) -> Result<Page<T>, Error> {
     let call = T::fetch(client, cursor);
-    let (result, bytes) = if is_fresh { call.fresh() } else { call }.measured().await?;
+    let (result, bytes) = if skip_cache { call.skip_cache() } else { call }.with_size().await?;
     let (items, next) = T::split(result);
     Ok(Page { items, next, bytes })
 }
 
-impl<T: Listed> Stream for Pages<T> {
+impl<T: ListItem> Stream for Items<T> {
     type Item = Result<T, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -207,10 +206,10 @@ impl<T: Listed> Stream for Pages<T> {
                 Next::End => return Poll::Ready(None),
                 Next::Page(cursor) => {
                     let cursor = cursor.take();
-                    let (client, is_fresh) = (self.client.clone(), self.is_fresh);
-                    self.next = Next::Coming(Box::pin(async move { fetch(&client, cursor, is_fresh).await }));
+                    let (client, skip_cache) = (self.client.clone(), self.skip_cache);
+                    self.next = Next::Fetching(Box::pin(async move { fetch(&client, cursor, skip_cache).await }));
                 }
-                Next::Coming(page) => match page.as_mut().poll(cx) {
+                Next::Fetching(page) => match page.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(fetched) => match fetched.and_then(|page| self.admit(page)) {
                         Ok((items, next)) => {
@@ -228,8 +227,8 @@ impl<T: Listed> Stream for Pages<T> {
     }
 }
 
-impl<T> std::fmt::Debug for Pages<T> {
+impl<T> std::fmt::Debug for Items<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pages").field("items", &self.items.len()).finish_non_exhaustive()
+        f.debug_struct("Items").field("items", &self.items.len()).finish_non_exhaustive()
     }
 }

@@ -1,24 +1,24 @@
-//! What happens when the session with a legacy server is lost.
+//! The loss of a session, and what the client does about it.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// What to do when the session with a legacy server over HTTP is lost.
 ///
-/// Whatever the server kept in it is gone either way. The application hears of it by
-/// [`ClientBuilder::on_event`](crate::ClientBuilder::on_event), and a warning is logged.
+/// The state that the server kept in the session is lost either way. The client reports the loss to
+/// [`ClientBuilder::on_event`](crate::ClientBuilder::on_event), and logs a warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SessionLost {
-    /// Begin a new session, once, and repeat the calls that met the loss in it: the server has not seen them. Revision
-    /// 2025-11-25 demands this of clients, so it is the default.
+pub enum SessionLossAction {
+    /// Initialize a new session and repeat, once, the calls that failed because of the loss: the server has not executed
+    /// them. Revision 2025-11-25 requires this of clients, so it is the default.
     #[default]
     Renew,
-    /// Close the client: every call ends with [`Closed::SessionLost`](crate::Closed::SessionLost).
+    /// Close the client: all calls fail with [`Closed::SessionLost`](crate::Closed::SessionLost).
     Fail,
 }
 
-/// What is known about a session that was lost.
+/// Describes a session that was lost.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionLoss {
@@ -35,16 +35,16 @@ pub enum SessionLossReason {
     /// The server does not know the session: it expired, or the server was restarted.
     #[error("the server does not know the session any more (HTTP status {status})")]
     Unknown {
-        /// What the server answered with.
+        /// The HTTP status of the response.
         status: u16,
     },
-    /// The credentials of the client are others than those that the session was begun with.
-    #[error("the session was begun with other credentials")]
+    /// The credentials of the client are not those that the session was initialized with.
+    #[error("the session was initialized with other credentials")]
     CredentialsChanged,
 }
 
 impl SessionLossReason {
-    /// Returns the HTTP status that the server answered with, if it did.
+    /// Returns the HTTP status of the server's response, if there was one.
     #[must_use]
     pub fn http_status(&self) -> Option<u16> {
         match self {
@@ -62,42 +62,42 @@ impl fmt::Display for SessionLoss {
 
 impl fmt::Debug for SessionLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The session itself is not for logs.
+        // The session id is a secret.
         f.debug_struct("SessionLoss").field("reason", &self.reason).finish_non_exhaustive()
     }
 }
 
-/// Decides what to do when a session is lost: a [`SessionLost`], or a function that returns one. It must not block.
-pub trait DecideSessionLost: Send + Sync + 'static {
-    /// Returns what to do.
-    fn decide(&self, loss: &SessionLoss) -> SessionLost;
+/// Decides what to do when a session is lost: a [`SessionLossAction`], or a function that returns one.
+pub trait SessionLossPolicy: Send + Sync + 'static {
+    /// Returns what to do. It must not block.
+    fn decide(&self, loss: &SessionLoss) -> SessionLossAction;
 }
 
-impl DecideSessionLost for SessionLost {
-    fn decide(&self, _: &SessionLoss) -> SessionLost {
+impl SessionLossPolicy for SessionLossAction {
+    fn decide(&self, _: &SessionLoss) -> SessionLossAction {
         *self
     }
 }
 
-impl<F: Fn(&SessionLoss) -> SessionLost + Send + Sync + 'static> DecideSessionLost for F {
-    fn decide(&self, loss: &SessionLoss) -> SessionLost {
+impl<F: Fn(&SessionLoss) -> SessionLossAction + Send + Sync + 'static> SessionLossPolicy for F {
+    fn decide(&self, loss: &SessionLoss) -> SessionLossAction {
         self(loss)
     }
 }
 
-/// Something that happens to a client while it goes on.
+/// An event in the life of a client that does not close it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// The session with a legacy server was lost, with all that the server kept in it.
+    /// The session with a legacy server was lost, with the state that the server kept in it.
     SessionLost {
-        /// What is known about it.
+        /// The session and the reason.
         loss: SessionLoss,
         /// What the client does about it.
-        action: SessionLost,
+        action: SessionLossAction,
     },
-    /// The server was started again after it had ended, and knows nothing of what was before.
+    /// The server process was restarted after it had exited. Its state is lost.
     ServerRestarted,
 }
 
-pub(crate) type EventListener = Arc<dyn Fn(ClientEvent) + Send + Sync>;
+pub(crate) type EventHandler = Arc<dyn Fn(ClientEvent) + Send + Sync>;

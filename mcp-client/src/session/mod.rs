@@ -3,6 +3,6 @@
 mod loss;
 mod saved;
 
-pub(crate) use loss::EventListener;
-pub use loss::{ClientEvent, DecideSessionLost, SessionLoss, SessionLossReason, SessionLost};
+pub(crate) use loss::EventHandler;
+pub use loss::{ClientEvent, SessionLoss, SessionLossAction, SessionLossPolicy, SessionLossReason};
 pub use saved::SavedSession;

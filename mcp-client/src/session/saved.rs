@@ -1,4 +1,4 @@
-//! A session that outlives its client.
+//! Sessions that outlive their client.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::transport::CredentialFingerprint;
 
-/// What is needed to go on with a legacy session over HTTP without a handshake: after a restart of the client, after
-/// the network was away, or in another part of an application.
+/// A legacy session over HTTP, which [`ClientBuilder::resume_session`](crate::ClientBuilder::resume_session) continues
+/// without a handshake, such as after a restart of the application.
 ///
-/// Whoever has it can speak in the name of the client: it is to be kept like a password.
+/// Keep it secret: the session id lets others act as this client.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedSession {
-    /// The session.
+    /// The session id.
     pub id: String,
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     #[serde(serialize_with = "write", deserialize_with = "read")]
     pub revision: Revision,
-    /// What the server offers.
+    /// The capabilities of the server.
     pub capabilities: Option<ServerCapabilities>,
-    /// Who it says it is.
+    /// The name and version of the server.
     pub info: Option<Implementation>,
-    /// How it is best used.
+    /// The instructions of the server.
     pub instructions: Option<String>,
-    /// The credentials that it was begun with, as far as they are known. With others it is not resumed: the session counts
+    /// The credentials that the session was initialized with, if they are known. With others it is not resumed, and counts
     /// as lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<CredentialFingerprint>,
@@ -33,7 +33,7 @@ pub struct SavedSession {
 
 impl fmt::Debug for SavedSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // All but the session itself, which is not for logs.
+        // The session id is a secret.
         f.debug_struct("SavedSession")
             .field("revision", &self.revision)
             .field("info", &self.info)
@@ -47,5 +47,5 @@ fn write<S: Serializer>(revision: &Revision, serializer: S) -> Result<S::Ok, S::
 
 fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Revision, D::Error> {
     let version = ProtocolVersion::deserialize(deserializer)?;
-    version.revision().ok_or_else(|| serde::de::Error::custom("a revision that is not known"))
+    version.revision().ok_or_else(|| serde::de::Error::custom("unknown protocol revision"))
 }

@@ -1,9 +1,9 @@
-//! How much memory what a server sends takes, roughly: texts count, and what holds them.
+//! Approximate memory sizes of queued messages.
 
 use mcp_kernel::Change;
 use mcp_types::{JsonObject, LoggingMessageNotificationParams, NotificationMeta, ProgressNotificationParams};
 
-/// What an item weighs without its texts.
+/// The size of an item without its strings.
 const ITEM: usize = 128;
 
 pub(crate) fn of_progress(progress: &ProgressNotificationParams) -> usize {

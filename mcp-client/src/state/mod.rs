@@ -1,4 +1,4 @@
-//! What the handles of a client share with its transport.
+//! The state that the handles of a client share with its transport.
 
 pub(crate) mod memory_size;
 pub(crate) mod timers;
@@ -16,89 +16,89 @@ use mcp_types::{
 };
 
 use crate::cache::Cache;
-use crate::call::headers::{Headers, Tools};
-use crate::call::pending_call::Slot;
-use crate::call::tool_refresh::Relisting;
+use crate::call::headers::{CallHeaders, ToolHeaders};
+use crate::call::pending_call::PendingCall;
+use crate::call::tool_refresh::ToolRefresh;
 use crate::closed::Closed;
-use crate::listen::changes::LegacyListeners;
+use crate::listen::legacy::LegacySubscriptions;
 use crate::session::{SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::transport::CredentialFingerprint;
-use crate::transport::{Order, Outgoing};
+use crate::transport::{OutgoingMessage, TransportCommand};
 
 use self::timers::Timers;
 use self::waiters::Waiters;
 
-/// One client: its settings, and everything that changes.
+/// A client: its settings, and its state.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     core: Mutex<Core>,
 }
 
-/// Everything that changes, behind one lock that is never held while foreign code runs.
+/// The state of a client, behind one lock that is never held while code of the application or the runtime runs.
 pub(crate) struct Core {
     pub(crate) kernel: Connection,
     pub(crate) phase: Phase,
-    /// What the server said about itself.
+    /// The capabilities, name and instructions of the server.
     pub(crate) server: ServerFacts,
-    /// What to start the next connection with.
+    /// The detected revision to start the next connection with.
     pub(crate) detected: Option<DetectedRevision>,
-    /// Whether the server died when it was asked which era it belongs to.
-    pub(crate) died_of_probe: bool,
-    /// Whether it ever did.
-    dies_of_probe: bool,
-    /// What was just found out, and whether there were doubts about it.
-    found: Option<(DetectedRevision, bool)>,
+    /// Whether the current server exited when it was probed.
+    pub(crate) exited_on_probe: bool,
+    /// Whether a server of this client ever did.
+    exits_on_probe: bool,
+    /// A revision that was just detected, to be put into the cache, and whether the server was probed again for it.
+    newly_detected: Option<(DetectedRevision, bool)>,
     /// Why the latest connection broke.
-    pub(crate) lost: Option<String>,
+    pub(crate) disconnect_reason: Option<String>,
     pub(crate) session_id: Option<String>,
-    /// How the session before was lost.
-    latest_loss: Option<SessionLoss>,
-    /// The credentials that the session was begun with.
+    /// The last loss of a session.
+    last_session_loss: Option<SessionLoss>,
+    /// The credentials that the session was initialized with.
     pub(crate) session_owner: Option<CredentialFingerprint>,
-    pub(crate) slots: BTreeMap<CallId, Slot>,
+    pub(crate) pending_calls: BTreeMap<CallId, PendingCall>,
     pub(crate) timers: Timers,
     pub(crate) cache: Cache,
-    pub(crate) tools: Tools,
-    pub(crate) relisting: Relisting,
-    pub(crate) legacy_listeners: LegacyListeners,
-    /// What the server sent that is not for one of the calls.
+    pub(crate) tool_headers: ToolHeaders,
+    pub(crate) tool_refresh: ToolRefresh,
+    pub(crate) legacy_subscriptions: LegacySubscriptions,
+    /// Messages of the server that do not belong to a call.
     pub(crate) inbox: VecDeque<Inbound>,
-    /// What log messages and notifications in it weigh.
+    /// The size of the log messages and notifications in `inbox`.
     inbox_bytes: usize,
-    /// What headers are to say about calls that wait to be sent.
-    headers: BTreeMap<CallId, Headers>,
-    orders: VecDeque<Order>,
-    /// Those who wait for a connection, or for room in it.
-    pub(crate) waiting: Waiters,
-    /// Those who want to know when a connection begins, or when there will be none any more.
-    pub(crate) watching: Waiters,
-    /// How often a connection began.
+    /// The headers of calls that are queued.
+    headers: BTreeMap<CallId, CallHeaders>,
+    commands: VecDeque<TransportCommand>,
+    /// Tasks that wait for the connection to be ready, or for a call to complete.
+    pub(crate) ready_waiters: Waiters,
+    /// Tasks that wait for a new connection, or for the client to be closed.
+    pub(crate) state_waiters: Waiters,
+    /// Number of connections so far.
     pub(crate) epoch: u64,
-    /// The transport, if it waits for something to do.
-    pub(crate) driver: Option<Waker>,
-    /// Those to be woken when the lock is free.
-    wakes: Vec<Waker>,
+    /// Wakes the transport, if it waits for a command.
+    pub(crate) transport_waker: Option<Waker>,
+    /// Wakers to wake after the lock is released.
+    to_wake: Vec<Waker>,
 }
 
-/// How many messages that nobody asked for wait to be handed on, and how many bytes they may have.
-const MOST_INBOUND: usize = 1024;
-const MOST_INBOUND_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum number and size of queued log messages and notifications.
+const MAX_INBOUND: usize = 1024;
+const MAX_INBOUND_BYTES: usize = 4 * 1024 * 1024;
 
-/// How far the client has come.
+/// The phase of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// There is no connection yet, or none at the moment.
+    /// There is no connection yet, or it is being restored.
     Connecting,
-    /// Calls can be made.
+    /// Calls can be sent.
     Ready(Revision),
-    /// The client is to be closed, and the transport is about to end.
+    /// The client is closing, and waits for its transport.
     Closing,
     /// The transport has ended.
-    Over(Closed),
+    Closed(Closed),
 }
 
-/// What a server sends that is not for one of the calls.
+/// A message of the server that does not belong to a call.
 pub(crate) enum Inbound {
     Request { method: Method, params: PayloadBuf, responder: Responder },
     Cancelled { id: RequestId },
@@ -106,48 +106,48 @@ pub(crate) enum Inbound {
     Notification { method: Method, params: PayloadBuf },
 }
 
-/// What came of the attempt to make a call.
+/// The outcome of starting a call.
 pub(crate) enum Started {
-    /// It is on its way, in this revision.
+    /// The call is queued, in this revision.
     Call(CallId, Revision),
-    /// There is no connection at the moment, or no room in it.
+    /// There is no connection at the moment, or too many calls are in flight.
     Wait,
-    /// It cannot be made.
+    /// The call is not valid.
     Misuse(Misuse),
-    /// There will be no connection any more.
+    /// The client is closed.
     Closed(Closed),
 }
 
 impl Shared {
     pub(crate) fn new(settings: Settings, kernel: Connection) -> Self {
-        let cache = Cache::new(settings.cache);
+        let cache = Cache::new(settings.max_cached_results);
         let core = Core {
             kernel,
             phase: Phase::Connecting,
             server: ServerFacts::default(),
             detected: None,
-            died_of_probe: false,
-            dies_of_probe: false,
-            found: None,
-            lost: None,
+            exited_on_probe: false,
+            exits_on_probe: false,
+            newly_detected: None,
+            disconnect_reason: None,
             session_id: None,
             session_owner: None,
-            latest_loss: None,
-            slots: BTreeMap::new(),
+            last_session_loss: None,
+            pending_calls: BTreeMap::new(),
             timers: Timers::default(),
             cache,
-            tools: Tools::default(),
-            relisting: Relisting::default(),
-            legacy_listeners: LegacyListeners::default(),
+            tool_headers: ToolHeaders::default(),
+            tool_refresh: ToolRefresh::default(),
+            legacy_subscriptions: LegacySubscriptions::default(),
             inbox: VecDeque::new(),
             inbox_bytes: 0,
             headers: BTreeMap::new(),
-            orders: VecDeque::new(),
-            waiting: Waiters::default(),
-            watching: Waiters::default(),
+            commands: VecDeque::new(),
+            ready_waiters: Waiters::default(),
+            state_waiters: Waiters::default(),
             epoch: 0,
-            driver: None,
-            wakes: Vec::new(),
+            transport_waker: None,
+            to_wake: Vec::new(),
         };
         Self { settings, core: Mutex::new(core) }
     }
@@ -156,23 +156,23 @@ impl Shared {
         (self.settings.clock)()
     }
 
-    /// Does something with what changes, and lets everybody know what came of it.
+    /// Changes the state, processes the events that result, and wakes the tasks that wait for them.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Core, Time) -> R) -> R {
         let now = self.now();
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut core, now);
-        core.settle();
-        if let Some((detected, was_probed_again)) = core.found.take()
+        core.process_events();
+        if let Some((detected, was_probed_again)) = core.newly_detected.take()
             && let Some((cache, target)) = &self.settings.revision_cache
         {
-            cache.put(target, detected, core.dies_of_probe, now);
+            cache.put(target, detected, core.exits_on_probe, now);
             if was_probed_again {
                 cache.confirm(target, now);
             }
         }
-        // Mostly it is one or none, and the memory is kept.
-        let last = core.wakes.pop();
-        let others = (!core.wakes.is_empty()).then(|| std::mem::take(&mut core.wakes));
+        // Usually there is at most one waker; then the vector keeps its memory.
+        let last = core.to_wake.pop();
+        let others = (!core.to_wake.is_empty()).then(|| std::mem::take(&mut core.to_wake));
         drop(core);
         others.into_iter().flatten().for_each(Waker::wake);
         if let Some(last) = last {
@@ -181,21 +181,21 @@ impl Shared {
         result
     }
 
-    /// Looks at what changes, which changes nothing.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&Core) -> R) -> R {
-        look(&self.core.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Reads the state.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Core) -> R) -> R {
+        read(&self.core.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Core {
-    /// Makes a call, if there is a connection that has room for it.
+    /// Starts a call.
     pub(crate) fn start_call(
         &mut self,
         now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
-        headers: Headers,
+        headers: CallHeaders,
     ) -> Started {
         let started = self.start(|kernel| kernel.call(now, method, params, options));
         if let Started::Call(call, _) = started
@@ -206,22 +206,22 @@ impl Core {
         started
     }
 
-    /// Asks to be told of changes, if there is a connection that has room for it.
+    /// Starts a `subscriptions/listen` call.
     pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
         self.start(|kernel| kernel.listen(now, filter.clone()))
     }
 
     fn start(&mut self, make: impl FnOnce(&mut Connection) -> Result<CallId, Misuse>) -> Started {
         let revision = match &self.phase {
-            Phase::Over(why) => return Started::Closed(why.clone()),
+            Phase::Closed(why) => return Started::Closed(why.clone()),
             Phase::Closing => return Started::Closed(Closed::ByClient),
             Phase::Connecting => return Started::Wait,
             Phase::Ready(revision) => *revision,
         };
         match make(&mut self.kernel) {
             Ok(call) => {
-                self.slots.insert(call, Slot::default());
-                self.wake_driver();
+                self.pending_calls.insert(call, PendingCall::default());
+                self.wake_transport();
                 Started::Call(call, revision)
             }
             Err(Misuse::TooManyCalls { .. } | Misuse::NotReading | Misuse::NotInitialized) => Started::Wait,
@@ -229,28 +229,28 @@ impl Core {
         }
     }
 
-    /// Uses another version, if there is a common one.
+    /// Switches to another protocol version that both sides support; returns whether there is one.
     pub(crate) fn switch_version(&mut self, now: Time, offered: &[ProtocolVersion]) -> bool {
-        let is_mended = self.kernel.switch_version(now, offered);
-        self.wake_driver();
-        is_mended
+        let is_switched = self.kernel.switch_version(now, offered);
+        self.wake_transport();
+        is_switched
     }
 
-    /// Asks the server which era it belongs to, if nobody did yet.
+    /// Probes the server again, if its revision was not confirmed yet.
     pub(crate) fn reconsider(&mut self, now: Time) {
         if self.kernel.reconsider(now) {
-            self.wake_driver();
+            self.wake_transport();
         }
     }
 
-    /// Gives a call up, because nobody waits for it any more.
-    pub(crate) fn abandon(&mut self, call: CallId) {
-        if self.slots.remove(&call).is_some() && self.kernel.cancel(call).is_ok() {
-            self.wake_driver();
+    /// Cancels a call whose future was dropped.
+    pub(crate) fn cancel_call(&mut self, call: CallId) {
+        if self.pending_calls.remove(&call).is_some() && self.kernel.cancel(call).is_ok() {
+            self.wake_transport();
         }
     }
 
-    /// Ends the client: the transport is to end, too.
+    /// Closes the client, which makes the transport disconnect.
     pub(crate) fn close(&mut self) {
         if let Phase::Connecting | Phase::Ready(_) = self.phase {
             self.phase = Phase::Closing;
@@ -259,26 +259,26 @@ impl Core {
         }
     }
 
-    pub(crate) fn over(&mut self, why: Closed) {
-        if let Phase::Over(_) = self.phase {
+    pub(crate) fn set_closed(&mut self, why: Closed) {
+        if let Phase::Closed(_) = self.phase {
             return;
         }
-        self.phase = Phase::Over(if let Phase::Closing = self.phase { Closed::ByClient } else { why });
+        self.phase = Phase::Closed(if let Phase::Closing = self.phase { Closed::ByClient } else { why });
         self.kernel.close();
         self.wake_all();
     }
 
-    /// Wakes everybody: there is nothing to wait for any more.
+    /// Wakes all waiting tasks, because the client is closed.
     fn wake_all(&mut self) {
-        self.wakes.extend(self.waiting.all());
-        self.wakes.extend(self.watching.all());
-        self.wakes.extend(self.timers.all());
-        self.wake_driver();
+        self.to_wake.extend(self.ready_waiters.all());
+        self.to_wake.extend(self.state_waiters.all());
+        self.to_wake.extend(self.timers.all());
+        self.wake_transport();
     }
 
-    /// Ends everything that the server knows of.
-    pub(crate) fn disconnected(&mut self, why: &Closed, may_have_read: bool) {
-        self.lost = Some(why.to_string());
+    /// Fails all calls, because the server was lost.
+    pub(crate) fn handle_disconnect(&mut self, why: &Closed, may_have_read: bool) {
+        self.disconnect_reason = Some(why.to_string());
         if may_have_read {
             self.kernel.handle_disconnect();
         } else {
@@ -288,23 +288,23 @@ impl Core {
             if let Event::Failed(ConnectError::Disconnected) | Event::Closed = event {
                 continue;
             }
-            self.take(event);
+            self.handle_event(event);
         }
-        // A server that was there once may be so again, and one that died of the probe, too. Of any other, how it ended
-        // says the most.
-        if self.epoch == 0 && !self.died_of_probe {
-            self.over(why.clone());
+        // A server that was ready before can be restarted, and so can one that exited when it was probed. In any other
+        // case the client is closed, with the reason of the transport.
+        if self.epoch == 0 && !self.exited_on_probe {
+            self.set_closed(why.clone());
         }
     }
 
-    /// Forgets what was kept for other credentials than these.
+    /// Sets the current credentials, and drops what is cached for others.
     pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
         if self.cache.set_owner(fingerprint) {
-            self.tools.clear();
+            self.tool_headers.clear();
         }
     }
 
-    /// Takes note that the session is lost; returns what is known about it, if it is the one in use.
+    /// Records the loss of a session; returns it if the session was in use.
     pub(crate) fn session_loss(&mut self, is_latest: bool, reason: SessionLossReason) -> Option<SessionLoss> {
         let is_in_use = matches!(self.phase, Phase::Ready(revision) if revision.era() == Era::Legacy);
         if !is_latest {
@@ -312,51 +312,51 @@ impl Core {
         }
         let session_id = self.session_id.take();
         let loss = is_in_use.then_some(SessionLoss { session_id, reason })?;
-        self.latest_loss = Some(loss.clone());
+        self.last_session_loss = Some(loss.clone());
         Some(loss)
     }
 
-    /// Nobody knows what a legacy server told in the meantime.
+    /// Reports everything that legacy subscriptions cover as changed.
     pub(crate) fn missed_changes(&mut self) {
-        let wakes = self.legacy_listeners.assume_all();
-        self.wakes.extend(wakes);
+        let wakes = self.legacy_subscriptions.assume_all_changed();
+        self.to_wake.extend(wakes);
     }
 
-    /// Takes what is to be handed on.
+    /// Takes the queued messages of the server.
     pub(crate) fn take_inbox(&mut self) -> VecDeque<Inbound> {
         self.inbox_bytes = 0;
         std::mem::take(&mut self.inbox)
     }
 
-    pub(crate) fn wake_driver(&mut self) {
-        self.wakes.extend(self.driver.take());
+    pub(crate) fn wake_transport(&mut self) {
+        self.to_wake.extend(self.transport_waker.take());
     }
 
     pub(crate) fn wake_each(&mut self, wakers: impl Iterator<Item = Waker>) {
-        self.wakes.extend(wakers);
+        self.to_wake.extend(wakers);
     }
 
     pub(crate) fn wake(&mut self, waker: Option<Waker>) {
-        self.wakes.extend(waker);
+        self.to_wake.extend(waker);
     }
 
-    /// The next thing for the transport to do; messages come before the rest.
-    pub(crate) fn next_order(&mut self) -> Option<Order> {
+    /// Returns the next command for the transport; messages come first.
+    pub(crate) fn next_command(&mut self) -> Option<TransportCommand> {
         if let Some(transmit) = self.kernel.poll_transmit() {
-            // There is room again.
-            self.wakes.extend(self.waiting.all());
+            // Another call can be queued now.
+            self.to_wake.extend(self.ready_waiters.all());
             return Some(match transmit {
-                Transmit::Abort { call } => Order::Abort { call },
+                Transmit::Abort { call } => TransportCommand::Abort { call },
                 Transmit::Send { call, method, revision, message } => {
                     let headers = call.and_then(|call| self.headers.remove(&call)).unwrap_or_default();
-                    Order::Send(Outgoing { call, method, revision, headers, message })
+                    TransportCommand::Send(OutgoingMessage { call, method, revision, headers, message })
                 }
             });
         }
-        self.orders.pop_front()
+        self.commands.pop_front()
     }
 
-    /// When something is to be done even if nothing happens.
+    /// Returns the next deadline.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let kernel = self.kernel.poll_timeout().map(|deadline| deadline.at);
         kernel.into_iter().chain(self.timers.next()).min()
@@ -365,82 +365,84 @@ impl Core {
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.kernel.handle_timeout(now);
         let due = self.timers.due(now);
-        self.wakes.extend(due);
+        self.to_wake.extend(due);
     }
 
-    /// Hands on what the kernel has to say.
-    fn settle(&mut self) {
+    /// Processes the events of the kernel.
+    fn process_events(&mut self) {
         while let Some(event) = self.kernel.poll_event() {
-            self.take(event);
+            self.handle_event(event);
         }
         match (&self.phase, self.kernel.detected_revision()) {
-            // The kernel shakes hands again, or went over to another version.
+            // The kernel repeats the handshake, or has switched to another version.
             (Phase::Ready(_), None) => self.phase = Phase::Connecting,
             (Phase::Ready(known), Some(detected)) if *known != detected.revision => {
                 self.phase = Phase::Ready(detected.revision);
             }
-            (Phase::Ready(_) | Phase::Connecting | Phase::Closing | Phase::Over(_), _) => {}
+            (Phase::Ready(_) | Phase::Connecting | Phase::Closing | Phase::Closed(_), _) => {}
         }
     }
 
-    fn take(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         match event {
             Event::Ready { revision, server } => self.ready(revision, *server),
             Event::RestartNeeded { detected } => {
-                (self.detected, self.died_of_probe, self.dies_of_probe) = (Some(detected), true, true);
+                (self.detected, self.exited_on_probe, self.exits_on_probe) = (Some(detected), true, true);
             }
             Event::Failed(why) => {
-                // Why the way is cut says more than that it is, and how the session was lost more than that it was.
+                // The reasons of the transport and of the lost session say more than those of the kernel.
                 let lost = if why == ConnectError::Disconnected {
-                    self.lost.take().map(Closed::Lost)
+                    self.disconnect_reason.take().map(Closed::Disconnected)
                 } else {
-                    self.latest_loss.take().filter(|_| why == ConnectError::SessionLost).map(Closed::SessionLost)
+                    self.last_session_loss.take().filter(|_| why == ConnectError::SessionLost).map(Closed::SessionLost)
                 };
-                self.over(lost.unwrap_or_else(|| why.into()));
+                self.set_closed(lost.unwrap_or_else(|| why.into()));
             }
             Event::CallFinished { call, outcome } => {
                 self.headers.remove(&call);
-                self.wakes.extend(self.waiting.all());
-                if let Some(slot) = self.slots.get_mut(&call) {
-                    slot.outcome = Some(outcome);
-                    let waker = slot.waker.take();
+                self.to_wake.extend(self.ready_waiters.all());
+                if let Some(pending) = self.pending_calls.get_mut(&call) {
+                    pending.outcome = Some(outcome);
+                    let waker = pending.waker.take();
                     self.wake(waker);
                 }
             }
             Event::CallProgress { call, progress } => {
-                let waker = self.slots.get_mut(&call).and_then(|slot| slot.progressed(progress));
+                let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.push_progress(progress));
                 self.wake(waker);
             }
             Event::Listening { call, filter } => {
-                let waker = self.slots.get_mut(&call).and_then(|slot| slot.acknowledged(filter));
+                let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.acknowledge(filter));
                 self.wake(waker);
             }
             Event::Changed { call, change } => {
                 self.cache.invalidate(&change);
                 let waker = match call {
-                    Some(call) => self.slots.get_mut(&call).and_then(|slot| slot.changed(change)),
+                    Some(call) => self.pending_calls.get_mut(&call).and_then(|pending| pending.push_change(change)),
                     None => {
-                        let wakes = self.legacy_listeners.changed(&change);
-                        self.wakes.extend(wakes);
+                        let wakes = self.legacy_subscriptions.push_change(&change);
+                        self.to_wake.extend(wakes);
                         None
                     }
                 };
                 self.wake(waker);
             }
             Event::Request { method, params, responder } => {
-                self.deliver(Inbound::Request { method, params, responder });
+                self.push_inbound(Inbound::Request { method, params, responder });
             }
-            Event::RequestCancelled { id } => self.deliver(Inbound::Cancelled { id }),
-            Event::Log(log) => self.deliver(Inbound::Log(log)),
-            Event::Notification { method, params } => self.deliver(Inbound::Notification { method, params }),
+            Event::RequestCancelled { id } => self.push_inbound(Inbound::Cancelled { id }),
+            Event::Log(log) => self.push_inbound(Inbound::Log(log)),
+            Event::Notification { method, params } => self.push_inbound(Inbound::Notification { method, params }),
             Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
-                tracing::warn!(target: "mcp", %what, "the server changes ids, which is tolerated");
+                tracing::warn!(target: "mcp", %what, "the server returns ids as strings, which is tolerated");
             }
-            Event::PeerMisbehaved(what) => tracing::debug!(target: "mcp", %what, "the server broke a rule"),
-            // Nobody told that it is lost: the kernel gave it up, because the server asks without reading the answers.
+            Event::PeerMisbehaved(what) => tracing::debug!(target: "mcp", %what, "the server violated the protocol"),
+            // The kernel closed the connection, because the server sends requests without reading the responses.
             Event::Closed => {
                 if let Phase::Connecting | Phase::Ready(_) = self.phase {
-                    self.over(Closed::Lost("the server does not read what is sent to it".to_owned()));
+                    self.set_closed(Closed::Disconnected(
+                        "the server does not read the responses to its requests".to_owned(),
+                    ));
                 }
             }
             _ => {}
@@ -448,39 +450,39 @@ impl Core {
     }
 
     fn ready(&mut self, revision: Revision, server: ServerFacts) {
-        if let Phase::Closing | Phase::Over(_) = self.phase {
+        if let Phase::Closing | Phase::Closed(_) = self.phase {
             return;
         }
         self.phase = Phase::Ready(revision);
         let was_probed_again = self.detected.is_some_and(|detected| detected.probe_again);
         self.detected = self.kernel.detected_revision();
-        self.found = self.detected.map(|detected| (detected, was_probed_again));
-        // A server that did not have to be asked again is who it was.
+        self.newly_detected = self.detected.map(|detected| (detected, was_probed_again));
+        // Without a new handshake or probe the facts are still those of the connection before.
         if server.capabilities.is_some() {
             self.server = server;
         }
         self.epoch += 1;
-        self.orders.push_back(Order::Ready { revision });
-        self.wakes.extend(self.waiting.all());
-        self.wakes.extend(self.watching.all());
-        self.wake_driver();
+        self.commands.push_back(TransportCommand::Ready { revision });
+        self.to_wake.extend(self.ready_waiters.all());
+        self.to_wake.extend(self.state_waiters.all());
+        self.wake_transport();
     }
 
-    fn deliver(&mut self, inbound: Inbound) {
-        // Requests are bounded by the kernel; the rest is worth less than the memory of somebody who cannot keep up.
-        let weight = match &inbound {
+    fn push_inbound(&mut self, inbound: Inbound) {
+        // The kernel bounds requests. The rest is dropped if the application does not keep up.
+        let size = match &inbound {
             Inbound::Request { .. } | Inbound::Cancelled { .. } => 0,
             Inbound::Log(log) => memory_size::of_log(log),
             Inbound::Notification { method, params } => method.as_str().len() + params.as_str().len(),
         };
-        let is_dispensable = matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. });
-        let is_full = self.inbox.len() >= MOST_INBOUND
-            || (!self.inbox.is_empty() && self.inbox_bytes + weight > MOST_INBOUND_BYTES);
-        if is_dispensable && is_full {
+        let is_droppable = matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. });
+        let is_full =
+            self.inbox.len() >= MAX_INBOUND || (!self.inbox.is_empty() && self.inbox_bytes + size > MAX_INBOUND_BYTES);
+        if is_droppable && is_full {
             return;
         }
-        self.inbox_bytes += weight;
+        self.inbox_bytes += size;
         self.inbox.push_back(inbound);
-        self.wake_driver();
+        self.wake_transport();
     }
 }

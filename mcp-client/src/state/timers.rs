@@ -1,4 +1,4 @@
-//! Waiting for a while, on the clock of the transport.
+//! Timers, which the transport drives.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,32 +10,32 @@ use mcp_kernel::Time;
 
 use crate::state::{Phase, Shared};
 
-/// Those who wait for a time to come.
+/// The tasks that sleep, by their deadline.
 #[derive(Default)]
 pub(crate) struct Timers {
     sleepers: BTreeMap<(Time, u64), Waker>,
-    started: u64,
+    last_key: u64,
 }
 
 impl Timers {
-    /// When the first of them wants to be woken.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<Time> {
         self.sleepers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// All of them: nobody keeps the time any more.
+    /// Takes all wakers, because the transport has ended.
     pub(crate) fn all(&mut self) -> impl Iterator<Item = Waker> + use<> {
         std::mem::take(&mut self.sleepers).into_values()
     }
 
-    /// Those whose time has come.
+    /// Takes the wakers whose deadline has passed.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Waker> {
         let later = self.sleepers.split_off(&(now, u64::MAX));
         std::mem::replace(&mut self.sleepers, later).into_values().collect()
     }
 }
 
-/// Ends when its time has come, or when the client is closed.
+/// Completes after a duration, or when the client is closed.
 pub(crate) struct Sleep {
     shared: Arc<Shared>,
     at: Time,
@@ -54,16 +54,16 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let (at, key) = (self.at, self.key);
         let registered = self.shared.with(|core, now| {
-            // Without a transport nobody keeps the time, so that there is nothing to wait for.
-            if now >= at || matches!(core.phase, Phase::Closing | Phase::Over(_)) {
+            // The transport drives the timers, so without it they would never fire.
+            if now >= at || matches!(core.phase, Phase::Closing | Phase::Closed(_)) {
                 return None;
             }
             let key = key.unwrap_or_else(|| {
-                core.timers.started += 1;
-                core.timers.started
+                core.timers.last_key += 1;
+                core.timers.last_key
             });
             core.timers.sleepers.insert((at, key), cx.waker().clone());
-            core.wake_driver();
+            core.wake_transport();
             Some(key)
         });
         self.key = registered.or(key);

@@ -1,4 +1,4 @@
-//! Those who wait for a connection, or for its end.
+//! Tasks that wait for a condition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,47 +6,47 @@ use std::task::Waker;
 
 use crate::state::{Core, Shared};
 
-/// Those who wait for the same thing, in the order in which they came.
+/// The tasks that wait for one condition, in the order in which they registered.
 #[derive(Default)]
 pub(crate) struct Waiters {
     wakers: BTreeMap<u64, Waker>,
-    started: u64,
+    last_key: u64,
 }
 
 impl Waiters {
-    /// All of them, to be woken.
+    /// Takes all wakers.
     pub(crate) fn all(&mut self) -> impl Iterator<Item = Waker> + use<> {
         std::mem::take(&mut self.wakers).into_values()
     }
 }
 
-/// A place among those who wait. Whoever drops it is forgotten.
-pub(crate) struct Place {
+/// The registration of a task in [`Waiters`], which is removed when it is dropped.
+pub(crate) struct Waiter {
     shared: Arc<Shared>,
-    among: fn(&mut Core) -> &mut Waiters,
+    waiters: fn(&mut Core) -> &mut Waiters,
     key: Option<u64>,
 }
 
-impl Place {
-    pub(crate) fn new(shared: &Arc<Shared>, among: fn(&mut Core) -> &mut Waiters) -> Self {
-        Self { shared: Arc::clone(shared), among, key: None }
+impl Waiter {
+    pub(crate) fn new(shared: &Arc<Shared>, waiters: fn(&mut Core) -> &mut Waiters) -> Self {
+        Self { shared: Arc::clone(shared), waiters, key: None }
     }
 
-    /// Wakes somebody when it has come.
+    /// Registers the waker, or replaces it.
     pub(crate) fn wait(&mut self, core: &mut Core, waker: &Waker) {
-        let waiters = (self.among)(core);
+        let waiters = (self.waiters)(core);
         let key = *self.key.get_or_insert_with(|| {
-            waiters.started += 1;
-            waiters.started
+            waiters.last_key += 1;
+            waiters.last_key
         });
         waiters.wakers.insert(key, waker.clone());
     }
 }
 
-impl Drop for Place {
+impl Drop for Waiter {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            drop(self.shared.with(|core, _| (self.among)(core).wakers.remove(&key)));
+            drop(self.shared.with(|core, _| (self.waiters)(core).wakers.remove(&key)));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Whose credentials requests are sent with.
+//! The credentials that requests are sent with.
 
 use std::fmt;
 use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
-/// Tells credentials apart without revealing them: a salted digest of a credential, or of the user that it stands for.
+/// A salted digest of a credential, or of the user that it identifies: compares credentials without revealing them.
 ///
-/// Two fingerprints can be compared only if they have the same salt.
+/// Fingerprints with different salts are never equal.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialFingerprint {
     salt: [u8; 16],
@@ -34,10 +34,10 @@ impl fmt::Debug for CredentialFingerprint {
     }
 }
 
-/// Tells a client whose credentials its next request would be sent with.
+/// Identifies the credentials that the next request would be sent with.
 ///
-/// A [`Transport`](crate::Transport) whose credentials may change implements it: the client asks before it serves a
-/// private result from its cache, which no request would be sent for.
+/// A [`Transport`](crate::Transport) whose credentials may change provides one: the client calls it before it returns a
+/// private result from its cache, for which no request is sent.
 pub trait CredentialSource: Send + Sync + 'static {
     /// Returns the fingerprint of the credentials that a request would be sent with now.
     fn fingerprint(&self) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + '_>>;

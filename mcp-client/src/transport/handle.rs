@@ -1,4 +1,4 @@
-//! The transport's end of a client.
+//! The interface that a transport uses to drive its client.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -16,358 +16,363 @@ use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use super::CredentialFingerprint;
-use crate::call::headers::Headers;
+use crate::call::headers::CallHeaders;
 use crate::closed::Closed;
-use crate::session::{ClientEvent, SessionLossReason, SessionLost};
+use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
 use crate::state::{Inbound, Phase, Shared};
 
-/// What a [`Transport`](crate::Transport) works for: it takes orders, and tells what happens.
+/// The interface that a [`Transport`](crate::Transport) uses to drive its client.
 ///
 /// ```text
-///    start -- next: Send, Abort, Ready, WakeAt ... -- None: let go of the server -- closed
+///    start -- next_command: Send, Abort, Ready, WakeAt ... -- None: disconnect -- close
 ///               |
-///             message, reply, status, stream_ended, session_lost, lost + restarted, timeout
+///             handle_message, handle_reply, handle_status, handle_stream_ended, handle_session_lost,
+///             handle_disconnect + handle_restart, handle_timeout
 /// ```
 ///
-/// A transport takes orders with [`next`](Self::next) whenever it is not busy, and calls [`timeout`](Self::timeout) at
-/// the time that the latest [`Order::WakeAt`] says. What it hears it tells with the other methods, none of which waits.
-/// Answers to questions of the server are worked out inside [`next`](Self::next), so it must be polled for them to
-/// come about.
-pub struct Link {
+/// A transport takes commands with [`next_command`](Self::next_command), calls [`handle_timeout`](Self::handle_timeout) at
+/// the time of the latest [`TransportCommand::WakeAt`], and reports what it receives with the other `handle_` methods, none
+/// of which blocks. Handlers of server-to-client requests run inside [`next_command`](Self::next_command), so it must be
+/// polled for them to make progress.
+pub struct TransportHandle {
     shared: Arc<Shared>,
-    answering: FuturesUnordered<Answering>,
-    /// What is being worked out, so that the server can call it off.
-    asked: BTreeMap<RequestId, AbortHandle>,
-    /// When the transport will call [`timeout`](Self::timeout).
+    /// Handlers of server-to-client requests that are running.
+    running: FuturesUnordered<RunningHandler>,
+    /// Aborts a running handler if the server cancels its request.
+    abort_handles: BTreeMap<RequestId, AbortHandle>,
+    /// When the transport will call [`handle_timeout`](Self::handle_timeout).
     armed: Option<Time>,
 }
 
-type Answering = Abortable<Pin<Box<dyn Future<Output = (Responder, Result<RawObject, ErrorObject>)> + Send>>>;
+type RunningHandler = Abortable<Pin<Box<dyn Future<Output = (Responder, Result<RawObject, ErrorObject>)> + Send>>>;
 
-/// Something for a transport to do.
+/// A command to a transport.
 #[derive(Debug)]
-#[must_use = "what is not done is lost"]
+#[must_use = "a command that is not executed is lost"]
 #[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
-pub enum Order {
-    /// Send a message.
-    Send(Outgoing),
-    /// Close the stream of a call, which gives it up.
+pub enum TransportCommand {
+    /// Sends a message.
+    Send(OutgoingMessage),
+    /// Closes the stream of a call, which cancels the call.
     Abort {
-        /// The call.
+        /// The call to cancel.
         call: CallId,
     },
-    /// Calls can be made from now on: again, if it comes a second time, because a session was renewed or a server
-    /// started anew. A legacy server over HTTP has a stream of its own to be opened now.
+    /// The connection is ready for calls. Repeated after a session was renewed or a server was restarted. Over HTTP, the
+    /// transport now opens the GET stream of a legacy server.
     Ready {
-        /// The revision that is spoken.
+        /// The revision in use.
         revision: Revision,
     },
-    /// Call [`Link::timeout`] at this time, and no more at the one that was named before.
+    /// Re-arms the timer, replacing any earlier deadline: call [`TransportHandle::handle_timeout`] at this time.
     WakeAt(Time),
 }
 
-/// A message to be sent.
+/// A message to send.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Outgoing {
-    /// The call that it opens, if it opens one.
+pub struct OutgoingMessage {
+    /// The call, if the message is a request.
     pub call: Option<CallId>,
-    /// What it asks for or tells; nothing, if it is an answer.
+    /// The method of the request or notification; `None` for a response.
     pub method: Option<Method>,
-    /// The revision that it is written in; nothing, where that is still to be agreed on.
+    /// The revision of the message; `None` before a revision was negotiated.
     pub revision: Option<Revision>,
-    /// What its headers say, where there are headers.
-    pub headers: Headers,
-    /// The message.
+    /// The values of the headers that repeat parameters, for transports with headers.
+    pub headers: CallHeaders,
+    /// The encoded message.
     pub message: EncodedMessage,
 }
 
-impl Link {
+impl TransportHandle {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, answering: FuturesUnordered::new(), asked: BTreeMap::new(), armed: None }
+        Self { shared, running: FuturesUnordered::new(), abort_handles: BTreeMap::new(), armed: None }
     }
 
-    /// The time, on the clock that deadlines refer to.
+    /// Returns the current time of the clock that deadlines refer to.
     #[must_use]
     pub fn now(&self) -> Time {
         self.shared.now()
     }
 
-    /// The next thing to do; `None` when the client is closed, or has no use for the server any more: then the transport
-    /// lets go of it, and says so with [`closed`](Self::closed).
-    pub async fn next(&mut self) -> Option<Order> {
-        poll_fn(|cx| self.poll_next(cx)).await
+    /// Waits for the next command. Returns `None` when the client is closed; the transport then disconnects from the
+    /// server, and calls [`close`](Self::close).
+    pub async fn next_command(&mut self) -> Option<TransportCommand> {
+        poll_fn(|cx| self.poll_command(cx)).await
     }
 
-    /// Like [`next`](Self::next), for a transport that is a state machine of its own.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Order>> {
-        self.poll_order(cx, true)
+    /// Polls for the next command, like [`next_command`](Self::next_command).
+    pub fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Option<TransportCommand>> {
+        self.poll_next_command(cx, true)
     }
 
-    /// Like [`poll_next`](Self::poll_next), for a transport that cannot send anything at the moment: there will be no
-    /// order but [`Order::WakeAt`]. What is to be sent waits, and counts for the limits of the client.
-    pub fn poll_blocked(&mut self, cx: &mut Context<'_>) -> Poll<Option<Order>> {
-        self.poll_order(cx, false)
+    /// Like [`poll_command`](Self::poll_command), for a transport that cannot send at the moment: returns no
+    /// command but [`TransportCommand::WakeAt`]. Messages stay queued, and count towards the limits of the client.
+    pub fn poll_blocked(&mut self, cx: &mut Context<'_>) -> Poll<Option<TransportCommand>> {
+        self.poll_next_command(cx, false)
     }
 
-    fn poll_order(&mut self, cx: &mut Context<'_>, can_send: bool) -> Poll<Option<Order>> {
+    fn poll_next_command(&mut self, cx: &mut Context<'_>, can_send: bool) -> Poll<Option<TransportCommand>> {
         loop {
-            let is_answered = self.poll_answers(cx);
+            let has_response = self.poll_handlers(cx);
             let armed = self.armed;
             let step = self.shared.with(|core, _| {
                 if !core.inbox.is_empty() {
-                    return Step::HandOn(core.take_inbox());
+                    return Step::Dispatch(core.take_inbox());
                 }
-                if can_send && let Some(order) = core.next_order() {
-                    return Step::Order(Some(order));
+                if can_send && let Some(command) = core.next_command() {
+                    return Step::Command(Some(command));
                 }
-                if let Phase::Closing | Phase::Over(_) = core.phase {
-                    return Step::Order(None);
+                if let Phase::Closing | Phase::Closed(_) = core.phase {
+                    return Step::Command(None);
                 }
                 let deadline = core.next_deadline();
-                // One that is later than what is set already will do when that has passed.
+                // A later deadline is set when the current one has passed.
                 if let Some(at) = deadline.filter(|at| armed.is_none_or(|armed| *at < armed)) {
-                    return Step::Order(Some(Order::WakeAt(at)));
+                    return Step::Command(Some(TransportCommand::WakeAt(at)));
                 }
-                core.driver = Some(cx.waker().clone());
+                core.transport_waker = Some(cx.waker().clone());
                 Step::Wait
             });
             match step {
-                Step::HandOn(inbox) => inbox.into_iter().for_each(|inbound| self.hand_on(inbound)),
-                Step::Order(order) => {
-                    if let Some(Order::WakeAt(at)) = order {
+                Step::Dispatch(inbox) => inbox.into_iter().for_each(|inbound| self.dispatch(inbound)),
+                Step::Command(command) => {
+                    if let Some(TransportCommand::WakeAt(at)) = command {
                         self.armed = Some(at);
                     }
-                    return Poll::Ready(order);
+                    return Poll::Ready(command);
                 }
-                // The answer may be sent.
-                Step::Wait if is_answered => {}
+                // The response can be sent now.
+                Step::Wait if has_response => {}
                 Step::Wait => return Poll::Pending,
             }
         }
     }
 
-    /// The time has come that [`Order::WakeAt`] named.
-    pub fn timeout(&mut self) {
+    /// Handles the deadline of the latest [`TransportCommand::WakeAt`].
+    pub fn handle_timeout(&mut self) {
         self.armed = None;
         self.shared.with(|core, now| core.handle_timeout(now));
     }
 
-    /// Whether another message may be told of: a server that does not read the answers that it asks for is not read from
-    /// either. It changes when orders are taken.
+    /// Returns whether the transport may read the next message. It must not while too many responses to the server are
+    /// queued; this changes when commands are taken.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        self.shared.look(|core| core.kernel.wants_input())
+        self.shared.read(|core| core.kernel.wants_input())
     }
 
-    /// A message came.
-    pub fn message(&self, bytes: &[u8]) {
+    /// Handles a message that does not belong to the stream of a call.
+    pub fn handle_message(&self, bytes: &[u8]) {
         self.shared.with(|core, now| core.kernel.handle_bytes(now, bytes));
     }
 
-    /// A message came that is longer than the transport reads. A response ends its call, or every call if its id is not
-    /// known; a request is refused.
-    pub fn oversized(&self, limit: usize, summary: &EnvelopeSummary) {
+    /// Handles a message that exceeds the limit of the transport. A response fails its call, or all calls if its id is not
+    /// known; a request gets an error response.
+    pub fn handle_oversized(&self, limit: usize, summary: &EnvelopeSummary) {
         self.shared.with(|core, now| core.kernel.handle_oversized(now, limit, summary));
     }
 
-    /// A message came on the stream of a call.
-    pub fn reply(&self, call: CallId, bytes: &[u8]) {
+    /// Handles a message on the stream of a call.
+    pub fn handle_reply(&self, call: CallId, bytes: &[u8]) {
         self.shared.with(|core, now| core.kernel.handle_reply(now, call, bytes));
     }
 
-    /// An HTTP status came instead of an answer to a call.
-    pub fn status(&self, call: CallId, status: u16, body: &[u8]) {
+    /// Handles an HTTP status that was returned instead of a response to a call.
+    pub fn handle_status(&self, call: CallId, status: u16, body: &[u8]) {
         self.shared.with(|core, now| core.kernel.handle_status(now, call, status, body));
     }
 
-    /// The stream of a call ended, or never came about: without an answer the call is over. `why` says what happened, if
-    /// that is known.
-    pub fn stream_ended(&self, call: CallId, why: Option<String>) {
+    /// Handles the end of the stream of a call, or the failure to open it. A call without a response fails. `why` describes
+    /// the cause, if it is known.
+    pub fn handle_stream_ended(&self, call: CallId, why: Option<String>) {
         self.shared.with(|core, now| {
-            match core.slots.get_mut(&call) {
-                Some(slot) => slot.why = why,
-                // The handshake, which nobody but the client itself waits for.
-                None if matches!(core.phase, Phase::Connecting) => core.lost = why,
+            match core.pending_calls.get_mut(&call) {
+                Some(pending) => pending.stream_error = why,
+                // The handshake, which has no pending call.
+                None if matches!(core.phase, Phase::Connecting) => core.disconnect_reason = why,
                 None => {}
             }
             core.kernel.handle_stream_closed(now, call);
         });
     }
 
-    /// The session cannot be used any more, which `call` met if there was one. If this is the latest session, the client
-    /// begins a new one, or is closed: that is for [`ClientBuilder::on_session_lost`](crate::ClientBuilder::on_session_lost)
-    /// to decide.
-    pub fn session_lost(&self, call: Option<CallId>, is_latest: bool, reason: SessionLossReason) {
+    /// Handles the loss of a session, which `call` failed with if there is one. If it is the latest session, the client
+    /// initializes a new one or is closed, as [`ClientBuilder::on_session_lost`](crate::ClientBuilder::on_session_lost)
+    /// decides.
+    pub fn handle_session_lost(&self, call: Option<CallId>, is_latest: bool, reason: SessionLossReason) {
         let loss = self.shared.with(|core, _| core.session_loss(is_latest, reason));
         let settings = &self.shared.settings;
-        let action = loss.as_ref().map_or(SessionLost::Renew, |loss| settings.on_session_lost.decide(loss));
+        let action = loss.as_ref().map_or(SessionLossAction::Renew, |loss| settings.on_session_lost.decide(loss));
         if let Some(loss) = loss.clone() {
-            let renews = action == SessionLost::Renew;
-            tracing::warn!(target: "mcp", %reason, renews, "the session with the server is lost, with all that was in it");
-            if let Some(listener) = &settings.on_event {
-                listener(ClientEvent::SessionLost { loss, action });
+            let renews = action == SessionLossAction::Renew;
+            tracing::warn!(target: "mcp", %reason, renews, "the session with the server is lost, with its state");
+            if let Some(handler) = &settings.on_event {
+                handler(ClientEvent::SessionLost { loss, action });
             }
         }
         self.shared.with(|core, now| match (action, loss) {
-            (SessionLost::Fail, Some(loss)) => core.over(Closed::SessionLost(loss)),
-            (SessionLost::Renew | SessionLost::Fail, _) => core.kernel.handle_session_lost(now, call, is_latest),
+            (SessionLossAction::Fail, Some(loss)) => core.set_closed(Closed::SessionLost(loss)),
+            (SessionLossAction::Renew | SessionLossAction::Fail, _) => {
+                core.kernel.handle_session_lost(now, call, is_latest)
+            }
         });
     }
 
-    /// The session that the client goes on with, or has.
+    /// Returns the id of the current session, or of the session to resume.
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
-        self.shared.look(|core| core.session_id.clone())
+        self.shared.read(|core| core.session_id.clone())
     }
 
-    /// The credentials that the session of [`session_id`](Self::session_id) was begun with, if that is known. With others
-    /// it must not be used.
+    /// Returns the credentials that the session of [`session_id`](Self::session_id) was initialized with, if they are known.
+    /// The session must not be used with others.
     #[must_use]
     pub fn session_owner(&self) -> Option<CredentialFingerprint> {
-        self.shared.look(|core| core.session_owner)
+        self.shared.read(|core| core.session_owner)
     }
 
-    /// The server began a session, or did without, in answer to a request with these credentials.
+    /// Sets the session that the server created, if any, and the credentials of the request that initialized it.
     pub fn set_session(&self, id: Option<String>, owner: Option<CredentialFingerprint>) {
         self.shared.with(|core, _| (core.session_id, core.session_owner) = (id, owner));
     }
 
-    /// A legacy server may have told of changes that did not arrive: everything that is listened to is reported as changed.
-    pub fn missed_changes(&self) {
+    /// Reports everything that subscriptions cover as changed, because notifications of a legacy server may be missing.
+    pub fn handle_missed_changes(&self) {
         self.shared.with(|core, _| core.missed_changes());
     }
 
-    /// A request is about to be sent with these credentials: what was kept for others is forgotten.
+    /// Sets the credentials of the request that is about to be sent, and drops what is cached for others.
     ///
-    /// A transport whose credentials may change says so before every request, also if they are those of the one before:
-    /// the client may have heard of others from its [`CredentialSource`](crate::CredentialSource) in the meantime.
+    /// A transport whose credentials may change calls this before every request, even if they are those of the request
+    /// before: the client may have obtained others from its [`CredentialSource`](crate::CredentialSource) in between.
     pub fn set_credentials(&self, fingerprint: CredentialFingerprint) {
         self.shared.with(|core, _| core.set_credentials(fingerprint));
     }
 
-    /// The server is gone: every call ends.
+    /// Handles the loss of the server: all calls fail.
     ///
-    /// Returns whether the client can go on with a new one, which it is told of with [`restarted`](Self::restarted).
+    /// Returns whether the transport may restart the server, which it then reports with
+    /// [`handle_restart`](Self::handle_restart).
     #[must_use]
-    pub fn lost(&self, why: &Closed) -> Lost {
+    pub fn handle_disconnect(&self, why: &Closed) -> ServerLossAction {
         self.server_lost(why, true)
     }
 
-    /// Like [`lost`](Self::lost), for a server that has read nothing of what was sent to it: then the probe is not what it
-    /// died of, and it is not started again because of that.
+    /// Like [`handle_disconnect`](Self::handle_disconnect), for a server that has not read anything: then the probe
+    /// cannot be the reason for its exit.
     #[must_use]
-    pub fn lost_unread(&self, why: &Closed) -> Lost {
+    pub fn handle_disconnect_unread(&self, why: &Closed) -> ServerLossAction {
         self.server_lost(why, false)
     }
 
-    fn server_lost(&self, why: &Closed, may_have_read: bool) -> Lost {
-        self.shared.with(|core, _| core.disconnected(why, may_have_read));
+    fn server_lost(&self, why: &Closed, may_have_read: bool) -> ServerLossAction {
+        self.shared.with(|core, _| core.handle_disconnect(why, may_have_read));
         self.shared.with(|core, _| match core.phase {
-            Phase::Closing | Phase::Over(_) => Lost::ForGood,
-            Phase::Connecting | Phase::Ready(_) if core.died_of_probe => Lost::OfTheProbe,
-            Phase::Connecting | Phase::Ready(_) => Lost::Restartable,
+            Phase::Closing | Phase::Closed(_) => ServerLossAction::Close,
+            Phase::Connecting | Phase::Ready(_) if core.exited_on_probe => ServerLossAction::RestartWithoutProbe,
+            Phase::Connecting | Phase::Ready(_) => ServerLossAction::MayRestart,
         })
     }
 
-    /// There is a new server in place of one that was lost.
-    pub fn restarted(&self) {
-        let is_known = self.shared.with(|core, now| {
-            let is_known = core.epoch > 0;
+    /// Handles the restart of a server that was lost.
+    pub fn handle_restart(&self) {
+        let was_ready = self.shared.with(|core, now| {
+            let was_ready = core.epoch > 0;
             if let Phase::Connecting = core.phase {
-                core.died_of_probe = false;
+                core.exited_on_probe = false;
                 let detected = core.detected;
                 core.kernel.restart(now, detected);
             }
-            is_known
+            was_ready
         });
-        if is_known && let Some(listener) = &self.shared.settings.on_event {
-            listener(ClientEvent::ServerRestarted);
+        if was_ready && let Some(handler) = &self.shared.settings.on_event {
+            handler(ClientEvent::ServerRestarted);
         }
     }
 
-    /// The transport has ended, and this is why, unless the client wanted it to.
-    pub fn closed(self, why: Closed) {
-        self.shared.with(|core, _| core.over(why));
+    /// Closes the client, because the transport has ended. `why` is ignored if the client was closed by its user.
+    pub fn close(self, why: Closed) {
+        self.shared.with(|core, _| core.set_closed(why));
     }
 
-    /// Gives to the application what is meant for it.
-    fn hand_on(&mut self, inbound: Inbound) {
+    /// Calls the handler of the application for a message of the server.
+    fn dispatch(&mut self, inbound: Inbound) {
         let settings = &self.shared.settings;
         match inbound {
             Inbound::Log(log) => {
-                if let Some(listener) = &settings.on_log {
-                    listener(log);
+                if let Some(handler) = &settings.on_log {
+                    handler(log);
                 }
             }
             Inbound::Notification { method, params } => {
-                if let Some(listener) = &settings.on_notification {
-                    listener(method, params);
+                if let Some(handler) = &settings.on_notification {
+                    handler(method, params);
                 }
             }
             Inbound::Cancelled { id } => {
-                if let Some(handle) = self.asked.remove(&id) {
+                if let Some(handle) = self.abort_handles.remove(&id) {
                     handle.abort();
                 }
             }
             Inbound::Request { method, params, responder } => {
-                let answers = Arc::clone(&settings.answers);
+                let handlers = Arc::clone(&settings.request_handlers);
                 let (handle, registration) = AbortHandle::new_pair();
-                self.asked.insert(responder.id().clone(), handle);
+                self.abort_handles.insert(responder.id().clone(), handle);
                 let revision = self.shared.with(|core, _| match core.phase {
                     Phase::Ready(revision) => revision,
-                    Phase::Connecting | Phase::Closing | Phase::Over(_) => Revision::LATEST_LEGACY,
+                    Phase::Connecting | Phase::Closing | Phase::Closed(_) => Revision::LATEST_LEGACY,
                 });
-                let answering = async move { (responder, answers.answer(&method, &params, revision).await) };
-                self.answering.push(Abortable::new(Box::pin(answering), registration));
+                let running = async move { (responder, handlers.handle(&method, &params, revision).await) };
+                self.running.push(Abortable::new(Box::pin(running), registration));
             }
         }
     }
 
-    /// Works on answers to the server; returns whether one was given.
-    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut is_answered = false;
-        while let Poll::Ready(Some(answered)) = Pin::new(&mut self.answering).poll_next(cx) {
-            let Ok((responder, outcome)) = answered else { continue };
-            self.asked.remove(responder.id());
+    /// Polls the running handlers; returns whether one has completed.
+    fn poll_handlers(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut has_response = false;
+        while let Poll::Ready(Some(completed)) = Pin::new(&mut self.running).poll_next(cx) {
+            let Ok((responder, outcome)) = completed else { continue };
+            self.abort_handles.remove(responder.id());
             self.shared.with(|core, now| core.kernel.respond(now, responder, outcome.as_ref().map_err(Clone::clone)));
-            is_answered = true;
+            has_response = true;
         }
-        is_answered
+        has_response
     }
 }
 
-/// What there is to do for a link.
+/// The next step of [`TransportHandle::poll_command`].
 enum Step {
-    /// Give this to the application.
-    HandOn(VecDeque<Inbound>),
-    /// Give this to the transport; nothing, if it is to end.
-    Order(Option<Order>),
-    /// Wait.
+    /// Pass messages to the application.
+    Dispatch(VecDeque<Inbound>),
+    /// Return a command, or `None` if the client is closed.
+    Command(Option<TransportCommand>),
+    /// Wait for something to do.
     Wait,
 }
 
-/// What comes after a server was lost.
+/// What a transport does after a server was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
-pub enum Lost {
-    /// A new server can take its place.
-    Restartable,
-    /// A new server has to take its place: legacy servers are known to die of being asked whether they are modern, and
-    /// the new one will not be.
-    OfTheProbe,
-    /// The client has no use for another one.
-    ForGood,
+pub enum ServerLossAction {
+    /// The transport may restart the server.
+    MayRestart,
+    /// The transport restarts the server at once: some legacy servers exit when they are probed, and the new one will not
+    /// be probed.
+    RestartWithoutProbe,
+    /// The client is closed, or could not use another server.
+    Close,
 }
 
-impl Drop for Link {
+impl Drop for TransportHandle {
     fn drop(&mut self) {
-        self.shared.with(|core, _| core.over(Closed::Lost("its transport ended".to_owned())));
+        self.shared.with(|core, _| core.set_closed(Closed::Disconnected("the transport ended".to_owned())));
     }
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for TransportHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("answering", &self.answering.len()).finish_non_exhaustive()
+        f.debug_struct("TransportHandle").field("running", &self.running.len()).finish_non_exhaustive()
     }
 }

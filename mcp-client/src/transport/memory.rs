@@ -1,4 +1,4 @@
-//! A server in the same process.
+//! Connects a client to a server in the same process.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,44 +10,44 @@ use mcp_kernel::Time;
 use mcp_server::{Caller, Connection, Server};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::{Clock, Link, Order, Transport, TransportKind};
+use super::{Clock, Transport, TransportCommand, TransportHandle, TransportKind};
 use crate::closed::Closed;
 
-/// Connects a client with a server in the same process: for tests, and for tools that come with an application.
+/// Connects a client to a server in the same process, such as in tests or for built-in tools of an application.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use mcp_client::{Client, Memory};
+/// use mcp_client::{Client, MemoryTransport};
 /// use mcp_server::{NoArguments, Server, tool};
 ///
 /// let hello = tool("hello", async |_, _: NoArguments| "Hello!");
-/// let client = Client::connect(Memory::new(Server::builder("greeter", "1.0").tool(hello).build()?)).await?;
-/// let result = client.call_tool_without_arguments("hello").await?;
+/// let client = Client::connect(MemoryTransport::new(Server::builder("greeter", "1.0").tool(hello).build()?)).await?;
+/// let result = client.call_tool("hello").await?;
 /// assert_eq!(result.content[0].as_text(), Some("Hello!"));
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// Messages are written and read as on any other way, so that what works here works elsewhere. Both sides run in one task
-/// of the tokio runtime in which the client is connected.
+/// Messages are encoded and decoded as with any other transport. Client and server run in one task of the tokio runtime in
+/// which the client is connected.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct MemoryTransport {
     server: Server,
     caller: Caller,
 }
 
-/// How long what a server does at the end of a connection may take.
-const TEARDOWN: Duration = Duration::from_secs(5);
+/// How long each teardown callback of the server may take.
+const TEARDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Memory {
-    /// Connects with this server.
+impl MemoryTransport {
+    /// Creates a transport to this server.
     #[must_use]
     pub fn new(server: Server) -> Self {
         Self { server, caller: Caller::default() }
     }
 
-    /// Says who the client is, as a transport with authentication would.
+    /// Sets the caller that handlers see, as a transport with authentication would.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
@@ -55,7 +55,7 @@ impl Memory {
     }
 }
 
-impl Transport for Memory {
+impl Transport for MemoryTransport {
     fn kind(&self) -> TransportKind {
         TransportKind::Pipe
     }
@@ -64,63 +64,66 @@ impl Transport for Memory {
         Arc::new(now)
     }
 
-    fn start(self, link: Link) {
+    fn start(self, handle: TransportHandle) {
         tokio::spawn(async move {
             let mut pair = Pair {
                 connection: Connection::long_lived(&self.server),
                 caller: self.caller,
-                link,
+                handle,
                 wake_at: None,
                 timer: None,
             };
             poll_fn(|cx| pair.poll(cx)).await;
             pair.connection.close();
-            pair.connection.teardown(|| sleep(TEARDOWN)).await;
-            pair.link.closed(Closed::Lost("the server closed the connection".to_owned()));
+            pair.connection.teardown(|| sleep(TEARDOWN_TIMEOUT)).await;
+            pair.handle.close(Closed::Disconnected("the server closed the connection".to_owned()));
         });
     }
 }
 
-/// The time of tokio's clock, which both sides wait by.
+/// Returns the time of tokio's clock, which both sides use.
 fn now() -> Time {
     static REFERENCE: LazyLock<Instant> = LazyLock::new(Instant::now);
     Time::from_instant(Instant::now().into_std(), REFERENCE.into_std())
 }
 
-/// Both ends of a connection.
+/// The two sides of a connection.
 struct Pair {
     connection: Connection,
     caller: Caller,
-    link: Link,
-    /// When the client wants to be woken.
+    handle: TransportHandle,
+    /// The deadline of the client.
     wake_at: Option<Time>,
     timer: Option<(Time, Pin<Box<Sleep>>)>,
 }
 
 impl Pair {
-    /// Goes on as far as it can without waiting; ready when it is all over.
+    /// Makes progress on both sides; ready when the connection is closed.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut has_moved = false;
             loop {
-                let order =
-                    if self.connection.wants_input() { self.link.poll_next(cx) } else { self.link.poll_blocked(cx) };
-                match order {
-                    Poll::Ready(Some(Order::Send(outgoing))) => {
+                let command = if self.connection.wants_input() {
+                    self.handle.poll_command(cx)
+                } else {
+                    self.handle.poll_blocked(cx)
+                };
+                match command {
+                    Poll::Ready(Some(TransportCommand::Send(outgoing))) => {
                         self.connection.feed(now(), &outgoing.message, &self.caller);
                         has_moved = true;
                     }
-                    Poll::Ready(Some(Order::WakeAt(at))) => self.wake_at = Some(at),
-                    Poll::Ready(Some(Order::Abort { .. } | Order::Ready { .. })) => {}
+                    Poll::Ready(Some(TransportCommand::WakeAt(at))) => self.wake_at = Some(at),
+                    Poll::Ready(Some(TransportCommand::Abort { .. } | TransportCommand::Ready { .. })) => {}
                     Poll::Ready(None) => return Poll::Ready(()),
                     Poll::Pending => break,
                 }
             }
             let _ = self.connection.poll(cx, now());
-            while self.link.wants_input()
+            while self.handle.wants_input()
                 && let Some(transmit) = self.connection.poll_transmit()
             {
-                self.link.message(&transmit.message);
+                self.handle.handle_message(&transmit.message);
                 has_moved = true;
             }
             if self.connection.is_closed() {
@@ -132,7 +135,7 @@ impl Pair {
         }
     }
 
-    /// Waits for the next deadline of either side; returns whether it was over.
+    /// Polls the next deadline of either side; returns whether it has passed.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
         let server = self.connection.poll_timeout().map(|deadline| deadline.at);
         let Some(due) = server.into_iter().chain(self.wake_at).min() else {
@@ -150,7 +153,7 @@ impl Pair {
         let now = now().max(due);
         self.connection.handle_timeout(now);
         if self.wake_at.take_if(|at| *at <= now).is_some() {
-            self.link.timeout();
+            self.handle.handle_timeout();
         }
         true
     }

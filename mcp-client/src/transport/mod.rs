@@ -1,4 +1,4 @@
-//! What carries messages.
+//! Transports, and the interface between a client and its transport.
 
 mod credentials;
 mod handle;
@@ -10,44 +10,45 @@ use std::sync::Arc;
 use mcp_kernel::Time;
 
 pub use self::credentials::{CredentialFingerprint, CredentialSource};
-pub use self::handle::{Link, Lost, Order, Outgoing};
+pub use self::handle::{OutgoingMessage, ServerLossAction, TransportCommand, TransportHandle};
 #[cfg(feature = "memory")]
-pub use self::memory::Memory;
+pub use self::memory::MemoryTransport;
 
 /// Carries the messages of one client to one server.
 ///
-/// A transport is given a [`Link`] and works for it, in a task of its own, until [`Link::next`] has nothing more to do.
-/// It knows how bytes travel, and nothing about what they mean.
+/// [`start`](Self::start) receives a [`TransportHandle`] and spawns a task that executes the commands of
+/// [`TransportHandle::next_command`] until it returns `None`. A transport knows how bytes travel, and nothing about their
+/// meaning.
 pub trait Transport: Send + 'static {
-    /// What the client has to know about the way that messages take.
+    /// Returns how messages are carried, which the client has to know for cancellation, headers and era detection.
     fn kind(&self) -> TransportKind;
 
-    /// Returns the clock that the transport waits by. The client measures all timeouts with it, and asks to be woken at its
-    /// times ([`Order::WakeAt`](crate::Order::WakeAt)). Transports of one process should agree on its epoch, because
-    /// clients compare the times of a shared [`RevisionCache`](crate::RevisionCache).
+    /// Returns the clock of the transport. The client measures all timeouts with it, and its times are those of
+    /// [`TransportCommand::WakeAt`]. Transports of one process should use the same epoch, because clients compare the times
+    /// of a shared [`RevisionCache`](crate::RevisionCache).
     fn clock(&self) -> Clock;
 
-    /// Returns where the credentials of requests come from, if they may change while the client lives. Then the transport
-    /// calls [`Link::set_credentials`] before each request, too. Defaults to `None`.
+    /// Returns the source of the credentials of requests, if they may change during the lifetime of the client. The
+    /// transport then also calls [`TransportHandle::set_credentials`] before each request. Defaults to `None`.
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
         None
     }
 
-    /// Starts to work for a client. It does not wait for anything: what goes wrong is told to the link.
-    fn start(self, link: Link);
+    /// Starts to carry messages. Returns at once; failures are reported to the handle.
+    fn start(self, handle: TransportHandle);
 }
 
-/// Returns the current time. See [`Transport::clock`].
+/// A function that returns the current time; see [`Transport::clock`].
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// The way that messages take.
+/// How a transport carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportKind {
-    /// All messages take the same way, in order: a pipe, a socket, a queue. A call is given up by a notification, and a
-    /// server that does not answer the probe is legacy.
+    /// All messages share one ordered channel, such as a pipe or a socket. Calls are cancelled with a notification, and a
+    /// server that does not respond to the probe is taken for a legacy one.
     Pipe,
-    /// Each call has a request of its own: HTTP. A call is given up by closing its stream, some parameters are repeated
-    /// in headers, and a server that does not answer is not there.
-    Requests,
+    /// Each call has its own request, as over HTTP. Calls are cancelled by closing their stream, some parameters are
+    /// repeated in headers, and a server that does not respond to the probe is unreachable.
+    RequestPerCall,
 }

@@ -11,7 +11,7 @@ use crate::kit::{connect, connect_with, limited};
 async fn forms_are_answered_in_both_eras() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let client = connect(revision).await;
-        let result = limited(client.call_tool_without_arguments("ask")).await.unwrap();
+        let result = limited(client.call_tool("ask")).await.unwrap();
         assert_eq!(result.content[0].as_text(), Some("Ada 30"), "{revision}");
     }
 }
@@ -22,20 +22,21 @@ async fn forms_are_answered_in_both_eras() {
 async fn answers_fit_their_form() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let builder = Client::builder("test", "1.0");
-        let builder = builder.on_form(async |_| ElicitResult::accepted([("name", ElicitValue::from(1))]));
+        let builder = builder.on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from(1))]));
         let client = connect_with(builder, revision).await;
-        let refused = limited(client.call_tool_without_arguments("ask")).await;
+        let refused = limited(client.call_tool("ask")).await;
         let told = format!("{refused:?}");
-        assert!(told.contains("the answer is wrong: `name` must be a text"), "{revision}: {told}");
+        assert!(told.contains("the form content is invalid: `name` must be a text"), "{revision}: {told}");
     }
 }
 
 #[tokio::test]
 async fn a_person_may_decline() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let builder = Client::builder("test", "1.0").on_form(async |_| ElicitResult::new(ElicitAction::Decline));
+        let builder =
+            Client::builder("test", "1.0").on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
         let client = connect_with(builder, revision).await;
-        let result = limited(client.call_tool_without_arguments("ask")).await.unwrap();
+        let result = limited(client.call_tool("ask")).await.unwrap();
         assert_eq!(result.content[0].as_text(), Some("declined"), "{revision}");
     }
 }
@@ -44,10 +45,10 @@ async fn a_person_may_decline() {
 #[tokio::test]
 async fn a_question_may_be_refused() {
     let builder = Client::builder("test", "1.0")
-        .on_form(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+        .on_form_elicitation(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
     let client = connect_with(builder, Revision::V2026_07_28).await;
-    let refused = limited(client.call_tool_without_arguments("ask")).await;
-    assert!(matches!(refused, Err(Error::Unanswered { key, .. }) if key == "who"));
+    let refused = limited(client.call_tool("ask")).await;
+    assert!(matches!(refused, Err(Error::InputRequestFailed { key, .. }) if key == "who"));
 }
 
 /// What is not implemented is not declared, so nobody asks.
@@ -56,8 +57,8 @@ async fn a_question_may_be_refused() {
 async fn capabilities_follow_from_the_functions() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let client = connect_with(Client::builder("test", "1.0"), revision).await;
-        assert!(limited(client.call_tool_without_arguments("ask")).await.is_err(), "{revision}");
-        assert!(limited(client.call_tool_without_arguments("roots")).await.is_err(), "{revision}");
+        assert!(limited(client.call_tool("ask")).await.is_err(), "{revision}");
+        assert!(limited(client.call_tool("roots")).await.is_err(), "{revision}");
     }
 }
 
@@ -68,7 +69,7 @@ async fn roots_are_listed() {
     for revision in [Revision::V2024_11_05, Revision::V2025_11_25, Revision::V2026_07_28] {
         let builder = Client::builder("test", "1.0").roots([Root::new("file:///a")]);
         let client = connect_with(builder, revision).await;
-        let roots = async || limited(client.call_tool_without_arguments("roots")).await.unwrap();
+        let roots = async || limited(client.call_tool("roots")).await.unwrap();
         assert_eq!(roots().await.content[0].as_text(), Some("file:///a"), "{revision}");
         limited(client.set_roots([Root::new("file:///b"), Root::new("file:///c")])).await.unwrap();
         assert_eq!(roots().await.content[0].as_text(), Some("file:///b file:///c"), "{revision}");

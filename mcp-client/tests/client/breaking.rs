@@ -3,33 +3,33 @@
 use std::sync::Arc;
 
 use mcp_client::types::Revision;
-use mcp_client::{Clock, DetectedRevision, Error, Link, Order, Time, Transport, TransportKind};
+use mcp_client::{Clock, DetectedRevision, Error, Time, Transport, TransportCommand, TransportHandle, TransportKind};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::kit::{builder, limited};
 
 /// Leaves its work to a test.
-struct ByHand(oneshot::Sender<Link>);
+struct ByHand(oneshot::Sender<TransportHandle>);
 
 impl Transport for ByHand {
     fn kind(&self) -> TransportKind {
-        TransportKind::Requests
+        TransportKind::RequestPerCall
     }
 
     fn clock(&self) -> Clock {
         Arc::new(|| Time::EPOCH)
     }
 
-    fn start(self, link: Link) {
-        let _ = self.0.send(link);
+    fn start(self, handle: TransportHandle) {
+        let _ = self.0.send(handle);
     }
 }
 
 /// Takes orders until there is a call to be made.
-async fn next_call(link: &mut Link) -> mcp_client::CallId {
+async fn next_call(handle: &mut TransportHandle) -> mcp_client::CallId {
     loop {
-        if let Some(Order::Send(outgoing)) = limited(link.next()).await {
+        if let Some(TransportCommand::Send(outgoing)) = limited(handle.next_command()).await {
             return outgoing.call.unwrap();
         }
     }
@@ -44,17 +44,17 @@ async fn each_call_breaks_for_its_own_reason() {
         .connect(ByHand(sender))
         .await
         .unwrap();
-    let mut link = receiver.await.unwrap();
+    let mut handle = receiver.await.unwrap();
 
-    let given_up = tokio::spawn(client.call_tool("t", &json!({})).into_future());
-    let call = next_call(&mut link).await;
+    let given_up = tokio::spawn(client.call_tool("t").arguments(&json!({})).into_future());
+    let call = next_call(&mut handle).await;
     given_up.abort();
     assert!(given_up.await.is_err());
-    link.stream_ended(call, Some("a reason of its own".to_owned()));
+    handle.handle_stream_ended(call, Some("a reason of its own".to_owned()));
 
-    let broken = tokio::spawn(client.call_tool("t", &json!({})).into_future());
-    let call = next_call(&mut link).await;
-    link.stream_ended(call, None);
+    let broken = tokio::spawn(client.call_tool("t").arguments(&json!({})).into_future());
+    let call = next_call(&mut handle).await;
+    handle.handle_stream_ended(call, None);
     let error = limited(broken).await.unwrap().unwrap_err();
-    assert!(matches!(&error, Error::Interrupted(why) if why.contains("without an answer")), "{error:?}");
+    assert!(matches!(&error, Error::Interrupted(why) if why.contains("without a response")), "{error:?}");
 }

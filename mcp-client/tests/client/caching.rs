@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_client::types::{CacheScope, Revision, SubscriptionFilter};
-use mcp_client::{Client, Memory};
+use mcp_client::{Client, MemoryTransport};
 use mcp_server::{Change, RequestContext, Server, resource};
 
 use crate::kit::limited;
@@ -25,12 +25,12 @@ fn counting() -> (Server, Arc<AtomicUsize>) {
 #[tokio::test]
 async fn answers_are_used_again_until_they_change() {
     let (server, reads) = counting();
-    let client = limited(Client::connect(Memory::new(server.clone()))).await.unwrap();
+    let client = limited(Client::connect(MemoryTransport::new(server.clone()))).await.unwrap();
     let read = async || limited(client.read_resource("test://a")).await.unwrap();
     read().await;
     read().await;
     assert_eq!(reads.load(Ordering::Relaxed), 1);
-    limited(client.read_resource("test://a").fresh()).await.unwrap();
+    limited(client.read_resource("test://a").skip_cache()).await.unwrap();
     assert_eq!(reads.load(Ordering::Relaxed), 2);
     let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://a".to_owned()]);
     let mut listener = limited(client.listen(filter)).await.unwrap();
@@ -45,7 +45,8 @@ async fn answers_are_used_again_until_they_change() {
 #[tokio::test]
 async fn legacy_answers_are_not_kept() {
     let (server, reads) = counting();
-    let client = Client::builder("test", "1.0").revisions([Revision::V2025_11_25]).connect(Memory::new(server));
+    let client =
+        Client::builder("test", "1.0").revisions([Revision::V2025_11_25]).connect(MemoryTransport::new(server));
     let client = limited(client).await.unwrap();
     for count in 1..=2 {
         limited(client.read_resource("test://a")).await.unwrap();
@@ -59,7 +60,7 @@ async fn legacy_answers_are_not_kept() {
 async fn clients_share_nothing() {
     let (server, reads) = counting();
     for count in 1..=2 {
-        let client = limited(Client::connect(Memory::new(server.clone()))).await.unwrap();
+        let client = limited(Client::connect(MemoryTransport::new(server.clone()))).await.unwrap();
         limited(client.read_resource("test://a")).await.unwrap();
         assert_eq!(reads.load(Ordering::Relaxed), count);
     }

@@ -17,13 +17,13 @@ async fn every_method_in_every_revision() {
         let client = connect(revision).await;
         assert_eq!(client.revision(), Some(revision));
         assert_eq!(client.server().instructions.as_deref(), Some("Add things"), "{revision}");
-        let result = limited(client.call_tool("add", &json!({ "a": 1, "b": 2 }))).await.unwrap();
+        let result = limited(client.call_tool("add").arguments(&json!({ "a": 1, "b": 2 }))).await.unwrap();
         assert!(result.content[0].as_text().unwrap().contains('3'), "{revision}");
-        let failed = limited(client.call_tool_without_arguments("fail")).await.unwrap();
+        let failed = limited(client.call_tool("fail")).await.unwrap();
         assert_eq!(failed.is_error, Some(true));
         let read = limited(client.read_resource("test://echo/abc")).await.unwrap();
         assert!(serde_json::to_string(&read).unwrap().contains("abc"));
-        let prompt = limited(client.get_prompt("greet", [("name", "Ada")])).await.unwrap();
+        let prompt = limited(client.get_prompt("greet").argument("name", "Ada")).await.unwrap();
         assert!(serde_json::to_string(&prompt).unwrap().contains("Hello, Ada!"));
         let completed = limited(client.complete(PromptReference::new("greet"), "name", "al")).await.unwrap();
         assert_eq!(completed.completion.values, ["alice", "albert"]);
@@ -60,12 +60,12 @@ async fn raw_calls() {
 #[tokio::test]
 async fn structured_results() {
     let client = connect(Revision::V2026_07_28).await;
-    let sum: Sum = limited(client.call_tool("add", &json!({ "a": 1, "b": 2 })).structured()).await.unwrap();
+    let sum: Sum = limited(client.call_tool("add").arguments(&json!({ "a": 1, "b": 2 })).structured()).await.unwrap();
     assert_eq!(sum, Sum { sum: 3 });
-    let failed = limited(client.call_tool_without_arguments("fail").structured::<Sum>()).await;
+    let failed = limited(client.call_tool("fail").structured::<Sum>()).await;
     assert!(matches!(failed, Err(Error::ToolFailed(text)) if text == "as asked"));
-    let other = limited(client.call_tool_without_arguments("touch").structured::<Sum>()).await;
-    assert!(matches!(other, Err(Error::InvalidAnswer(_))));
+    let other = limited(client.call_tool("touch").structured::<Sum>()).await;
+    assert!(matches!(other, Err(Error::InvalidResponse(_))));
 }
 
 /// Progress reaches the one who made the call.
@@ -76,7 +76,7 @@ async fn progress_reaches_its_call() {
         let client = connect(revision).await;
         let heard = Arc::new(Mutex::new(Vec::new()));
         let listener = Arc::clone(&heard);
-        let call = client.call_tool_without_arguments("slow").on_progress(move |progress| {
+        let call = client.call_tool("slow").on_progress(move |progress| {
             listener.lock().unwrap().push(progress.progress.to_string());
         });
         limited(call).await.unwrap();
@@ -89,9 +89,9 @@ async fn progress_reaches_its_call() {
 #[tokio::test]
 async fn silence_ends_a_call() {
     let client = connect(Revision::V2026_07_28).await;
-    let call = client.call_tool_without_arguments("wait").idle_timeout(Duration::from_millis(20));
+    let call = client.call_tool("wait").idle_timeout(Duration::from_millis(20));
     assert!(matches!(limited(call).await, Err(Error::TimedOut)));
-    assert!(limited(client.call_tool("add", &json!({ "a": 1, "b": 2 }))).await.is_ok());
+    assert!(limited(client.call_tool("add").arguments(&json!({ "a": 1, "b": 2 }))).await.is_ok());
 }
 
 /// Dropping the future and the handle both cancel.
@@ -100,15 +100,15 @@ async fn silence_ends_a_call() {
 async fn calls_can_be_cancelled() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let client = connect(revision).await;
-        let mut call = client.call_tool_without_arguments("wait");
+        let mut call = client.call_tool("wait");
         let handle = call.cancel_handle();
         let call = tokio::spawn(call.into_future());
         tokio::task::yield_now().await;
         handle.cancel();
         assert!(matches!(limited(call).await.unwrap(), Err(Error::Cancelled)));
-        let dropped = tokio::time::timeout(Duration::from_millis(5), client.call_tool_without_arguments("wait")).await;
+        let dropped = tokio::time::timeout(Duration::from_millis(5), client.call_tool("wait")).await;
         assert!(dropped.is_err());
-        assert!(limited(client.call_tool("add", &json!({ "a": 1, "b": 2 }))).await.is_ok());
+        assert!(limited(client.call_tool("add").arguments(&json!({ "a": 1, "b": 2 }))).await.is_ok());
     }
 }
 
@@ -117,7 +117,7 @@ async fn calls_can_be_cancelled() {
 #[tokio::test]
 async fn closing_ends_everything() {
     let client = connect(Revision::V2026_07_28).await;
-    let waiting = tokio::spawn(client.call_tool_without_arguments("wait").into_future());
+    let waiting = tokio::spawn(client.call_tool("wait").into_future());
     let closed = tokio::spawn({
         let client = client.clone();
         async move { client.closed().await }

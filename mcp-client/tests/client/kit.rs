@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::types::{ElicitResult, ElicitValue, LoggingLevel, Revision};
-use mcp_client::{Client, ClientBuilder, Memory};
+use mcp_client::{Client, ClientBuilder, MemoryTransport};
 use mcp_server::{
     AskError, Change, HandlerError, Json, NoArguments, RequestContext, Server, UriVariables, prompt, template,
     text_resource, tool,
@@ -101,7 +101,8 @@ pub(crate) fn server() -> mcp_server::ServerBuilder {
 
 /// A client that answers forms with a name alone.
 pub(crate) fn builder() -> ClientBuilder {
-    Client::builder("test", "1.0").on_form(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
+    Client::builder("test", "1.0")
+        .on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
 }
 
 pub(crate) async fn connect(revision: Revision) -> Client {
@@ -109,7 +110,7 @@ pub(crate) async fn connect(revision: Revision) -> Client {
 }
 
 pub(crate) async fn connect_with(builder: ClientBuilder, revision: Revision) -> Client {
-    limited(builder.revisions([revision]).connect(Memory::new(server().build().unwrap()))).await.unwrap()
+    limited(builder.revisions([revision]).connect(MemoryTransport::new(server().build().unwrap()))).await.unwrap()
 }
 
 /// Nothing here takes long.

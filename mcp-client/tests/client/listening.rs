@@ -17,7 +17,7 @@ async fn changes_are_heard_in_both_eras() {
             .resource_subscriptions(vec!["test://counter".to_owned()]);
         let mut listener = limited(client.listen(wanted.clone())).await.unwrap();
         assert_eq!(*listener.acknowledged(), wanted, "{revision}");
-        limited(client.call_tool_without_arguments("touch")).await.unwrap();
+        limited(client.call_tool("touch")).await.unwrap();
         let mut heard = Vec::new();
         for _ in 0..2 {
             heard.push(limited(listener.next()).await.unwrap().unwrap());
@@ -35,7 +35,7 @@ async fn filters_hold() {
         let client = connect(revision).await;
         let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://counter".to_owned()]);
         let mut listener = limited(client.listen(filter)).await.unwrap();
-        limited(client.call_tool_without_arguments("touch")).await.unwrap();
+        limited(client.call_tool("touch")).await.unwrap();
         let heard = limited(listener.next()).await.unwrap().unwrap();
         assert_eq!(heard, Change::Resource("test://counter".to_owned()), "{revision}");
     }

@@ -2,7 +2,7 @@
 
 use futures_util::TryStreamExt as _;
 use mcp_client::types::{Revision, Tool};
-use mcp_client::{Client, Memory};
+use mcp_client::{Client, MemoryTransport};
 
 use crate::kit::{limited, server};
 
@@ -12,7 +12,8 @@ use crate::kit::{limited, server};
 async fn pages_are_followed() {
     for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
         let server = server().page_size(2).build().unwrap();
-        let client = limited(Client::builder("test", "1.0").revisions([revision]).connect(Memory::new(server)));
+        let client =
+            limited(Client::builder("test", "1.0").revisions([revision]).connect(MemoryTransport::new(server)));
         let client = client.await.unwrap();
         let all = limited(client.tools().all()).await.unwrap();
         let streamed: Vec<Tool> = limited(client.tools().try_collect::<Vec<_>>()).await.unwrap();

@@ -18,8 +18,9 @@ fn form() -> Value {
 #[test]
 fn legacy_servers_are_answered() {
     for kind in KINDS {
-        let builder =
-            builder().on_form(async |_| ElicitResult::new(ElicitAction::Decline)).roots([Root::new("file:///r")]);
+        let builder = builder()
+            .on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
+            .roots([Root::new("file:///r")]);
         let (_client, mut scene) = Scene::legacy(kind, builder);
         scene.ask("x", "elicitation/create", form());
         assert_eq!(scene.message(), json!({ "jsonrpc": "2.0", "id": "x", "result": { "action": "decline" } }));
@@ -35,7 +36,7 @@ fn legacy_servers_are_answered() {
 #[test]
 fn what_was_not_declared_is_refused() {
     for kind in KINDS {
-        let builder = builder().on_form(async |_| ElicitResult::new(ElicitAction::Decline));
+        let builder = builder().on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
         let (_client, mut scene) = Scene::legacy(kind, builder);
         let url = json!({ "mode": "url", "message": "?", "url": "https://a", "elicitationId": "1" });
         for (method, params) in [
@@ -69,7 +70,7 @@ fn questions_can_be_called_off() {
     for kind in KINDS {
         let at_work = Arc::new(());
         let (asked, calls) = (Arc::clone(&at_work), Arc::new(Mutex::new(0)));
-        let builder = builder().on_form(move |_| {
+        let builder = builder().on_form_elicitation(move |_| {
             let (work, first) = (Arc::clone(&asked), {
                 let mut calls = calls.lock().unwrap();
                 *calls += 1;
@@ -101,7 +102,7 @@ fn questions_end_with_who_asked_them() {
     for stage in 0..3 {
         let at_work = Arc::new(());
         let asked = Arc::clone(&at_work);
-        let builder = builder().on_form(move |_| {
+        let builder = builder().on_form_elicitation(move |_| {
             let work = Arc::clone(&asked);
             async move {
                 std::future::pending::<()>().await;
@@ -109,16 +110,16 @@ fn questions_end_with_who_asked_them() {
                 ElicitResult::new(ElicitAction::Cancel)
             }
         });
-        let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder);
+        let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder);
         scene.ask("x", "elicitation/create", form());
         assert_eq!(Arc::strong_count(&at_work), 3);
         match stage {
             0 => {
-                scene.link.session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
+                scene.handle.handle_session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
                 scene.request("initialize");
             }
             1 => {
-                let _ = scene.link.lost(&Closed::Lost("it died".to_owned()));
+                let _ = scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
                 scene.silence();
             }
             _ => {
@@ -154,7 +155,7 @@ fn roots_change() {
 fn slow_form() -> (mcp_client::ClientBuilder, futures_util::future::AbortHandle) {
     let (answer, answered) = futures_util::future::AbortHandle::new_pair();
     let answered = Arc::new(Mutex::new(Some(answered)));
-    let builder = builder().on_form(move |_| {
+    let builder = builder().on_form_elicitation(move |_| {
         let registration = answered.lock().expect("nobody panicked").take().expect("it is asked once");
         let waiting = futures_util::future::Abortable::new(std::future::pending::<()>(), registration);
         async move {
@@ -176,7 +177,7 @@ fn sec_14_a_form_may_take_longer_than_the_server() {
         for answers_in_time in [true, false] {
             let (builder, form_is_filled_in) = slow_form();
             let (client, mut scene) = Scene::legacy(kind, builder);
-            let mut call = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE));
+            let mut call = Task::new(client.call_tool("t").idle_timeout(IDLE));
             let request = scene.request("tools/call");
             scene.advance(IDLE / 2);
             scene.say(
@@ -209,7 +210,7 @@ fn sec_14_a_form_does_not_extend_the_limit_of_a_call() {
     for kind in KINDS {
         let (builder, _form) = slow_form();
         let (client, mut scene) = Scene::legacy(kind, builder);
-        let mut call = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE).time_limit(LONG));
+        let mut call = Task::new(client.call_tool("t").idle_timeout(IDLE).time_limit(LONG));
         let request = scene.request("tools/call");
         scene.say(
             Some(&request),
@@ -229,9 +230,9 @@ fn sec_14_other_calls_are_timed_where_they_can_be_told_apart() {
     for kind in KINDS {
         let (builder, form_is_filled_in) = slow_form();
         let (client, mut scene) = Scene::legacy(kind, builder);
-        let mut asking = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE));
+        let mut asking = Task::new(client.call_tool("t").idle_timeout(IDLE));
         let request = scene.request("tools/call");
-        let mut other = Task::new(client.call_tool_without_arguments("t").idle_timeout(IDLE));
+        let mut other = Task::new(client.call_tool("t").idle_timeout(IDLE));
         scene.request("tools/call");
         scene.say(
             Some(&request),
@@ -240,7 +241,7 @@ fn sec_14_other_calls_are_timed_where_they_can_be_told_apart() {
         scene.advance(IDLE);
         asking.waits();
         match kind {
-            TransportKind::Requests => assert!(matches!(other.done(), Err(Error::TimedOut))),
+            TransportKind::RequestPerCall => assert!(matches!(other.done(), Err(Error::TimedOut))),
             TransportKind::Pipe | _ => other.waits(),
         }
         // The server may call its question off, too.

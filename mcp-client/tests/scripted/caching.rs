@@ -58,7 +58,7 @@ fn answers_are_kept_by_what_was_asked() {
 fn a_newer_answer_replaces_an_older_one() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
     read(&client, &mut scene, "test://a", contents("old", 60_000, "public"));
-    let mut fresh = Task::new(client.read_resource("test://a").fresh());
+    let mut fresh = Task::new(client.read_resource("test://a").skip_cache());
     let request = scene.request("resources/read");
     scene.answer(&request, contents("new", 0, "public"));
     fresh.done().unwrap();
@@ -120,15 +120,15 @@ fn private_answers_are_for_their_credentials() {
     for kind in KINDS {
         let (client, mut scene) = Scene::modern(kind, builder());
         let user = |number| CredentialFingerprint::new([0; 16], [number; 32]);
-        scene.link.set_credentials(user(1));
+        scene.handle.set_credentials(user(1));
         read(&client, &mut scene, "test://a", contents("1", 60_000, "private"));
         read(&client, &mut scene, "test://b", contents("1", 60_000, "public"));
         read(&client, &mut scene, "test://c", contents("1", 60_000, "whatever"));
-        scene.link.set_credentials(user(1));
+        scene.handle.set_credentials(user(1));
         now(client.read_resource("test://a")).unwrap();
         let mut late = Task::new(client.read_resource("test://d"));
         let request = scene.request("resources/read");
-        scene.link.set_credentials(user(2));
+        scene.handle.set_credentials(user(2));
         scene.answer(&request, contents("1", 60_000, "private"));
         late.done().unwrap();
         read(&client, &mut scene, "test://a", contents("2", 0, "private"));
@@ -173,7 +173,7 @@ fn changes_make_answers_stale() {
 // covers: C-14, L-13
 #[test]
 fn a_gap_makes_answers_stale() {
-    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
     let listening = client.clone();
     let mut listening = Task::new(async move { listening.listen(tools_filter()).await });
     let listen = scene.request("subscriptions/listen");
@@ -184,7 +184,7 @@ fn a_gap_makes_answers_stale() {
     let request = scene.request("tools/list");
     scene.answer(&request, tools(&["old"], None, 60_000));
     listing.done().unwrap();
-    scene.link.stream_ended(listen.call, None);
+    scene.handle.handle_stream_ended(listen.call, None);
     hearing.waits();
     scene.advance(Duration::from_secs(1));
     hearing.waits();
@@ -244,7 +244,7 @@ fn a_stale_cursor_is_not_kept() {
 // covers: C-5
 #[test]
 fn what_is_kept_is_bounded() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().cache(2));
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().max_cached_results(2));
     read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
     read(&client, &mut scene, "test://b", contents("1", 500, "public"));
     read(&client, &mut scene, "test://c", contents("1", 2000, "public"));
@@ -260,7 +260,7 @@ fn what_is_kept_is_bounded() {
     read(&client, &mut scene, "test://a/huge", contents(&"x".repeat(1_100_000), 1000, "public"));
     read(&client, &mut scene, "test://a/huge", contents("1", 0, "public"));
 
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().cache(0));
+    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().max_cached_results(0));
     read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
     read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
 }
@@ -271,7 +271,7 @@ fn what_is_kept_is_bounded() {
 fn calls_of_tools_are_never_kept() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
     for _ in 0..2 {
-        let mut calling = Task::new(client.call_tool_without_arguments("a"));
+        let mut calling = Task::new(client.call_tool("a"));
         let request = scene.request("tools/call");
         let mut result = said("done");
         result["ttlMs"] = json!(60_000);

@@ -25,7 +25,7 @@ fn progress(scene: &Scene, request: &Request, progress: u32) {
 fn progress_gives_more_time_up_to_the_limit() {
     for (client, mut scene) in scenes() {
         let seconds = Duration::from_secs;
-        let call = || client.call_tool_without_arguments("t").idle_timeout(seconds(10)).time_limit(seconds(25));
+        let call = || client.call_tool("t").idle_timeout(seconds(10)).time_limit(seconds(25));
         let mut silent = Task::new(call());
         let request = scene.request("tools/call");
         scene.advance(seconds(9));
@@ -63,8 +63,8 @@ fn progress_finds_its_call() {
         let mut meta = RequestMeta::default();
         meta.progress_token = Some("mine".into());
         let mut calls = [
-            Task::new(client.call_tool_without_arguments("a").meta(meta.clone()).on_progress(listener("a"))),
-            Task::new(client.call_tool_without_arguments("b").meta(meta).on_progress(listener("b"))),
+            Task::new(client.call_tool("a").meta(meta.clone()).on_progress(listener("a"))),
+            Task::new(client.call_tool("b").meta(meta).on_progress(listener("b"))),
         ];
         let requests = [scene.request("tools/call"), scene.request("tools/call")];
         assert_ne!(requests[0].params["_meta"]["progressToken"], requests[1].params["_meta"]["progressToken"]);
@@ -87,7 +87,7 @@ fn progress_comes_without_a_limit_to_silence() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().call_options(options));
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);
-    let mut call = Task::new(client.call_tool_without_arguments("a").on_progress(move |_| *count.lock().unwrap() += 1));
+    let mut call = Task::new(client.call_tool("a").on_progress(move |_| *count.lock().unwrap() += 1));
     let request = scene.request("tools/call");
     progress(&scene, &request, 1);
     call.waits();
@@ -99,12 +99,12 @@ fn progress_comes_without_a_limit_to_silence() {
 #[test]
 fn calls_are_cancelled_by_their_caller() {
     for (client, mut scene) in scenes() {
-        let mut dropped = Task::new(client.call_tool_without_arguments("t"));
+        let mut dropped = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         dropped.drop_future();
         scene.given_up(&request);
         scene.answer(&request, said("late"));
-        let mut call = client.call_tool_without_arguments("t");
+        let mut call = client.call_tool("t");
         let handle = call.cancel_handle();
         let mut cancelled = Task::new(call);
         let request = scene.request("tools/call");
@@ -112,7 +112,7 @@ fn calls_are_cancelled_by_their_caller() {
         assert!(matches!(cancelled.done(), Err(Error::Cancelled)));
         scene.given_up(&request);
         // What has ended is not cancelled.
-        let mut call = client.call_tool_without_arguments("t");
+        let mut call = client.call_tool("t");
         let handle = call.cancel_handle();
         let mut call = Task::new(call);
         let request = scene.request("tools/call");
@@ -128,17 +128,17 @@ fn calls_are_cancelled_by_their_caller() {
 #[test]
 fn calls_that_were_not_made_are_not_cancelled() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
-    let mut call = client.call_tool_without_arguments("t");
+    let mut call = client.call_tool("t");
     call.cancel_handle().cancel();
     assert!(matches!(now(call), Err(Error::Cancelled)));
-    drop(client.call_tool_without_arguments("t"));
+    drop(client.call_tool("t"));
     scene.silence();
     let mut limits = Limits::default();
     limits.calls = 1;
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().limits(limits));
-    let _first = Task::new(client.call_tool_without_arguments("t"));
+    let _first = Task::new(client.call_tool("t"));
     scene.request("tools/call");
-    let mut waiting = Task::new(client.call_tool_without_arguments("t"));
+    let mut waiting = Task::new(client.call_tool("t"));
     waiting.drop_future();
     scene.silence();
 }
@@ -150,7 +150,7 @@ fn calls_are_cancelled_between_rounds() {
     for kind in KINDS {
         let at_work = Arc::new(());
         let asked = Arc::clone(&at_work);
-        let builder = builder().on_form(move |_| {
+        let builder = builder().on_form_elicitation(move |_| {
             let work = Arc::clone(&asked);
             async move {
                 std::future::pending::<()>().await;
@@ -162,7 +162,7 @@ fn calls_are_cancelled_between_rounds() {
         let question = json!({ "method": "elicitation/create", "params": {
             "message": "?", "requestedSchema": { "type": "object", "properties": {} },
         } });
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         let result = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
         scene.answer(&request, result);
@@ -171,7 +171,7 @@ fn calls_are_cancelled_between_rounds() {
         call.drop_future();
         assert_eq!(Arc::strong_count(&at_work), 2);
         // The same while it waits to ask again.
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         scene.answer(&request, json!({ "resultType": "input_required", "requestState": "s" }));
         call.waits();
@@ -189,10 +189,10 @@ fn calls_wait_for_room() {
         let mut limits = Limits::default();
         limits.calls = 1;
         let (client, mut scene) = Scene::modern(kind, builder().limits(limits));
-        let mut first = Task::new(client.call_tool_without_arguments("a"));
-        let mut second = Task::new(client.call_tool_without_arguments("b"));
+        let mut first = Task::new(client.call_tool("a"));
+        let mut second = Task::new(client.call_tool("b"));
         let limit = Duration::from_secs(3);
-        let mut hasty = Task::new(client.call_tool_without_arguments("c").time_limit(limit));
+        let mut hasty = Task::new(client.call_tool("c").time_limit(limit));
         let request = scene.request("tools/call");
         scene.silence();
         scene.advance(limit);
@@ -205,9 +205,9 @@ fn calls_wait_for_room() {
         assert_eq!(request.params["name"], "b");
         scene.answer(&request, said("done"));
         second.done().unwrap();
-        let mut third = Task::new(client.call_tool_without_arguments("d"));
+        let mut third = Task::new(client.call_tool("d"));
         let _open = scene.request("tools/call");
-        let mut fourth = Task::new(client.call_tool_without_arguments("e"));
+        let mut fourth = Task::new(client.call_tool("e"));
         scene.advance(Duration::from_secs(59));
         fourth.waits();
         third.waits();
@@ -221,8 +221,8 @@ fn calls_wait_for_the_transport() {
     let mut limits = Limits::default();
     limits.outbox_messages = 1;
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().limits(limits));
-    let _first = Task::new(client.call_tool_without_arguments("a"));
-    let mut second = Task::new(client.call_tool_without_arguments("b"));
+    let _first = Task::new(client.call_tool("a"));
+    let mut second = Task::new(client.call_tool("b"));
     assert_eq!(scene.request("tools/call").params["name"], "a");
     second.waits();
     assert_eq!(scene.request("tools/call").params["name"], "b");
@@ -233,18 +233,18 @@ fn calls_wait_for_the_transport() {
 #[test]
 fn calls_wait_for_a_new_server() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
-    let mut open = Task::new(client.call_tool_without_arguments("a"));
+    let mut open = Task::new(client.call_tool("a"));
     scene.request("tools/call");
     let died = Closed::Exited { status: "signal: 9".to_owned() };
-    assert_eq!(scene.link.lost(&died), mcp_client::Lost::Restartable);
+    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::MayRestart);
     assert!(matches!(open.done(), Err(Error::Interrupted(why)) if why.contains("signal: 9")));
     assert_eq!(client.revision(), None);
-    let mut hasty = Task::new(client.call_tool_without_arguments("b").idle_timeout(Duration::from_secs(1)));
-    let mut patient = Task::new(client.call_tool_without_arguments("c"));
+    let mut hasty = Task::new(client.call_tool("b").idle_timeout(Duration::from_secs(1)));
+    let mut patient = Task::new(client.call_tool("c"));
     scene.advance(Duration::from_secs(1));
     assert!(matches!(hasty.done(), Err(Error::TimedOut)));
     patient.waits();
-    scene.link.restarted();
+    scene.handle.handle_restart();
     patient.waits();
     let request = scene.request("tools/call");
     assert_eq!(request.params["name"], "c");
@@ -258,15 +258,15 @@ fn calls_wait_for_a_new_server() {
 #[test]
 fn closing_is_final() {
     for (client, mut scene) in scenes() {
-        let mut open = Task::new(client.call_tool_without_arguments("a"));
+        let mut open = Task::new(client.call_tool("a"));
         scene.request("tools/call");
         let closing = client.clone();
         let mut closing = Task::new(async move { closing.close().await });
         assert!(matches!(open.done(), Err(Error::Closed(Closed::ByClient))));
         assert!(scene.is_over());
         closing.waits();
-        assert!(matches!(now(client.call_tool_without_arguments("b")), Err(Error::Closed(Closed::ByClient))));
-        scene.end(Closed::Lost("whatever".to_owned()));
+        assert!(matches!(now(client.call_tool("b")), Err(Error::Closed(Closed::ByClient))));
+        scene.end(Closed::Disconnected("whatever".to_owned()));
         assert_eq!(closing.done(), Closed::ByClient);
     }
 }
@@ -278,12 +278,12 @@ fn the_end_says_why() {
     for (client, scene) in scenes() {
         let waiting = client.clone();
         let mut waiting = Task::new(async move { waiting.closed().await });
-        let mut open = Task::new(client.call_tool_without_arguments("a"));
+        let mut open = Task::new(client.call_tool("a"));
         scene.end(Closed::Exited { status: "gone".to_owned() });
         assert_eq!(waiting.done(), Closed::Exited { status: "gone".to_owned() });
         let error = open.done().unwrap_err();
         assert!(error.to_string().contains("gone") && !error.is_remote(), "{error}");
-        let error = now(client.call_tool_without_arguments("a")).unwrap_err();
+        let error = now(client.call_tool("a")).unwrap_err();
         assert!(matches!(error, Error::Closed(Closed::Exited { .. })));
     }
 }
@@ -298,7 +298,7 @@ fn the_last_handle_closes() {
         connecting.drop_future();
         assert!(scene.is_over());
         for (client, mut scene) in [Scene::modern(kind, builder()), Scene::legacy(kind, builder())] {
-            let mut call = Task::new(client.call_tool_without_arguments("a"));
+            let mut call = Task::new(client.call_tool("a"));
             let request = scene.request("tools/call");
             drop(client);
             assert!(!scene.is_over());
@@ -318,8 +318,8 @@ fn those_who_stop_waiting_are_forgotten() {
     assert_eq!(waiting.wakers(), 1);
     waiting.drop_future();
     assert_eq!(waiting.wakers(), 0);
-    let _ = scene.link.lost(&Closed::Lost("it died".to_owned()));
-    let mut waiting = Task::new(client.call_tool_without_arguments("a"));
+    let _ = scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+    let mut waiting = Task::new(client.call_tool("a"));
     assert!(waiting.wakers() > 0);
     waiting.drop_future();
     assert_eq!(waiting.wakers(), 0);
@@ -330,5 +330,5 @@ fn those_who_stop_waiting_are_forgotten() {
 fn a_transport_may_just_go() {
     let (client, scene) = Scene::modern(TransportKind::Pipe, builder());
     drop(scene);
-    assert!(matches!(now(client.call_tool_without_arguments("a")), Err(Error::Closed(Closed::Lost(_)))));
+    assert!(matches!(now(client.call_tool("a")), Err(Error::Closed(Closed::Disconnected(_)))));
 }

@@ -11,12 +11,12 @@ use futures_util::StreamExt as _;
 use futures_util::task::noop_waker;
 use mcp_client::types::{Revision, SubscriptionFilter};
 use mcp_client::{
-    CallId, Change, Client, ClientBuilder, Closed, Error, Headers, Link, Listener, Order, Time, Transport,
-    TransportKind,
+    CallHeaders, CallId, Change, Client, ClientBuilder, Closed, Error, Subscription, Time, Transport, TransportCommand,
+    TransportHandle, TransportKind,
 };
 use serde_json::{Value, json};
 
-pub(crate) const KINDS: [TransportKind; 2] = [TransportKind::Pipe, TransportKind::Requests];
+pub(crate) const KINDS: [TransportKind; 2] = [TransportKind::Pipe, TransportKind::RequestPerCall];
 
 /// Something under way, which is only looked at again after it was woken: a wake that is missed is a test that fails.
 pub(crate) struct Task<T> {
@@ -108,7 +108,7 @@ impl Clock {
 struct HandOver {
     kind: TransportKind,
     clock: Clock,
-    link: Arc<Mutex<Option<Link>>>,
+    handle: Arc<Mutex<Option<TransportHandle>>>,
 }
 
 impl Transport for HandOver {
@@ -121,17 +121,17 @@ impl Transport for HandOver {
         Arc::new(move || clock.now())
     }
 
-    fn start(self, link: Link) {
-        *self.link.lock().unwrap() = Some(link);
+    fn start(self, handle: TransportHandle) {
+        *self.handle.lock().unwrap() = Some(handle);
     }
 }
 
 /// The server's end, played by the test.
 pub(crate) struct Scene {
-    pub(crate) link: Link,
+    pub(crate) handle: TransportHandle,
     kind: TransportKind,
     clock: Clock,
-    orders: VecDeque<Order>,
+    commands: VecDeque<TransportCommand>,
     wake_at: Option<Time>,
     is_over: bool,
 }
@@ -142,7 +142,7 @@ pub(crate) struct Request {
     pub(crate) call: CallId,
     pub(crate) id: Value,
     pub(crate) params: Value,
-    pub(crate) headers: Headers,
+    pub(crate) headers: CallHeaders,
     pub(crate) revision: Option<Revision>,
     pub(crate) text: String,
 }
@@ -203,12 +203,12 @@ impl Scene {
         builder: ClientBuilder,
         wait: Duration,
     ) -> (Task<Result<Client, Error>>, Option<Result<Client, Error>>, Self) {
-        let (clock, link) = (Clock::new(), Arc::new(Mutex::new(None)));
+        let (clock, handle) = (Clock::new(), Arc::new(Mutex::new(None)));
         *clock.0.lock().unwrap() += wait;
-        let transport = HandOver { kind, clock: clock.clone(), link: Arc::clone(&link) };
+        let transport = HandOver { kind, clock: clock.clone(), handle: Arc::clone(&handle) };
         let (task, connected) = Task::start(builder.connect(transport));
-        let link = link.lock().unwrap().take().unwrap();
-        (task, connected, Self { link, kind, clock, orders: VecDeque::new(), wake_at: None, is_over: false })
+        let handle = handle.lock().unwrap().take().unwrap();
+        (task, connected, Self { handle, kind, clock, commands: VecDeque::new(), wake_at: None, is_over: false })
     }
 
     /// Connects as a modern server.
@@ -231,17 +231,17 @@ impl Scene {
         let initialize = self.request("initialize");
         self.answer(&initialize, initialized(version));
         self.notification("notifications/initialized");
-        self.orders();
+        self.commands();
     }
 
     /// Takes orders until there are none.
-    pub(crate) fn orders(&mut self) {
+    pub(crate) fn commands(&mut self) {
         let waker = noop_waker();
         loop {
-            match self.link.poll_next(&mut Context::from_waker(&waker)) {
-                Poll::Ready(Some(Order::WakeAt(at))) => self.wake_at = Some(at),
-                Poll::Ready(Some(Order::Ready { .. })) => {}
-                Poll::Ready(Some(order)) => self.orders.push_back(order),
+            match self.handle.poll_command(&mut Context::from_waker(&waker)) {
+                Poll::Ready(Some(TransportCommand::WakeAt(at))) => self.wake_at = Some(at),
+                Poll::Ready(Some(TransportCommand::Ready { .. })) => {}
+                Poll::Ready(Some(command)) => self.commands.push_back(command),
                 Poll::Ready(None) => {
                     self.is_over = true;
                     return;
@@ -252,26 +252,26 @@ impl Scene {
     }
 
     /// Takes orders, and returns whether something that is done then wakes the transport.
-    pub(crate) fn is_woken_by<T>(&mut self, work: impl FnOnce(&Link) -> T) -> (bool, T) {
-        self.orders();
+    pub(crate) fn is_woken_by<T>(&mut self, work: impl FnOnce(&TransportHandle) -> T) -> (bool, T) {
+        self.commands();
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let waker = Waker::from(Arc::clone(&woken));
-        assert!(self.link.poll_next(&mut Context::from_waker(&waker)).is_pending());
-        let done = work(&self.link);
+        assert!(self.handle.poll_command(&mut Context::from_waker(&waker)).is_pending());
+        let done = work(&self.handle);
         (woken.0.load(Ordering::Relaxed), done)
     }
 
     #[track_caller]
-    fn next(&mut self) -> Order {
-        self.orders();
-        self.orders.pop_front().expect("the client sends nothing")
+    fn next(&mut self) -> TransportCommand {
+        self.commands();
+        self.commands.pop_front().expect("the client sends nothing")
     }
 
     /// The next message, which is a request.
     #[track_caller]
     pub(crate) fn request(&mut self, method: &str) -> Request {
-        let order = self.next();
-        let Order::Send(outgoing) = order else { panic!("{method} is due, not {order:?}") };
+        let command = self.next();
+        let TransportCommand::Send(outgoing) = command else { panic!("{method} is due, not {command:?}") };
         let message: Value = serde_json::from_slice(&outgoing.message).unwrap();
         assert_eq!(message["method"], method, "{message}");
         Request {
@@ -296,8 +296,8 @@ impl Scene {
     /// The next message, whatever it is.
     #[track_caller]
     pub(crate) fn message(&mut self) -> Value {
-        let order = self.next();
-        let Order::Send(outgoing) = order else { panic!("not a message: {order:?}") };
+        let command = self.next();
+        let TransportCommand::Send(outgoing) = command else { panic!("not a message: {command:?}") };
         serde_json::from_slice(&outgoing.message).unwrap()
     }
 
@@ -308,17 +308,17 @@ impl Scene {
         if self.kind == TransportKind::Pipe || !is_modern {
             assert_eq!(self.notification("notifications/cancelled")["requestId"], request.id);
         }
-        if self.kind == TransportKind::Requests {
-            let order = self.next();
-            assert!(matches!(order, Order::Abort { call } if call == request.call), "{order:?}");
+        if self.kind == TransportKind::RequestPerCall {
+            let command = self.next();
+            assert!(matches!(command, TransportCommand::Abort { call } if call == request.call), "{command:?}");
         }
     }
 
     /// The client has nothing to say.
     #[track_caller]
     pub(crate) fn silence(&mut self) {
-        self.orders();
-        assert!(self.orders.is_empty(), "{:?}", self.orders);
+        self.commands();
+        assert!(self.commands.is_empty(), "{:?}", self.commands);
     }
 
     pub(crate) fn answer(&self, request: &Request, result: Value) {
@@ -346,43 +346,43 @@ impl Scene {
     /// Asks the client something, as legacy servers do.
     pub(crate) fn ask(&mut self, id: &str, method: &str, params: Value) {
         self.say(None, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        self.orders();
+        self.commands();
     }
 
     fn reply(&self, request: &Request, message: Value) {
         self.say(Some(request), message);
-        if self.kind == TransportKind::Requests {
-            self.link.stream_ended(request.call, None);
+        if self.kind == TransportKind::RequestPerCall {
+            self.handle.handle_stream_ended(request.call, None);
         }
     }
 
     pub(crate) fn say(&self, request: Option<&Request>, message: Value) {
         let text = serde_json::to_vec(&message).unwrap();
-        match request.filter(|_| self.kind == TransportKind::Requests) {
-            Some(request) => self.link.reply(request.call, &text),
-            None => self.link.message(&text),
+        match request.filter(|_| self.kind == TransportKind::RequestPerCall) {
+            Some(request) => self.handle.handle_reply(request.call, &text),
+            None => self.handle.handle_message(&text),
         }
     }
 
     /// Lets time pass.
     pub(crate) fn advance(&mut self, by: Duration) {
-        self.orders();
+        self.commands();
         *self.clock.0.lock().unwrap() += by;
         if self.wake_at.take_if(|at| *at <= self.clock.now()).is_some() {
-            self.link.timeout();
+            self.handle.handle_timeout();
         }
-        self.orders();
+        self.commands();
     }
 
     /// Whether the transport is to let go of the server.
     pub(crate) fn is_over(&mut self) -> bool {
-        self.orders();
+        self.commands();
         self.is_over
     }
 
     /// The connection ends.
     pub(crate) fn end(self, why: Closed) {
-        self.link.closed(why);
+        self.handle.close(why);
     }
 
     /// Acknowledges a subscription.
@@ -400,7 +400,7 @@ impl Scene {
 }
 
 /// The next change of a listener, which goes on to live.
-pub(crate) fn hearing(mut listener: Listener) -> Task<(Option<Result<Change, Error>>, Listener)> {
+pub(crate) fn hearing(mut listener: Subscription) -> Task<(Option<Result<Change, Error>>, Subscription)> {
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let future = async move {
         let change = listener.next().await;
@@ -410,7 +410,7 @@ pub(crate) fn hearing(mut listener: Listener) -> Task<(Option<Result<Change, Err
 }
 
 /// All changes that are there already.
-pub(crate) fn heard(listener: &mut Listener) -> Vec<Change> {
+pub(crate) fn heard(listener: &mut Subscription) -> Vec<Change> {
     let waker = noop_waker();
     let mut all = Vec::new();
     while let Poll::Ready(Some(change)) = listener.poll_next_unpin(&mut Context::from_waker(&waker)) {

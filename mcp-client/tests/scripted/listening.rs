@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use mcp_client::types::SubscriptionFilter;
-use mcp_client::{Change, Client, Closed, Error, Limits, Listener, Lost, TransportKind};
+use mcp_client::{Change, Client, Closed, Error, Limits, ServerLossAction, Subscription, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Request, Scene, Task, builder, heard, hearing, tools_filter};
 
-fn listening(client: &Client, filter: SubscriptionFilter) -> Task<Result<Listener, Error>> {
+fn listening(client: &Client, filter: SubscriptionFilter) -> Task<Result<Subscription, Error>> {
     let client = client.clone();
     Task::new(async move { client.listen(filter).await })
 }
@@ -18,7 +18,7 @@ fn uris(uris: &[&str]) -> SubscriptionFilter {
 }
 
 /// Listens to a modern server, which agrees to `filter`.
-fn listen(client: &Client, scene: &mut Scene, wanted: SubscriptionFilter, filter: Value) -> (Listener, Request) {
+fn listen(client: &Client, scene: &mut Scene, wanted: SubscriptionFilter, filter: Value) -> (Subscription, Request) {
     let mut listening = listening(client, wanted);
     let listen = scene.request("subscriptions/listen");
     scene.acknowledge(&listen, filter);
@@ -26,7 +26,7 @@ fn listen(client: &Client, scene: &mut Scene, wanted: SubscriptionFilter, filter
 }
 
 /// Listens to a legacy server, which agrees to all.
-fn listen_legacy(client: &Client, scene: &mut Scene, filter: SubscriptionFilter) -> Listener {
+fn listen_legacy(client: &Client, scene: &mut Scene, filter: SubscriptionFilter) -> Subscription {
     let subscriptions = filter.resource_subscriptions.clone().unwrap_or_default();
     let client = client.clone();
     let (mut listening, listener) = Task::start(async move { client.listen(filter).await });
@@ -154,12 +154,12 @@ fn a_refusal_ends_a_listener() {
         hears.waits();
         scene.answer(&open, json!({ "resultType": "complete" }));
         hears.waits();
-        if kind == TransportKind::Requests {
+        if kind == TransportKind::RequestPerCall {
             for _ in 0..20 {
                 scene.advance(Duration::from_secs(30));
                 hears.waits();
                 let open = scene.request("subscriptions/listen");
-                scene.link.status(open.call, 503, b"");
+                scene.handle.handle_status(open.call, 503, b"");
                 hears.waits();
             }
         }
@@ -183,7 +183,7 @@ fn the_acknowledgement_comes_first() {
         let open = scene.request("subscriptions/listen");
         scene.change(&open, "tools/list_changed");
         scene.answer(&open, json!({ "resultType": "complete" }));
-        assert!(matches!(opening.done(), Err(Error::InvalidAnswer(_))));
+        assert!(matches!(opening.done(), Err(Error::InvalidResponse(_))));
     }
 }
 
@@ -210,12 +210,15 @@ fn a_new_server_is_listened_to() {
     let (listener, _) = listen(&client, &mut scene, tools_filter(), json!({ "toolsListChanged": true }));
     let mut hears = hearing(listener);
     hears.waits();
-    assert_eq!(scene.link.lost(&Closed::Lost("it died".to_owned())), Lost::Restartable);
+    assert_eq!(
+        scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned())),
+        ServerLossAction::MayRestart
+    );
     hears.waits();
     scene.advance(Duration::from_secs(1));
     hears.waits();
     scene.silence();
-    scene.link.restarted();
+    scene.handle.handle_restart();
     hears.waits();
     let open = scene.request("subscriptions/listen");
     scene.acknowledge(&open, json!({ "toolsListChanged": true }));
@@ -250,7 +253,7 @@ fn listeners_wait_for_room() {
         let mut limits = Limits::default();
         limits.calls = 1;
         let (client, mut scene) = Scene::modern(kind, builder().limits(limits));
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         let mut opening = listening(&client, tools_filter());
         scene.silence();
@@ -335,10 +338,10 @@ fn unfinished_listeners_unsubscribe() {
 // covers: L-13, S4.53
 #[test]
 fn a_new_session_is_subscribed_to() {
-    let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
+    let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
     let mut hears = hearing(listen_legacy(&client, &mut scene, uris(&["test://a"])));
     hears.waits();
-    scene.link.session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    scene.handle.handle_session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
     scene.shake_hands("2025-11-25");
     hears.waits();
     scene.advance(Duration::from_secs(1));

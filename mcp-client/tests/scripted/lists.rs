@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use mcp_client::{Client, Error, ListLimit, ListLimits, TransportKind};
+use mcp_client::{Client, Error, ListLimitExceeded, ListLimits, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder};
@@ -110,7 +110,7 @@ fn lists_end() {
         let request = scene.request("tools/list");
         scene.answer(&request, page("a", json!(number.to_string())));
         if let Some(outcome) = listing.look() {
-            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimit::Pages(10_000)))));
+            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimitExceeded::Pages(10_000)))));
             assert_eq!(number, 10_000);
             return;
         }
@@ -149,9 +149,9 @@ fn all_lists_have_pages() {
 fn sec_7_lists_are_bounded_in_items_and_bytes() {
     let long = "x".repeat(1000);
     for (limits, expected) in [
-        (ListLimits::default().with_items(5), ListLimit::Items(5)),
-        (ListLimits::default().with_bytes(5000), ListLimit::Bytes(5000)),
-        (ListLimits::default().with_pages(5), ListLimit::Pages(5)),
+        (ListLimits::default().max_items(5), ListLimitExceeded::Items(5)),
+        (ListLimits::default().max_bytes(5000), ListLimitExceeded::Bytes(5000)),
+        (ListLimits::default().max_pages(5), ListLimitExceeded::Pages(5)),
     ] {
         for collects in [true, false] {
             let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().list_limits(limits));
@@ -176,7 +176,7 @@ fn sec_7_lists_are_bounded_in_items_and_bytes() {
             };
             let Err(Error::ListTooLong(exceeded)) = outcome else { panic!("{outcome:?}") };
             assert_eq!(exceeded, expected);
-            let is_pages = matches!(expected, ListLimit::Pages(_));
+            let is_pages = matches!(expected, ListLimitExceeded::Pages(_));
             assert!(fetched <= 6 && (fetched == 5 || !is_pages), "{fetched} pages were fetched");
         }
     }
@@ -185,7 +185,7 @@ fn sec_7_lists_are_bounded_in_items_and_bytes() {
 /// A list of as many pages as there may be is complete.
 #[test]
 fn a_list_may_have_as_many_pages_as_its_limit() {
-    let limits = ListLimits::default().with_pages(2);
+    let limits = ListLimits::default().max_pages(2);
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().list_limits(limits));
     let mut listing = Task::new(client.tools().all());
     for next in [json!("2"), Value::Null] {
@@ -202,7 +202,7 @@ fn a_list_may_have_as_many_pages_as_its_limit() {
 // covers: SEC-7
 #[test]
 fn sec_7_a_page_has_no_more_items_than_a_list() {
-    let limits = ListLimits::default().with_items(1000);
+    let limits = ListLimits::default().max_items(1000);
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().list_limits(limits));
     for (count, fits) in [(1000, true), (1001, false)] {
         let mut listing = Task::new(client.list_prompts(None));
@@ -214,7 +214,9 @@ fn sec_7_a_page_has_no_more_items_than_a_list() {
         );
         match listing.done() {
             Ok(result) => assert!(fits && result.prompts.len() == count),
-            Err(error) => assert!(!fits && matches!(error, Error::ListTooLong(ListLimit::Items(1000))), "{error}"),
+            Err(error) => {
+                assert!(!fits && matches!(error, Error::ListTooLong(ListLimitExceeded::Items(1000))), "{error}")
+            }
         }
     }
 }
@@ -223,8 +225,8 @@ fn sec_7_a_page_has_no_more_items_than_a_list() {
 // covers: SEC-7
 #[test]
 fn sec_7_one_list_serves_all_calls_whose_headers_are_refused() {
-    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
-    let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
+    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
+    let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t").arguments(&json!({})))).collect();
     let requests: Vec<_> = (0..5).map(|_| scene.request("tools/call")).collect();
     for (call, request) in calls.iter_mut().zip(&requests) {
         scene.refuse(request, -32020);
@@ -241,7 +243,7 @@ fn sec_7_one_list_serves_all_calls_whose_headers_are_refused() {
     }
     scene.silence();
     // Whoever lists may be dropped: then it is the turn of the next.
-    let mut calls: Vec<_> = (0..2).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
+    let mut calls: Vec<_> = (0..2).map(|_| Task::new(client.call_tool("t").arguments(&json!({})))).collect();
     let requests: Vec<_> = (0..2).map(|_| scene.request("tools/call")).collect();
     for (call, request) in calls.iter_mut().zip(&requests) {
         scene.refuse(request, -32020);
@@ -268,8 +270,8 @@ fn sec_7_one_list_serves_all_calls_whose_headers_are_refused() {
 #[test]
 fn sec_7_a_list_that_fails_is_not_tried_by_each_call() {
     for stalls in [true, false] {
-        let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
-        let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t", &json!({})))).collect();
+        let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
+        let mut calls: Vec<_> = (0..5).map(|_| Task::new(client.call_tool("t").arguments(&json!({})))).collect();
         let requests: Vec<_> = (0..5).map(|_| scene.request("tools/call")).collect();
         for (call, request) in calls.iter_mut().zip(&requests) {
             scene.refuse(request, -32020);

@@ -25,7 +25,7 @@ fn a_refused_version_is_replaced_once() {
         let error = json!({
             "code": -32022, "message": "no", "data": { "requested": "2026-07-28", "supported": ["2026-07-28"] },
         });
-        let mut calling = Task::new(client.call_tool_without_arguments("t"));
+        let mut calling = Task::new(client.call_tool("t"));
         let first = scene.request("tools/call");
         scene.refuse_with(&first, error.clone());
         calling.waits();
@@ -46,7 +46,7 @@ fn a_refused_version_may_lead_to_the_other_era() {
         let error = json!({
             "code": -32022, "message": "no", "data": { "requested": "2026-07-28", "supported": ["2025-06-18"] },
         });
-        let mut calls = [1, 2].map(|_| Task::new(client.call_tool_without_arguments("t")));
+        let mut calls = [1, 2].map(|_| Task::new(client.call_tool("t")));
         let requests = [1, 2].map(|_| scene.request("tools/call"));
         for (call, request) in calls.iter_mut().zip(&requests) {
             scene.refuse_with(request, error.clone());
@@ -70,7 +70,7 @@ fn a_refused_version_may_lead_to_the_other_era() {
 fn no_common_version_is_an_error() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
     for data in [json!({ "requested": "2026-07-28", "supported": ["2099-01-01"] }), json!({ "nothing": "here" })] {
-        let mut calling = Task::new(client.call_tool_without_arguments("t"));
+        let mut calling = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         scene.refuse_with(&request, json!({ "code": -32022, "message": "no", "data": data }));
         assert!(calling.done().unwrap_err().is_remote());
@@ -82,8 +82,8 @@ fn no_common_version_is_an_error() {
 // covers: H-61, H-80, H-81
 #[test]
 fn headers_that_do_not_fit_are_made_anew_once() {
-    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
-    let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
+    let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
     let request = scene.request("tools/call");
     assert_eq!(request.headers.name.as_deref(), Some("t"));
     assert_eq!(request.headers.params, [], "nobody saw the schema");
@@ -98,7 +98,7 @@ fn headers_that_do_not_fit_are_made_anew_once() {
     assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
     scene.silence();
     // The next call begins with what is known, and lists anew although a list is kept.
-    let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
     let request = scene.request("tools/call");
     assert_eq!(request.headers.params, [("New".to_owned(), "x".to_owned())]);
     scene.refuse(&request, -32020);
@@ -111,12 +111,12 @@ fn headers_that_do_not_fit_are_made_anew_once() {
     scene.answer(&request, said("done"));
     calling.done().unwrap();
     // What the newest schema does not want any more is not sent.
-    let mut listing = Task::new(client.list_tools(None).fresh());
+    let mut listing = Task::new(client.list_tools(None).skip_cache());
     let list = scene.request("tools/list");
     let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
     scene.answer(&list, json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "public" }));
     listing.done().unwrap();
-    let _calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let _calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
     assert_eq!(scene.request("tools/call").headers.params, []);
 }
 
@@ -124,8 +124,8 @@ fn headers_that_do_not_fit_are_made_anew_once() {
 // covers: H-80
 #[test]
 fn headers_cannot_be_made_anew_without_a_list() {
-    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
-    let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
+    let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
     let request = scene.request("tools/call");
     scene.refuse(&request, -32020);
     calling.waits();
@@ -142,10 +142,10 @@ fn where_there_are_no_headers_they_do_not_fit_either() {
     let scenes = [
         Scene::modern(TransportKind::Pipe, builder()),
         Scene::legacy(TransportKind::Pipe, builder()),
-        Scene::legacy(TransportKind::Requests, builder()),
+        Scene::legacy(TransportKind::RequestPerCall, builder()),
     ];
     for (client, mut scene) in scenes {
-        let mut calling = Task::new(client.call_tool("t", &json!({ "a": "x" })));
+        let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
         let request = scene.request("tools/call");
         scene.refuse(&request, -32020);
         assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
@@ -168,9 +168,9 @@ fn tools_with_wrong_headers_are_dropped() {
         "tools": [{ "name": "good", "inputSchema": good }, { "name": "bad", "inputSchema": bad }],
     });
     let scenes = [
-        (Scene::modern(TransportKind::Requests, builder()), 1),
+        (Scene::modern(TransportKind::RequestPerCall, builder()), 1),
         (Scene::modern(TransportKind::Pipe, builder()), 2),
-        (Scene::legacy(TransportKind::Requests, builder()), 2),
+        (Scene::legacy(TransportKind::RequestPerCall, builder()), 2),
     ];
     for ((client, mut scene), count) in scenes {
         let mut listing = Task::new(client.tools().all());
@@ -178,7 +178,7 @@ fn tools_with_wrong_headers_are_dropped() {
         scene.answer(&request, list.clone());
         assert_eq!(listing.done().unwrap().len(), count);
         let arguments = json!({ "s": "t", "b": true, "o": { "n": 7 }, "z": null });
-        let _calling = Task::new(client.call_tool("good", &arguments));
+        let _calling = Task::new(client.call_tool("good").arguments(&arguments));
         let request = scene.request("tools/call");
         if count == 1 {
             let mut params = request.headers.params;
@@ -197,7 +197,7 @@ fn tools_with_wrong_headers_are_dropped() {
 fn dropped_tools_are_warned_of() {
     let told = Arc::new(Mutex::new(String::new()));
     tracing::subscriber::with_default(Warnings(Arc::clone(&told)), || {
-        let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+        let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
         let mut listing = Task::new(client.tools().all());
         let request = scene.request("tools/list");
         scene.answer(&request, marked("not a token"));
@@ -239,10 +239,10 @@ impl tracing::Subscriber for Warnings {
 // covers: RS-14, H-47, PR-2
 #[test]
 fn calls_name_what_they_are_about() {
-    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
+    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
     let _reading = Task::new(client.read_resource(" test://\u{e9} "));
     assert_eq!(scene.request("resources/read").headers.name.as_deref(), Some(" test://\u{e9} "));
-    let _filling = Task::new(client.get_prompt("p", [("a", "b")]));
+    let _filling = Task::new(client.get_prompt("p").argument("a", "b"));
     let request = scene.request("prompts/get");
     assert_eq!(request.headers.name.as_deref(), Some("p"));
     assert_eq!(request.params["arguments"], json!({ "a": "b" }));
@@ -257,7 +257,7 @@ fn a_modern_detected_revision_may_be_wrong() {
     for kind in KINDS {
         let (client, mut scene) =
             Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
-        let mut calls = [1, 2].map(|_| Task::new(client.call_tool_without_arguments("t")));
+        let mut calls = [1, 2].map(|_| Task::new(client.call_tool("t")));
         let requests = [1, 2].map(|_| scene.request("tools/call"));
         for (call, request) in calls.iter_mut().zip(&requests) {
             scene.refuse(request, -32600);
@@ -306,14 +306,14 @@ fn a_modern_detected_revision_may_be_right() {
     for kind in KINDS {
         let (client, mut scene) =
             Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
-        let mut call = Task::new(client.call_tool_without_arguments("nothing"));
+        let mut call = Task::new(client.call_tool("nothing"));
         let request = scene.request("tools/call");
         scene.refuse(&request, -32602);
         call.waits();
         let probe = scene.request("server/discover");
         scene.answer(&probe, discovered());
         assert_eq!(call.done().unwrap_err().as_rejection().unwrap().code.get(), -32602);
-        let mut call = Task::new(client.call_tool_without_arguments("nothing"));
+        let mut call = Task::new(client.call_tool("nothing"));
         let request = scene.request("tools/call");
         scene.refuse(&request, -32602);
         assert!(call.done().is_err());
@@ -327,10 +327,10 @@ fn a_modern_detected_revision_may_be_right() {
 fn outages_say_nothing_about_a_detected_revision() {
     for status in [401, 403, 503] {
         let detected = DetectedRevision::new(Revision::V2026_07_28);
-        let (client, mut scene) = Scene::ready(TransportKind::Requests, builder().detected_revision(detected));
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let (client, mut scene) = Scene::ready(TransportKind::RequestPerCall, builder().detected_revision(detected));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
-        scene.link.status(request.call, status, b"");
+        scene.handle.handle_status(request.call, status, b"");
         assert!(matches!(call.done(), Err(Error::Status { status: said, .. }) if said == status));
         scene.silence();
     }
@@ -360,8 +360,7 @@ fn questions_come_through_while_a_detected_revision_is_checked() {
     for kind in KINDS {
         let detected = DetectedRevision::new(Revision::V2026_07_28);
         let (client, mut scene) = Scene::ready(kind, builder().roots([]).detected_revision(detected));
-        let (mut wrong, mut asked) =
-            (Task::new(client.call_tool_without_arguments("a")), Task::new(client.call_tool_without_arguments("b")));
+        let (mut wrong, mut asked) = (Task::new(client.call_tool("a")), Task::new(client.call_tool("b")));
         let (first, second) = (scene.request("tools/call"), scene.request("tools/call"));
         scene.refuse(&first, -32602);
         wrong.waits();
@@ -383,17 +382,17 @@ fn questions_come_through_while_a_detected_revision_is_checked() {
 // covers: S4.53
 #[test]
 fn a_lost_session_is_renewed_once() {
-    let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
-    scene.link.set_session(Some("one".to_owned()), None);
-    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
+    scene.handle.set_session(Some("one".to_owned()), None);
+    let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
-    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     assert_eq!(client.session_id(), None);
     call.waits();
     scene.shake_hands("2025-11-25");
     call.waits();
     let request = scene.request("tools/call");
-    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     let error = call.done().unwrap_err();
     assert!(matches!(&error, Error::Interrupted(why) if why.contains("session")), "{error}");
     assert!(scene.is_over(), "a server that forgets at once is given up");
@@ -404,19 +403,19 @@ fn a_lost_session_is_renewed_once() {
 // covers: S4.53
 #[test]
 fn a_call_is_not_made_in_a_third_session() {
-    let (client, mut scene) = Scene::legacy(TransportKind::Requests, builder());
-    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
+    let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
-    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     call.waits();
     scene.shake_hands("2025-11-25");
     call.waits();
     let request = scene.request("tools/call");
-    let mut other = Task::new(client.call_tool_without_arguments("u"));
+    let mut other = Task::new(client.call_tool("u"));
     let another = scene.request("tools/call");
     scene.answer(&another, said("done"));
     other.done().unwrap();
-    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     assert!(matches!(call.done(), Err(Error::Interrupted(_))));
     // The session is renewed for those who come next.
     scene.shake_hands("2025-11-25");
@@ -427,12 +426,13 @@ fn a_call_is_not_made_in_a_third_session() {
 // covers: S4.53
 #[test]
 fn a_broken_stream_is_no_lost_session() {
-    for (client, mut scene) in
-        [Scene::legacy(TransportKind::Requests, builder()), Scene::modern(TransportKind::Requests, builder())]
-    {
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+    for (client, mut scene) in [
+        Scene::legacy(TransportKind::RequestPerCall, builder()),
+        Scene::modern(TransportKind::RequestPerCall, builder()),
+    ] {
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
-        scene.link.stream_ended(request.call, Some("the network is away".to_owned()));
+        scene.handle.handle_stream_ended(request.call, Some("the network is away".to_owned()));
         let error = call.done().unwrap_err();
         assert!(matches!(&error, Error::Interrupted(why) if why.contains("the network is away")), "{error}");
         assert!(!error.is_remote());
@@ -447,18 +447,18 @@ fn a_server_that_died_of_the_probe_is_not_probed_again() {
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
     scene.request("server/discover");
     let died = Closed::Exited { status: "exit status: 1".to_owned() };
-    assert_eq!(scene.link.lost(&died), mcp_client::Lost::OfTheProbe);
+    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
     connecting.waits();
-    scene.link.restarted();
+    scene.handle.handle_restart();
     scene.shake_hands("2025-11-25");
     let client = connecting.done().unwrap();
     assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     // One that dies of the handshake, too, is given up.
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
-    assert_eq!(scene.link.lost(&died), mcp_client::Lost::OfTheProbe);
-    scene.link.restarted();
+    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
+    scene.handle.handle_restart();
     scene.request("initialize");
-    assert_eq!(scene.link.lost(&died), mcp_client::Lost::ForGood);
+    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::Close);
     assert!(matches!(connecting.done(), Err(Error::Closed(Closed::Exited { .. }))));
 }
 
@@ -485,14 +485,14 @@ fn silence_is_legacy_behind_a_pipe() {
     scene.advance(Duration::from_secs(5));
     scene.shake_hands("2025-11-25");
     connecting.done().unwrap();
-    let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+    let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
     let probe = scene.request("server/discover");
     scene.advance(Duration::from_secs(59));
     scene.silence();
     scene.advance(Duration::from_secs(1));
     scene.given_up(&probe);
     let error = connecting.done().unwrap_err();
-    assert!(matches!(&error, Error::Closed(Closed::Refused(_))), "{error}");
+    assert!(matches!(&error, Error::Closed(Closed::ConnectFailed(_))), "{error}");
 }
 
 /// What one client finds out, the next goes by; after a while it is checked without anybody waiting for it.

@@ -27,14 +27,14 @@ fn asks(questions: Value, state: Option<&str>) -> Value {
 /// A client whose person gives their name.
 fn named() -> ClientBuilder {
     builder()
-        .on_form(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
+        .on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
         .roots([Root::new("file:///r")])
 }
 
 /// Calls a tool, and asks something before it is done.
 fn round(builder: ClientBuilder, questions: Value) -> (Task<Result<mcp_client::types::CallToolResult, Error>>, Scene) {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
-    let call = Task::new(client.call_tool_without_arguments("t"));
+    let call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
     scene.answer(&request, asks(questions, None));
     (call, scene)
@@ -47,7 +47,7 @@ fn round(builder: ClientBuilder, questions: Value) -> (Task<Result<mcp_client::t
 fn rounds_repeat_the_request() {
     for kind in KINDS {
         let (client, mut scene) = Scene::modern(kind, named());
-        let mut call = Task::new(client.call_tool("t", &json!({ "x": 1 })));
+        let mut call = Task::new(client.call_tool("t").arguments(&json!({ "x": 1 })));
         let first = scene.request("tools/call");
         let state = " {\"not\": 1.0e1}\u{e9}\\u00e9 ";
         scene.answer(&first, asks(json!({ "who": form(json!({})), "where": { "method": "roots/list" } }), Some(state)));
@@ -76,7 +76,7 @@ fn rounds_repeat_the_request() {
 fn rounds_of_different_calls_do_not_mix() {
     for kind in KINDS {
         let (client, mut scene) = Scene::modern(kind, named());
-        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool_without_arguments(name)));
+        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool(name)));
         let requests: [Request; 2] = [scene.request("tools/call"), scene.request("tools/call")];
         for (request, name) in requests.iter().zip(["a", "b"]) {
             scene.answer(request, asks(json!({ name: form(json!({})) }), Some(name)));
@@ -98,8 +98,8 @@ fn rounds_of_different_calls_do_not_mix() {
 #[test]
 fn a_server_may_put_a_call_off() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder().rounds(RetryLimits::default().with_waits(2)));
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let (client, mut scene) = Scene::modern(kind, builder().retry_limits(RetryLimits::default().with_waits(2)));
+        let mut call = Task::new(client.call_tool("t"));
         for wait in [500, 1000] {
             let request = scene.request("tools/call");
             scene.answer(&request, json!({ "resultType": "input_required", "requestState": "later" }));
@@ -112,7 +112,7 @@ fn a_server_may_put_a_call_off() {
         let request = scene.request("tools/call");
         assert_eq!(request.params["requestState"], "later");
         scene.answer(&request, json!({ "resultType": "input_required", "requestState": "later" }));
-        assert!(matches!(call.done(), Err(Error::Rounds(_))));
+        assert!(matches!(call.done(), Err(Error::Retry(_))));
     }
 }
 
@@ -121,8 +121,8 @@ fn a_server_may_put_a_call_off() {
 #[test]
 fn rounds_have_an_end() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, named().rounds(RetryLimits::default().with_rounds(3)));
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let (client, mut scene) = Scene::modern(kind, named().retry_limits(RetryLimits::default().with_rounds(3)));
+        let mut call = Task::new(client.call_tool("t"));
         for _ in 0..3 {
             let request = scene.request("tools/call");
             scene.answer(&request, asks(json!({ "q": form(json!({})) }), None));
@@ -130,11 +130,11 @@ fn rounds_have_an_end() {
         }
         let request = scene.request("tools/call");
         scene.answer(&request, asks(json!({ "q": form(json!({})) }), None));
-        assert!(matches!(call.done(), Err(Error::Rounds(_))));
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        assert!(matches!(call.done(), Err(Error::Retry(_))));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         scene.answer(&request, json!({ "resultType": "input_required" }));
-        assert!(matches!(call.done(), Err(Error::Rounds(_))));
+        assert!(matches!(call.done(), Err(Error::Retry(_))));
         scene.silence();
     }
 }
@@ -143,7 +143,8 @@ fn rounds_have_an_end() {
 // covers: R-27, SA-15
 #[test]
 fn what_nobody_answers_ends_the_call() {
-    let refusing = builder().on_form(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+    let refusing =
+        builder().on_form_elicitation(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
     for (builder, question) in [
         (refusing, form(json!({}))),
         (builder(), form(json!({}))),
@@ -157,7 +158,7 @@ fn what_nobody_answers_ends_the_call() {
     ] {
         let (mut call, mut scene) = round(builder, json!({ "q": question }));
         let error = call.done().unwrap_err();
-        assert!(matches!(&error, Error::Unanswered { key, .. } if key == "q"), "{question}: {error}");
+        assert!(matches!(&error, Error::InputRequestFailed { key, .. } if key == "q"), "{question}: {error}");
         assert!(!error.is_remote());
         scene.silence();
     }
@@ -202,8 +203,8 @@ fn content_comes_with_an_accepted_form_alone() {
     ] {
         let (form_action, url_action) = (action, action);
         let builder = builder()
-            .on_form(move |_| async move { with_content(form_action) })
-            .on_url(move |_| async move { with_content(url_action) });
+            .on_form_elicitation(move |_| async move { with_content(form_action) })
+            .on_url_elicitation(move |_| async move { with_content(url_action) });
         let (mut call, mut scene) = round(builder, json!({ "q": question }));
         call.waits();
         assert_eq!(scene.request("tools/call").params["inputResponses"]["q"], expected);
@@ -249,27 +250,27 @@ fn models_are_asked() {
     }
     assert_eq!(*seen.lock().unwrap(), [(5, false), (5, true)]);
     let (mut call, _scene) = round(builder().on_sampling(note(&seen)), question(true));
-    assert!(matches!(call.done(), Err(Error::Unanswered { .. })));
+    assert!(matches!(call.done(), Err(Error::InputRequestFailed { .. })));
 }
 
 /// Each request declares what there are functions for, and nothing that its revision lacks.
 // covers: EL-1, SA-1, RO-1, X-8
 #[test]
 fn requests_declare_what_can_be_answered() {
-    let form = || builder().on_form(async |_| ElicitResult::new(ElicitAction::Cancel));
+    let form = || builder().on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Cancel));
     let cases = [
         (builder(), json!({})),
         (form(), json!({ "elicitation": { "form": {} } })),
         (
-            form().on_url(async |_| ElicitResult::new(ElicitAction::Cancel)),
+            form().on_url_elicitation(async |_| ElicitResult::new(ElicitAction::Cancel)),
             json!({ "elicitation": { "form": {}, "url": {} } }),
         ),
         (builder().roots([]), json!({ "roots": {} })),
         (builder().on_sampling(async |_| sampled()), json!({ "sampling": {} })),
     ];
     for (builder, expected) in cases {
-        let (client, mut scene) = Scene::modern(TransportKind::Requests, builder);
-        let _call = Task::new(client.call_tool_without_arguments("t"));
+        let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder);
+        let _call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         assert_eq!(request.params["_meta"]["io.modelcontextprotocol/clientCapabilities"], expected);
     }
@@ -285,12 +286,12 @@ fn sec_11_input_requests_of_a_round_are_bounded() {
     for (count, fits) in [(64, true), (65, false), (50_000, false)] {
         let asked = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&asked);
-        let builder = builder().on_form(move |_| {
+        let builder = builder().on_form_elicitation(move |_| {
             *counted.lock().unwrap() += 1;
             async { ElicitResult::new(ElicitAction::Decline) }
         });
         let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         let form = json!({ "method": "elicitation/create", "params": {
             "message": "?", "requestedSchema": { "type": "object", "properties": {} },

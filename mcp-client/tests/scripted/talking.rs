@@ -26,7 +26,7 @@ fn requests_say_what_they_are_written_in() {
         .map(|((client, scene), revision)| (client, scene, revision))
         {
             for meta in [None, Some(RequestMeta::default())] {
-                let call = client.call_tool("t", &json!({ "a": 1 }));
+                let call = client.call_tool("t").arguments(&json!({ "a": 1 }));
                 let mut call = Task::new(if let Some(meta) = meta { call.meta(meta) } else { call });
                 let request = scene.request("tools/call");
                 call.drop_future();
@@ -120,16 +120,16 @@ fn a_refused_probe_stays_modern() {
 #[test]
 fn statuses_are_evidence() {
     for status in [400, 404, 405, 406, 415] {
-        let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+        let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
         let probe = scene.request("server/discover");
-        scene.link.status(probe.call, status, b"what?");
+        scene.handle.handle_status(probe.call, status, b"what?");
         scene.shake_hands("2025-11-25");
         connecting.done().unwrap();
     }
     for status in [401, 403, 500, 503] {
-        let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+        let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
         let probe = scene.request("server/discover");
-        scene.link.status(probe.call, status, b"");
+        scene.handle.handle_status(probe.call, status, b"");
         let error = connecting.done().unwrap_err();
         assert!(error.to_string().contains(&status.to_string()), "{error}");
     }
@@ -142,17 +142,17 @@ fn strange_results_are_refused() {
     for (client, mut scene) in scenes() {
         let is_modern = client.revision() == Some(Revision::V2026_07_28);
         for kind in ["task", "surprise"] {
-            let mut call = Task::new(client.call_tool_without_arguments("t"));
+            let mut call = Task::new(client.call_tool("t"));
             let request = scene.request("tools/call");
             scene.answer(&request, json!({ "resultType": kind, "content": [] }));
-            assert_eq!(matches!(call.done(), Err(Error::InvalidAnswer(_))), is_modern);
+            assert_eq!(matches!(call.done(), Err(Error::InvalidResponse(_))), is_modern);
         }
         // What lacks what it needs is none either.
         let mut call = Task::new(client.list_tools(None));
         let request = scene.request("tools/list");
         scene.answer(&request, json!({ "resultType": "complete" }));
         let error = call.done().unwrap_err();
-        assert!(matches!(&error, Error::InvalidAnswer(why) if why.contains("tools")), "{error}");
+        assert!(matches!(&error, Error::InvalidResponse(why) if why.contains("tools")), "{error}");
         assert!(error.is_remote());
     }
 }
@@ -162,12 +162,12 @@ fn strange_results_are_refused() {
 #[test]
 fn answers_are_matched_by_id() {
     for (client, mut scene) in scenes() {
-        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool_without_arguments(name)));
+        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool(name)));
         let requests = [scene.request("tools/call"), scene.request("tools/call")];
         for id in [json!(4711), json!("1"), format!("0{}", requests[0].id).into()] {
             scene.say(None, json!({ "jsonrpc": "2.0", "id": id, "result": said("wrong") }));
         }
-        scene.link.message(b"this is no message");
+        scene.handle.handle_message(b"this is no message");
         for (request, name) in requests.iter().zip(["a", "b"]).rev() {
             scene.answer(request, said(name));
             scene.answer(request, said("again"));
@@ -185,11 +185,11 @@ fn log_levels_are_set_in_both_eras() {
     for kind in KINDS {
         let (client, mut scene) = Scene::modern(kind, builder().log_level(LoggingLevel::Error));
         let level = |scene: &mut Scene, client: &Client| {
-            let _call = Task::new(client.call_tool_without_arguments("t"));
+            let _call = Task::new(client.call_tool("t"));
             scene.request("tools/call").params["_meta"]["io.modelcontextprotocol/logLevel"].clone()
         };
         assert_eq!(level(&mut scene, &client), "error");
-        scene.orders();
+        scene.commands();
         let handle = client.clone();
         now(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
         let (client, mut scene) = Scene::legacy(kind, builder());
@@ -203,7 +203,7 @@ fn log_levels_are_set_in_both_eras() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
     let handle = client.clone();
     now(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
-    let _call = Task::new(client.call_tool_without_arguments("t"));
+    let _call = Task::new(client.call_tool("t"));
     let meta = &scene.request("tools/call").params["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
 }
@@ -221,11 +221,11 @@ fn messages_are_handed_on() {
                 others.lock().unwrap().push(format!("{method} {}", params.as_str()));
             });
         let (client, mut scene) = Scene::modern(kind, builder);
-        let _call = Task::new(client.call_tool_without_arguments("t"));
+        let _call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         scene.tell(&request, "notifications/message", json!({ "level": "info", "data": null }));
         scene.tell(&request, "notifications/x", json!({ "y": 1 }));
-        scene.orders();
+        scene.commands();
         assert_eq!(*heard.lock().unwrap(), ["null", r#"notifications/x {"y":1}"#]);
     }
 }
@@ -238,7 +238,7 @@ fn what_nobody_looks_at_is_bounded() {
     let (progressed, count) = (Arc::clone(&seen), Arc::clone(&told));
     let builder = builder().on_notification(move |_, _| *count.lock().unwrap() += 1);
     let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
-    let mut call = Task::new(client.call_tool_without_arguments("t").on_progress(move |progress| {
+    let mut call = Task::new(client.call_tool("t").on_progress(move |progress| {
         progressed.lock().unwrap().push(progress.progress.as_f64());
     }));
     let request = scene.request("tools/call");
@@ -258,7 +258,7 @@ fn what_nobody_looks_at_is_bounded() {
     assert_eq!((seen.len(), seen.last()), (64, Some(&5000.0)));
     let changes = heard(&mut listener);
     assert_eq!((changes.len(), changes.last()), (1024, Some(&Change::Resource("test://5000".to_owned()))));
-    scene.orders();
+    scene.commands();
     assert_eq!(*told.lock().unwrap(), 1024);
 }
 
@@ -274,7 +274,7 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
         .on_notification(move |_, params| notified.lock().unwrap().1 += params.as_str().len())
         .on_log(move |log| logged.lock().unwrap().2 += log.data.as_str().len());
     let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
-    let mut call = Task::new(client.call_tool_without_arguments("t").on_progress(move |progress| {
+    let mut call = Task::new(client.call_tool("t").on_progress(move |progress| {
         progressed.lock().unwrap().0 += progress.message.unwrap_or_default().len();
     }));
     let request = scene.request("tools/call");
@@ -292,7 +292,7 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
         scene.tell_all("notifications/message", json!({ "level": "info", "data": large }));
     }
     call.waits();
-    scene.orders();
+    scene.commands();
     let (progress, notifications, logs) = *told.lock().unwrap();
     assert!((LARGE..=512 * 1024).contains(&progress), "{progress} bytes of progress");
     assert!((LARGE..=4 * 1024 * 1024).contains(&(notifications + logs)), "{notifications} and {logs} bytes");
@@ -312,7 +312,7 @@ fn sec_7_names_of_notifications_are_bounded_in_bytes() {
     for _ in 0..60 {
         scene.tell_all(&format!("notifications/{}", "x".repeat(100_000)), json!({}));
     }
-    scene.orders();
+    scene.commands();
     let bytes = *told.lock().unwrap();
     assert!((100_000..=4 * 1024 * 1024).contains(&bytes), "{bytes} bytes");
 }
@@ -322,7 +322,7 @@ fn sec_7_names_of_notifications_are_bounded_in_bytes() {
 fn transports_are_woken() {
     let (answer, answered) = futures_util::future::AbortHandle::new_pair();
     let answered = Arc::new(Mutex::new(Some(answered)));
-    let builder = builder().on_form(move |_| {
+    let builder = builder().on_form_elicitation(move |_| {
         let waiting = Abortable::new(std::future::pending::<()>(), answered.lock().unwrap().take().unwrap());
         async move {
             let _ = waiting.await;
@@ -330,7 +330,7 @@ fn transports_are_woken() {
         }
     });
     let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
-    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool_without_arguments("t")));
+    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool("t")));
     assert!(is_woken, "by a call");
     assert!(scene.is_woken_by(|_| drop(call)).0, "by its end");
     let handle = client.clone();
@@ -339,9 +339,9 @@ fn transports_are_woken() {
     let form = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
     scene.ask("x", "elicitation/create", form);
     assert!(scene.is_woken_by(|_| answer.abort()).0, "by an answer");
-    assert!(scene.is_woken_by(|link| link.message(br#"{"jsonrpc":"2.0","method":"x"}"#)).0, "by a message");
-    let _ = scene.link.lost(&Closed::Lost("it died".to_owned()));
-    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool_without_arguments("t")));
+    assert!(scene.is_woken_by(|handle| handle.handle_message(br#"{"jsonrpc":"2.0","method":"x"}"#)).0, "by a message");
+    let _ = scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool("t")));
     assert!(is_woken, "by somebody who waits");
     assert!(scene.is_woken_by(|_| drop((call, client))).0, "by the last handle");
 }
@@ -358,7 +358,7 @@ fn calls_say_where_they_come_from() {
             Scene::modern(kind, builder().roots([]).trace_context(trace)),
             Scene::legacy(kind, builder().trace_context(trace)),
         ] {
-            let mut call = Task::new(client.call_tool("t", &json!({ "a": 1 })));
+            let mut call = Task::new(client.call_tool("t").arguments(&json!({ "a": 1 })));
             let request = scene.request("tools/call");
             assert_eq!(request.params["_meta"]["traceparent"], PARENT);
             assert_eq!(request.params["arguments"], json!({ "a": 1 }));
@@ -370,7 +370,7 @@ fn calls_say_where_they_come_from() {
             }
             let mut meta = RequestMeta::default();
             meta.set_trace_context(&TraceContext::new(OWN).unwrap());
-            let _call = Task::new(client.call_tool_without_arguments("t").meta(meta));
+            let _call = Task::new(client.call_tool("t").meta(meta));
             assert_eq!(scene.request("tools/call").params["_meta"]["traceparent"], OWN);
         }
     }
@@ -380,23 +380,23 @@ fn calls_say_where_they_come_from() {
 // covers: S4.51, S4.57, S4.58, S4.60
 #[test]
 fn sessions_are_resumed() {
-    let (client, scene) = Scene::legacy(TransportKind::Requests, builder());
+    let (client, scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
     assert!(client.save_session().is_none(), "a server without a session");
-    scene.link.set_session(Some("secret".to_owned()), None);
+    scene.handle.set_session(Some("secret".to_owned()), None);
     assert_eq!(client.session_id().as_deref(), Some("secret"));
     let saved = client.save_session().unwrap();
     assert!(!format!("{saved:?}").contains("secret"), "it is like a password");
     let text = serde_json::to_string(&saved).unwrap();
     let read: SavedSession = serde_json::from_str(&text).unwrap();
     assert_eq!(read, saved);
-    let (client, mut scene) = Scene::ready(TransportKind::Requests, builder().resume(read));
-    assert_eq!(scene.link.session_id().as_deref(), Some("secret"));
+    let (client, mut scene) = Scene::ready(TransportKind::RequestPerCall, builder().resume_session(read));
+    assert_eq!(scene.handle.session_id().as_deref(), Some("secret"));
     assert_eq!(client.revision(), Some(Revision::V2025_11_25));
     assert_eq!(client.server().instructions.as_deref(), Some("Be kind"));
-    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
     // A session that is not there any more is replaced.
-    scene.link.session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     call.waits();
     scene.shake_hands("2025-11-25");
     call.waits();
@@ -413,7 +413,7 @@ fn sessions_are_resumed() {
 fn structured_results_may_be_anything() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
     let mut ask = |content: Option<Value>| {
-        let mut call = Task::new(client.call_tool_without_arguments("t").structured::<Value>());
+        let mut call = Task::new(client.call_tool("t").structured::<Value>());
         let request = scene.request("tools/call");
         let mut result = said("text");
         if let Some(content) = content {
@@ -425,7 +425,7 @@ fn structured_results_may_be_anything() {
     for content in [json!(null), json!([1]), json!("a"), json!({ "a": 1 })] {
         assert_eq!(ask(Some(content.clone())).unwrap(), content);
     }
-    assert!(matches!(ask(None), Err(Error::InvalidAnswer(_))));
+    assert!(matches!(ask(None), Err(Error::InvalidResponse(_))));
 }
 
 /// A tool that failed says so in its result; reading it as a type makes it an error.
@@ -435,11 +435,11 @@ fn tools_fail_in_their_results() {
     for (client, mut scene) in scenes() {
         let mut result = said("too hot");
         result["isError"] = json!(true);
-        let mut call = Task::new(client.call_tool_without_arguments("t"));
+        let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
         scene.answer(&request, result.clone());
         assert_eq!(call.done().unwrap().is_error, Some(true));
-        let mut call = Task::new(client.call_tool_without_arguments("t").structured::<Value>());
+        let mut call = Task::new(client.call_tool("t").structured::<Value>());
         let request = scene.request("tools/call");
         scene.answer(&request, result);
         let error = call.done().unwrap_err();
@@ -450,21 +450,21 @@ fn tools_fail_in_their_results() {
 /// Errors tell what the server said from what happened here, and what there is to do.
 #[test]
 fn errors_say_who_and_what() {
-    let (client, mut scene) = Scene::modern(TransportKind::Requests, builder());
-    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
+    let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
-    scene.link.status(request.call, 429, b"slow down");
+    scene.handle.handle_status(request.call, 429, b"slow down");
     let error = call.done().unwrap_err();
     assert!(matches!(error, Error::Status { status: 429, .. }) && error.is_remote());
     // A status whose body is an error says what the error says.
-    let mut call = Task::new(client.call_tool_without_arguments("t"));
+    let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
     let body = br#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"unknown tool"}}"#;
-    scene.link.status(request.call, 400, body);
+    scene.handle.handle_status(request.call, 400, body);
     assert!(call.done().unwrap_err().to_string().contains("unknown tool"));
     let error = now(client.ping()).unwrap_err();
     assert!(matches!(&error, Error::Misuse(Misuse::NotInRevision { .. })) && !error.is_remote(), "{error}");
-    let error = now(client.call_tool("t", &1)).unwrap_err();
+    let error = now(client.call_tool("t").arguments(&1)).unwrap_err();
     assert!(matches!(error, Error::InvalidParams(_)) && !error.is_remote());
     scene.silence();
 }
@@ -473,15 +473,18 @@ fn errors_say_who_and_what() {
 // covers: DU-6
 #[test]
 fn connecting_fails_with_a_reason() {
-    let (mut connecting, scene) = Scene::open(TransportKind::Requests, builder());
-    scene.end(Closed::Lost("connection refused".to_owned()));
+    let (mut connecting, scene) = Scene::open(TransportKind::RequestPerCall, builder());
+    scene.end(Closed::Disconnected("connection refused".to_owned()));
     assert!(connecting.done().unwrap_err().to_string().contains("connection refused"));
-    let (mut connecting, mut scene) = Scene::open(TransportKind::Requests, builder());
+    let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
     let probe = scene.request("server/discover");
-    scene.link.stream_ended(probe.call, Some("no such host".to_owned()));
+    scene.handle.handle_stream_ended(probe.call, Some("no such host".to_owned()));
     assert!(connecting.done().unwrap_err().to_string().contains("no such host"));
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().mode(Mode::Legacy));
     scene.request("initialize");
-    assert_eq!(scene.link.lost(&Closed::Exited { status: "exit status: 3".to_owned() }), mcp_client::Lost::ForGood);
+    assert_eq!(
+        scene.handle.handle_disconnect(&Closed::Exited { status: "exit status: 3".to_owned() }),
+        mcp_client::ServerLossAction::Close
+    );
     assert!(connecting.done().unwrap_err().to_string().contains("exit status: 3"));
 }

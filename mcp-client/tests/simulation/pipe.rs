@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::Revision;
-use mcp_client::{Client, Closed, Link, Lost, Order, Time, TransportKind};
+use mcp_client::{Client, Closed, ServerLossAction, Time, TransportCommand, TransportHandle, TransportKind};
 use mcp_server::{Caller, Connection, Server};
 
 use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
@@ -16,7 +16,7 @@ use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
 struct Pipe {
     clock: Clock,
     server: Server,
-    link: Link,
+    handle: TransportHandle,
     connection: Option<Connection>,
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
@@ -31,10 +31,12 @@ impl Pipe {
     fn take_orders(&mut self) {
         let waker = noop_waker();
         loop {
-            match self.link.poll_next(&mut Context::from_waker(&waker)) {
-                Poll::Ready(Some(Order::Send(outgoing))) => self.to_server.push_back(outgoing.message.into_bytes()),
-                Poll::Ready(Some(Order::WakeAt(at))) => self.wake_at = Some(at),
-                Poll::Ready(Some(Order::Abort { .. } | Order::Ready { .. })) => {}
+            match self.handle.poll_command(&mut Context::from_waker(&waker)) {
+                Poll::Ready(Some(TransportCommand::Send(outgoing))) => {
+                    self.to_server.push_back(outgoing.message.into_bytes())
+                }
+                Poll::Ready(Some(TransportCommand::WakeAt(at))) => self.wake_at = Some(at),
+                Poll::Ready(Some(TransportCommand::Abort { .. } | TransportCommand::Ready { .. })) => {}
                 Poll::Ready(None) => {
                     self.is_over = true;
                     return;
@@ -62,7 +64,7 @@ impl Pipe {
         self.clock.advance(by);
         let now = self.clock.now();
         if self.wake_at.take_if(|at| *at <= now).is_some() {
-            self.link.timeout();
+            self.handle.handle_timeout();
         }
         if let Some(connection) = &mut self.connection {
             connection.handle_timeout(now);
@@ -76,15 +78,15 @@ impl Pipe {
             self.to_server.clear();
             self.to_client.clear();
             // Half an answer to the handshake ends the client; a server that dies does not.
-            let lost = self.link.lost(&Closed::Lost("it died".to_owned()));
-            assert!(lost != Lost::ForGood || self.has_cut);
+            let lost = self.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+            assert!(lost != ServerLossAction::Close || self.has_cut);
         }
     }
 
     fn start_again(&mut self) {
         if self.connection.is_none() {
             self.connection = Some(Connection::long_lived(&self.server));
-            self.link.restarted();
+            self.handle.handle_restart();
         }
     }
 }
@@ -93,16 +95,16 @@ impl Pipe {
 pub(crate) fn run(seed: u64, revision: Revision) -> usize {
     let (mut dice, clock, at_work) = (Dice::new(seed), Clock::new(), Arc::new(AtomicUsize::new(0)));
     let server = server(&at_work);
-    let link = Arc::new(Mutex::new(None));
-    let transport = HandOver { kind: TransportKind::Pipe, clock: clock.clone(), link: Arc::clone(&link) };
+    let handle = Arc::new(Mutex::new(None));
+    let transport = HandOver { kind: TransportKind::Pipe, clock: clock.clone(), handle: Arc::clone(&handle) };
     let mut connecting = Box::pin(builder(revision).connect(transport));
     assert!(look(connecting.as_mut()).is_pending());
-    let link = link.lock().unwrap().take().unwrap();
+    let handle = handle.lock().unwrap().take().unwrap();
     let mut pipe = Pipe {
         clock,
         connection: Some(Connection::long_lived(&server)),
         server,
-        link,
+        handle,
         to_server: VecDeque::new(),
         to_client: VecDeque::new(),
         wake_at: None,
@@ -114,7 +116,7 @@ pub(crate) fn run(seed: u64, revision: Revision) -> usize {
         pipe.take_orders();
         pipe.run_server(usize::MAX);
         while let Some(message) = pipe.to_client.pop_front() {
-            pipe.link.message(&message);
+            pipe.handle.handle_message(&message);
         }
         if let Poll::Ready(client) = look(connecting.as_mut()) {
             break client.unwrap();
@@ -136,13 +138,13 @@ pub(crate) fn run(seed: u64, revision: Revision) -> usize {
                         0 => {}
                         // A request that comes twice is refused, which its handler would hear of.
                         1 if !message.windows(8).any(|part| part == b"\"method\"") => {
-                            (0..2).for_each(|_| pipe.link.message(&message));
+                            (0..2).for_each(|_| pipe.handle.handle_message(&message));
                         }
                         2 => {
                             pipe.has_cut = true;
-                            pipe.link.message(&message[..message.len() / 2]);
+                            pipe.handle.handle_message(&message[..message.len() / 2]);
                         }
-                        _ => pipe.link.message(&message),
+                        _ => pipe.handle.handle_message(&message),
                     }
                 }
             }
@@ -161,7 +163,7 @@ pub(crate) fn run(seed: u64, revision: Revision) -> usize {
         pipe.take_orders();
         pipe.run_server(usize::MAX);
         while let Some(message) = pipe.to_client.pop_front() {
-            pipe.link.message(&message);
+            pipe.handle.handle_message(&message);
         }
         pipe.advance(Duration::from_secs(10));
     }

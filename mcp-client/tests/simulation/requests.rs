@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::{Era, Revision};
-use mcp_client::{CallId, Client, Link, Order, Outgoing, Time, TransportKind};
+use mcp_client::{CallId, Client, OutgoingMessage, Time, TransportCommand, TransportHandle, TransportKind};
 use mcp_server::{Caller, Connection, Server};
 
 use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
@@ -18,9 +18,9 @@ struct Requests {
     clock: Clock,
     server: Server,
     revision: Revision,
-    link: Link,
+    handle: TransportHandle,
     /// Messages that are on their way, with the session that they were sent in.
-    under_way: Vec<(Outgoing, u64)>,
+    under_way: Vec<(OutgoingMessage, u64)>,
     /// Modern requests, each with a connection of its own.
     streams: BTreeMap<CallId, Connection>,
     /// The session, and its number.
@@ -36,14 +36,14 @@ impl Requests {
     fn take_orders(&mut self) {
         let waker = noop_waker();
         loop {
-            match self.link.poll_next(&mut Context::from_waker(&waker)) {
-                Poll::Ready(Some(Order::Send(outgoing))) => self.under_way.push((outgoing, self.number)),
-                Poll::Ready(Some(Order::WakeAt(at))) => self.wake_at = Some(at),
-                Poll::Ready(Some(Order::Abort { call })) => {
+            match self.handle.poll_command(&mut Context::from_waker(&waker)) {
+                Poll::Ready(Some(TransportCommand::Send(outgoing))) => self.under_way.push((outgoing, self.number)),
+                Poll::Ready(Some(TransportCommand::WakeAt(at))) => self.wake_at = Some(at),
+                Poll::Ready(Some(TransportCommand::Abort { call })) => {
                     self.streams.remove(&call);
                     self.under_way.retain(|(outgoing, _)| outgoing.call != Some(call));
                 }
-                Poll::Ready(Some(Order::Ready { .. })) => {}
+                Poll::Ready(Some(TransportCommand::Ready { .. })) => {}
                 Poll::Ready(None) => {
                     self.is_over = true;
                     return;
@@ -64,8 +64,8 @@ impl Requests {
         let now = self.clock.now();
         if let Some(call) = outgoing.call.filter(|_| !is_calm && dice.one_in(12)) {
             return match dice.below(2) {
-                0 => self.link.status(call, 503, b"busy"),
-                _ => self.link.stream_ended(call, Some("the network is away".to_owned())),
+                0 => self.handle.handle_status(call, 503, b"busy"),
+                _ => self.handle.handle_stream_ended(call, Some("the network is away".to_owned())),
             };
         }
         if self.revision.era() == Era::Modern {
@@ -81,7 +81,7 @@ impl Requests {
             self.session = Some(Connection::long_lived(&self.server));
         } else if self.session.is_none() || number != self.number {
             let is_latest = number == self.number;
-            return self.link.session_lost(
+            return self.handle.handle_session_lost(
                 outgoing.call,
                 is_latest,
                 mcp_client::SessionLossReason::Unknown { status: 404 },
@@ -96,20 +96,20 @@ impl Requests {
         let waker = noop_waker();
         let cx = &mut Context::from_waker(&waker);
         let now = self.clock.now();
-        let link = &self.link;
+        let handle = &self.handle;
         self.streams.retain(|call, connection| {
             let _ = connection.poll(cx, now);
             if !is_calm && dice.one_in(40) {
-                link.stream_ended(*call, None);
+                handle.handle_stream_ended(*call, None);
                 return false;
             }
             while let Some(transmit) = connection.poll_transmit() {
-                link.reply(*call, &transmit.message);
+                handle.handle_reply(*call, &transmit.message);
             }
             if connection.is_busy() {
                 return true;
             }
-            link.stream_ended(*call, None);
+            handle.handle_stream_ended(*call, None);
             false
         });
         if let Some(session) = &mut self.session {
@@ -123,7 +123,7 @@ impl Requests {
     fn hear(&mut self, dice: &mut Dice, is_calm: bool) {
         for message in std::mem::take(&mut self.heard) {
             if is_calm || !dice.one_in(30) {
-                self.link.message(&message);
+                self.handle.handle_message(&message);
             }
         }
     }
@@ -132,7 +132,7 @@ impl Requests {
         self.clock.advance(by);
         let now = self.clock.now();
         if self.wake_at.take_if(|at| *at <= now).is_some() {
-            self.link.timeout();
+            self.handle.handle_timeout();
         }
         for connection in self.streams.values_mut().chain(&mut self.session) {
             connection.handle_timeout(now);
@@ -144,16 +144,16 @@ impl Requests {
 pub(crate) fn run(seed: u64, revision: Revision) -> usize {
     let (mut dice, clock, at_work) = (Dice::new(seed), Clock::new(), Arc::new(AtomicUsize::new(0)));
     let server = server(&at_work);
-    let link = Arc::new(Mutex::new(None));
-    let transport = HandOver { kind: TransportKind::Requests, clock: clock.clone(), link: Arc::clone(&link) };
+    let handle = Arc::new(Mutex::new(None));
+    let transport = HandOver { kind: TransportKind::RequestPerCall, clock: clock.clone(), handle: Arc::clone(&handle) };
     let mut connecting = Box::pin(builder(revision).connect(transport));
     assert!(look(connecting.as_mut()).is_pending());
-    let link = link.lock().unwrap().take().unwrap();
+    let handle = handle.lock().unwrap().take().unwrap();
     let mut requests = Requests {
         clock,
         server,
         revision,
-        link,
+        handle,
         under_way: Vec::new(),
         streams: BTreeMap::new(),
         session: None,

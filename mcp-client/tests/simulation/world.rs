@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::{CallToolResult, ElicitResult, ElicitValue, Revision};
-use mcp_client::{Client, ClientBuilder, Error, Link, Time, Transport, TransportKind};
+use mcp_client::{Client, ClientBuilder, Error, Time, Transport, TransportHandle, TransportKind};
 use mcp_server::{AskError, NoArguments, RequestContext, Server, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ impl Clock {
 pub(crate) struct HandOver {
     pub(crate) kind: TransportKind,
     pub(crate) clock: Clock,
-    pub(crate) link: Arc<Mutex<Option<Link>>>,
+    pub(crate) handle: Arc<Mutex<Option<TransportHandle>>>,
 }
 
 impl Transport for HandOver {
@@ -69,8 +69,8 @@ impl Transport for HandOver {
         Arc::new(move || clock.now())
     }
 
-    fn start(self, link: Link) {
-        *self.link.lock().unwrap() = Some(link);
+    fn start(self, handle: TransportHandle) {
+        *self.handle.lock().unwrap() = Some(handle);
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn builder(revision: Revision) -> ClientBuilder {
         .revisions([revision])
         // A handshake that takes too long ends the client, which is not what is to be seen here.
         .handshake_timeout(Duration::from_secs(24 * 60 * 60))
-        .on_form(async |_| ElicitResult::accepted([("name", ElicitValue::from("!"))]))
+        .on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from("!"))]))
 }
 
 type Pending = Pin<Box<dyn Future<Output = Result<CallToolResult, Error>>>>;
@@ -151,9 +151,9 @@ impl Calls {
         self.started += 1;
         let number = self.started;
         let (call, expected) = match dice.below(4) {
-            0 | 1 => (client.call_tool("echo", &json!({ "number": number })), number.to_string()),
-            2 => (client.call_tool("ask", &json!({ "number": number })), format!("{number}!")),
-            _ => (client.call_tool_without_arguments("wait"), "never".to_owned()),
+            0 | 1 => (client.call_tool("echo").arguments(&json!({ "number": number })), number.to_string()),
+            2 => (client.call_tool("ask").arguments(&json!({ "number": number })), format!("{number}!")),
+            _ => (client.call_tool("wait"), "never".to_owned()),
         };
         self.open.push((expected, Box::pin(call.into_future())));
     }
@@ -179,7 +179,7 @@ impl Calls {
             }
             Poll::Ready(Err(error)) => {
                 let is_local = matches!(error, Error::TimedOut | Error::Interrupted(_) | Error::Closed(_));
-                let is_made_up = matches!(error, Error::Status { status: 503, .. } | Error::InvalidAnswer(_));
+                let is_made_up = matches!(error, Error::Status { status: 503, .. } | Error::InvalidResponse(_));
                 assert!(is_local || is_made_up, "{error:?}");
                 false
             }

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
-use mcp_client::{CallId, Closed, CredentialFingerprint, Link, Order, Outgoing};
+use mcp_client::{CallId, Closed, CredentialFingerprint, OutgoingMessage, TransportCommand, TransportHandle};
 use mcp_types::{Era, Method, Revision};
 use reqwest::Url;
 use tokio::sync::mpsc;
@@ -30,7 +30,7 @@ use super::request::standalone_stream::{forward, listen};
 /// Calls run side by side. What needs no answer is sent one after the other, so that nothing overtakes what was said
 /// before; and while the message that opens a session is on its way, calls wait.
 pub(crate) struct Driver {
-    link: Link,
+    client: TransportHandle,
     sender: Arc<RequestSender>,
     handle: DriverHandle,
     events: mpsc::Receiver<DriverEvent>,
@@ -48,7 +48,7 @@ pub(crate) struct Driver {
     /// Whether one of them is on its way, and whether it opens the session.
     one_way_in_flight: Option<bool>,
     /// Calls that wait for a session to be open, or for others to end; the client limits how many there are.
-    queued_calls: VecDeque<Outgoing>,
+    queued_calls: VecDeque<OutgoingMessage>,
     /// Whether the message that opens the session is not accepted yet.
     is_opening: bool,
     session: Session,
@@ -87,15 +87,15 @@ const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Works for a client until it has nothing more to do.
-    pub(crate) async fn run(sender: RequestSender, link: Link) {
-        let Ok(id) = link.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
+    pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
+        let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
             let why = "the session to go on with is named with characters that no header can have";
-            return link.closed(Closed::Lost(why.to_owned()));
+            return client.close(Closed::Disconnected(why.to_owned()));
         };
-        let owner = link.session_owner();
+        let owner = client.session_owner();
         let (handle, events) = DriverHandle::new(DRIVER_EVENT_BUFFER);
         let driver = Self {
-            link,
+            client,
             sender: Arc::new(sender),
             handle,
             events,
@@ -132,10 +132,10 @@ impl Driver {
                 biased;
                 () = alarm => {
                     self.alarm = None;
-                    self.link.timeout();
+                    self.client.handle_timeout();
                 }
-                order = self.link.next() => match order {
-                    Some(order) => self.execute(order),
+                command = self.client.next_command() => match command {
+                    Some(command) => self.execute(command),
                     None => break Closed::ByClient,
                 },
                 Some(event) = self.events.recv() => if let Some(why) = self.handle_event(event) {
@@ -144,7 +144,7 @@ impl Driver {
                 Some(ended) = self.requests.next() => self.ended(ended),
             }
             if self.one_way_posts.len() > MAX_ONE_WAY_POSTS || self.one_way_bytes > MAX_ONE_WAY_BYTES {
-                break Closed::Lost("the server takes no more messages".to_owned());
+                break Closed::Disconnected("the server takes no more messages".to_owned());
             }
         };
         self.shut_down(why).await;
@@ -164,7 +164,7 @@ impl Driver {
             // Servers need not know how (405), and may have forgotten the session already.
             let _ = tokio::time::timeout(DELETE_TIMEOUT, ending).await;
         }
-        self.link.closed(why);
+        self.client.close(why);
     }
 
     /// Says what the client has said already.
@@ -178,14 +178,14 @@ impl Driver {
         }
     }
 
-    fn execute(&mut self, order: Order) {
-        match order {
-            Order::Send(outgoing) => self.send(outgoing),
-            Order::Abort { call } => {
+    fn execute(&mut self, command: TransportCommand) {
+        match command {
+            TransportCommand::Send(outgoing) => self.send(outgoing),
+            TransportCommand::Abort { call } => {
                 self.abort(call);
                 self.queued_calls.retain(|queued_calls| queued_calls.call != Some(call));
             }
-            Order::Ready { revision } => {
+            TransportCommand::Ready { revision } => {
                 self.revision = Some(revision).filter(|revision| revision.era() == Era::Legacy);
                 // Not only since 2025-03-26: servers that agree on the oldest revision at this address have it, too.
                 self.wants_stream = revision.era() == Era::Legacy
@@ -193,14 +193,14 @@ impl Driver {
                     && self.sse_endpoint.is_none();
                 self.start_pending();
             }
-            Order::WakeAt(at) => {
-                let duration = at.duration_since(self.link.now());
+            TransportCommand::WakeAt(at) => {
+                let duration = at.duration_since(self.client.now());
                 self.alarm = Some(Box::pin(tokio::time::sleep(duration)));
             }
         }
     }
 
-    fn send(&mut self, outgoing: Outgoing) {
+    fn send(&mut self, outgoing: OutgoingMessage) {
         if outgoing.method == Some(Method::INITIALIZE) {
             self.forget_session();
         }
@@ -212,7 +212,7 @@ impl Driver {
     }
 
     /// Lines up a message that needs no answer.
-    fn queue_one_way(&mut self, outgoing: Outgoing) {
+    fn queue_one_way(&mut self, outgoing: OutgoingMessage) {
         let head = match headers::for_message(&outgoing, &self.session) {
             Ok(head) => head,
             Err(why) => return tracing::warn!(target: "mcp", why, "a message cannot be sent"),
@@ -265,11 +265,11 @@ impl Driver {
         }
     }
 
-    fn call(&mut self, outgoing: Outgoing) {
+    fn call(&mut self, outgoing: OutgoingMessage) {
         let Some(call) = outgoing.call else { return };
         let head = match headers::for_message(&outgoing, &self.session) {
             Ok(head) => head,
-            Err(why) => return self.link.stream_ended(call, Some(why)),
+            Err(why) => return self.client.handle_stream_ended(call, Some(why)),
         };
         let kind = match &self.sse_endpoint {
             Some(endpoint) => PostKind::LegacySse(endpoint.clone()),
@@ -326,11 +326,11 @@ impl Driver {
     /// Tells the client what was heard; returns why, if there is nothing to go on with.
     fn handle_event(&mut self, event: DriverEvent) -> Option<Closed> {
         match event {
-            DriverEvent::Reply { call, message } => self.link.reply(call, &message),
-            DriverEvent::Message(message) => self.link.message(&message),
-            DriverEvent::ChangesMissed => self.link.missed_changes(),
-            DriverEvent::Status { call, status, body } => self.link.status(call, status, &body),
-            DriverEvent::Ended { call, why } => self.link.stream_ended(call, why),
+            DriverEvent::Reply { call, message } => self.client.handle_reply(call, &message),
+            DriverEvent::Message(message) => self.client.handle_message(&message),
+            DriverEvent::ChangesMissed => self.client.handle_missed_changes(),
+            DriverEvent::Status { call, status, body } => self.client.handle_status(call, status, &body),
+            DriverEvent::Ended { call, why } => self.client.handle_stream_ended(call, why),
             DriverEvent::Credentials(by) => self.identified(by),
             DriverEvent::Subscribed { call, by } => {
                 if self.calls.contains_key(&call) {
@@ -340,7 +340,7 @@ impl Driver {
             }
             DriverEvent::Session { id, owner } => {
                 let name = id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned);
-                self.link.set_session(name, Some(owner));
+                self.client.set_session(name, Some(owner));
                 (self.session.id, self.session.owner) = (id, Some(owner));
             }
             DriverEvent::SessionLost { call, generation, reason } => {
@@ -349,10 +349,10 @@ impl Driver {
                     self.forget_session();
                     // Those that wait were meant for that session, too.
                     for outgoing in self.queued_calls.drain(..) {
-                        self.link.session_lost(outgoing.call, false, reason);
+                        self.client.handle_session_lost(outgoing.call, false, reason);
                     }
                 }
-                self.link.session_lost(call, is_latest, reason);
+                self.client.handle_session_lost(call, is_latest, reason);
             }
             DriverEvent::LegacySse { endpoint, mut events, owner } => {
                 (self.sse_endpoint, self.session.owner) = (Some(endpoint), Some(owner));
@@ -367,14 +367,14 @@ impl Driver {
                 });
                 self.listening = Some(listening);
             }
-            DriverEvent::Unreachable(why) => return Some(Closed::Lost(why)),
+            DriverEvent::Unreachable(why) => return Some(Closed::Disconnected(why)),
         }
         None
     }
 
     /// Requests are sent with these credentials from now on: subscriptions of others end, and are opened again.
     fn identified(&mut self, by: CredentialFingerprint) {
-        self.link.set_credentials(by);
+        self.client.set_credentials(by);
         self.credentials = Some(by);
         self.end_foreign_subscriptions();
     }
@@ -385,7 +385,7 @@ impl Driver {
             self.subscriptions.iter().filter(|(_, by)| is_foreign(by)).map(|(call, _)| *call).collect();
         for call in foreign {
             self.abort(call);
-            self.link.stream_ended(call, Some("the credentials changed".to_owned()));
+            self.client.handle_stream_ended(call, Some("the credentials changed".to_owned()));
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::{Clock, Closed, CredentialSource, Link, Transport, TransportKind};
+use mcp_client::{Clock, Closed, CredentialSource, Transport, TransportHandle, TransportKind};
 use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
@@ -212,7 +212,7 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn kind(&self) -> TransportKind {
-        TransportKind::Requests
+        TransportKind::RequestPerCall
     }
 
     fn clock(&self) -> Clock {
@@ -224,7 +224,7 @@ impl Transport for HttpTransport {
         Some(Arc::new(AuthorizerFingerprint { authorizer, fingerprints: self.fingerprints }))
     }
 
-    fn start(self, link: Link) {
+    fn start(self, handle: TransportHandle) {
         let Self { url, client, mut headers, authorizer, options, fingerprints } = self;
         let client = match client {
             ClientSource::Given(client) => Ok(client),
@@ -244,9 +244,9 @@ impl Transport for HttpTransport {
                 }
                 let url = request.url().clone();
                 let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints);
-                drop(tokio::spawn(Driver::run(sender, link)));
+                drop(tokio::spawn(Driver::run(sender, handle)));
             }
-            Err(why) => link.closed(Closed::Lost(format!("there is no kind to send requests: {why}"))),
+            Err(why) => handle.close(Closed::Disconnected(format!("there is no kind to send requests: {why}"))),
         }
     }
 }

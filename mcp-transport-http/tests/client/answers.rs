@@ -39,7 +39,7 @@ async fn both_kinds_are_answers() {
     .await;
     let client = server.client().await;
     for name in ["json", "odd", "chunked", "events"] {
-        let result = within(client.call_tool(name, &json!({}))).await.unwrap();
+        let result = within(client.call_tool(name).arguments(&json!({}))).await.unwrap();
         assert_eq!(text_of(&result), name);
     }
 }
@@ -69,11 +69,11 @@ async fn lies_are_named() {
         ("encoded", "encoded as \"br\""),
         ("accepted", "needs no answer (202"),
         ("no content", "needs no answer (204"),
-        ("not json", "without an answer"),
-        ("empty", "without an answer"),
-        ("not events", "without an answer"),
+        ("not json", "without a response"),
+        ("empty", "without a response"),
+        ("not events", "without a response"),
     ] {
-        let outcome = within(client.call_tool(name, &json!({}))).await;
+        let outcome = within(client.call_tool(name).arguments(&json!({}))).await;
         let why = interrupted(outcome.map(|result| text_of(&result)));
         assert!(why.contains(what), "{name}: {why}");
     }
@@ -93,8 +93,8 @@ async fn stray_answers_are_harmless() {
     }))
     .await;
     let client = server.client().await;
-    let wrong = within(client.call_tool("wrong", &json!({}))).await.map(|result| text_of(&result));
-    assert!(interrupted(wrong).contains("without an answer"));
+    let wrong = within(client.call_tool("wrong").arguments(&json!({}))).await.map(|result| text_of(&result));
+    assert!(interrupted(wrong).contains("without a response"));
     for _ in 0..3 {
         assert_eq!(call(&client).await.unwrap(), "right");
     }
@@ -117,7 +117,7 @@ async fn nothing_is_kept_without_limit() {
     .await;
     let client = server.connect(server.transport().body_limit(1 << 20).event_limit(1 << 20)).await.unwrap();
     for (name, what) in [("length", "answer"), ("body", "answer"), ("event", "event"), ("lines", "event")] {
-        let outcome = within(client.call_tool(name, &json!({}))).await.map(|result| text_of(&result));
+        let outcome = within(client.call_tool(name).arguments(&json!({}))).await.map(|result| text_of(&result));
         let why = interrupted(outcome);
         assert!(why.contains(what) && why.contains("longer than 1048576 bytes"), "{name}: {why}");
     }
@@ -139,7 +139,7 @@ async fn no_hang_outlasts_the_timeout() {
     .await;
     let client = server.client().await;
     for name in ["silent", "head", "body", "events", "comments"] {
-        let call = client.call_tool(name, &json!({})).idle_timeout(Duration::from_millis(50));
+        let call = client.call_tool(name).arguments(&json!({})).idle_timeout(Duration::from_millis(50));
         assert!(matches!(within(call).await, Err(Error::TimedOut)), "{name}");
     }
     // DU-27: silence is not legacy.
@@ -165,9 +165,9 @@ async fn a_death_ends_the_call_alone() {
     .await;
     let client = server.client().await;
     for (name, what) in
-        [("at once", "the request failed"), ("in the body", "breaks off"), ("in events", "without an answer")]
+        [("at once", "the request failed"), ("in the body", "breaks off"), ("in events", "without a response")]
     {
-        let outcome = within(client.call_tool(name, &json!({}))).await.map(|result| text_of(&result));
+        let outcome = within(client.call_tool(name).arguments(&json!({}))).await.map(|result| text_of(&result));
         let why = interrupted(outcome);
         assert!(why.contains(what), "{name}: {why}");
         assert_eq!(call(&client).await.unwrap(), "alive");
@@ -193,7 +193,8 @@ async fn statuses_are_named() {
     let client = server.client().await;
     for status in [400, 403, 404, 405, 406, 413, 415, 429, 431, 500, 501, 503, 504] {
         for with in ["nothing", "page", "error"] {
-            let error = within(client.call_tool("t", &json!({ "status": status, "with": with }))).await.unwrap_err();
+            let error =
+                within(client.call_tool("t").arguments(&json!({ "status": status, "with": with }))).await.unwrap_err();
             let is_named = match with {
                 "error" => matches!(&error, Error::Rejected(error) if error.message == "no"),
                 _ => matches!(error, Error::Status { status: said, .. } if said == status),
@@ -208,7 +209,7 @@ async fn statuses_are_named() {
 #[tokio::test]
 async fn nobody_there_is_said() {
     let error = within(builder().connect(HttpTransport::new("http://127.0.0.1:1/mcp").unwrap())).await.unwrap_err();
-    assert!(matches!(error, Error::Closed(Closed::Lost(_))), "{error:?}");
+    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error:?}");
     assert!(error.to_string().contains("cannot be reached"), "{error}");
 }
 
@@ -230,17 +231,18 @@ async fn redirects_stay_at_home() {
     }))
     .await;
     let client = server.connect(server.transport().bearer("secret").unwrap()).await.unwrap();
-    let result = within(client.call_tool("near", &json!({}))).await.unwrap();
+    let result = within(client.call_tool("near").arguments(&json!({}))).await.unwrap();
     assert_eq!(text_of(&result), "moved");
     for name in ["far", "as get", "round and round"] {
-        let why = interrupted(within(client.call_tool(name, &json!({}))).await.map(|result| text_of(&result)));
+        let why =
+            interrupted(within(client.call_tool(name).arguments(&json!({}))).await.map(|result| text_of(&result)));
         assert!(why.contains("which is not followed"), "{name}: {why}");
     }
     assert!(other.seen().is_empty());
     // A client that follows them anyway does not make the answer a trusted one, and the token stays at home.
     let transport = server.transport().configure_http_client(|own| own.redirect(reqwest::redirect::Policy::default()));
     let client = server.connect(transport.bearer("secret").unwrap()).await.unwrap();
-    let why = interrupted(within(client.call_tool("far", &json!({}))).await.map(|result| text_of(&result)));
+    let why = interrupted(within(client.call_tool("far").arguments(&json!({}))).await.map(|result| text_of(&result)));
     assert!(why.contains("another origin"), "{why}");
     assert!(other.seen().iter().all(|seen| seen.header("authorization").is_none()));
 }
@@ -251,7 +253,7 @@ async fn redirects_stay_at_home() {
 async fn giving_up_closes_the_stream() {
     let server = Scripted::start(modern(|_| Reply::hang())).await;
     let client = server.client().await;
-    let mut call = client.call_tool("t", &json!({}));
+    let mut call = client.call_tool("t").arguments(&json!({}));
     let handle = call.cancel_handle();
     let waiting = tokio::spawn(call.into_future());
     server.until(|seen| seen.iter().any(|seen| seen.method() == "tools/call")).await;
@@ -291,14 +293,14 @@ async fn int_6_the_text_of_a_refusal_is_told() {
     ] {
         let server = Scripted::start(move |_| Reply::new(403, headers, body)).await;
         let error = server.connect(server.transport()).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("the server answered with HTTP status 403: {said}"));
+        assert_eq!(error.to_string(), format!("the server responded with HTTP status 403: {said}"));
     }
     let server = Scripted::start(modern(|_| {
         Reply::new(429, &[("content-type", "application/problem+json")], r#"{"detail":"no more\u001b[31m credit"}"#)
     }))
     .await;
     let client = server.client().await;
-    let error = within(client.call_tool("t", &json!({}))).await.unwrap_err();
+    let error = within(client.call_tool("t").arguments(&json!({}))).await.unwrap_err();
     assert!(matches!(&error, Error::Status { status: 429, reason: Some(_) }), "{error:?}");
-    assert_eq!(error.to_string(), "the server answered with HTTP status 429: no more[31m credit");
+    assert_eq!(error.to_string(), "the server responded with HTTP status 429: no more[31m credit");
 }

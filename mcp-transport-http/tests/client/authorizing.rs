@@ -73,7 +73,7 @@ async fn a_refusal_ends() {
             let server = Scripted::start(move |_| refused(status)).await;
             let authorizer = Counting { gives_up, ..Counting::default() };
             let error = server.connect(server.transport().authorizer(authorizer)).await.unwrap_err();
-            let Error::Closed(Closed::Refused(ConnectError::Status { status: said, .. })) = error else {
+            let Error::Closed(Closed::ConnectFailed(ConnectError::Status { status: said, .. })) = error else {
                 panic!("{error:?}")
             };
             assert_eq!((said, server.seen().len()), (status, requests));

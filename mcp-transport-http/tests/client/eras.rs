@@ -63,7 +63,10 @@ async fn nothing_else_is_legacy() {
         let said_first = refusal.clone();
         let server = Scripted::start(move |_| said_first.clone()).await;
         let error = server.connect(server.transport()).await.unwrap_err();
-        assert!(matches!(error, Error::Closed(Closed::Refused(_) | Closed::Lost(_))), "{refusal:?}: {error:?}");
+        assert!(
+            matches!(error, Error::Closed(Closed::ConnectFailed(_) | Closed::Disconnected(_))),
+            "{refusal:?}: {error:?}"
+        );
         assert!(server.seen().iter().all(|seen| seen.method() == "server/discover"), "{refusal:?}");
     }
 }
@@ -81,7 +84,7 @@ async fn a_modern_server_is_found() {
     let connecting = crate::kit::builder().mode(mcp_client::Mode::Modern).connect(legacy.transport());
     let error = within(connecting).await.unwrap_err();
     assert!(
-        matches!(error, Error::Closed(Closed::Refused(ref why)) if *why != ConnectError::Disconnected),
+        matches!(error, Error::Closed(Closed::ConnectFailed(ref why)) if *why != ConnectError::Disconnected),
         "{error:?}"
     );
     assert_eq!(legacy.methods(), ["server/discover"]);

@@ -17,7 +17,7 @@ async fn modern_requests_repeat_what_they_say() {
     let accept = (HeaderName::from_static("accept"), HeaderValue::from_static("text/html"));
     let client = server.connect(transport.header(own.0, own.1).header(accept.0, accept.1)).await.unwrap();
     for name in ["plain", "grüß"] {
-        within(client.call_tool(name, &json!({}))).await.unwrap();
+        within(client.call_tool(name).arguments(&json!({}))).await.unwrap();
     }
     for seen in server.seen() {
         assert_eq!(seen.path, "/?tenant=1");
@@ -105,9 +105,9 @@ async fn headers_follow_the_latest_tools() {
     let client = server.client().await;
     let tools = within(client.tools().all()).await.unwrap();
     assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["t"]);
-    within(client.call_tool("t", &json!({ "p": true }))).await.unwrap();
+    within(client.call_tool("t").arguments(&json!({ "p": true }))).await.unwrap();
     assert_eq!(server.methods()[1..], ["tools/list", "tools/call", "tools/list", "tools/call"]);
-    let error = within(client.call_tool("t", &json!({ "p": false }))).await.unwrap_err();
+    let error = within(client.call_tool("t").arguments(&json!({ "p": false }))).await.unwrap_err();
     assert!(
         matches!(&error, Error::Rejected(error) if error.code == mcp_client::types::ErrorCode::HEADER_MISMATCH),
         "{error:?}"
@@ -132,7 +132,7 @@ async fn parameters_are_repeated() {
     .await;
     let client = server.client().await;
     within(client.list_tools(None)).await.unwrap();
-    within(client.call_tool("t", &json!({ "region": " eu\r\nx: y", "n": 7, "other": "z" }))).await.unwrap();
+    within(client.call_tool("t").arguments(&json!({ "region": " eu\r\nx: y", "n": 7, "other": "z" }))).await.unwrap();
     let seen = server.seen().pop().unwrap();
     assert_eq!(seen.header("mcp-param-region"), Some("=?base64?IGV1DQp4OiB5?="));
     assert_eq!(seen.header("mcp-param-n"), Some("7"));
@@ -188,7 +188,7 @@ async fn nothing_is_smuggled_into_headers() {
     let mut session = client.save_session().unwrap();
     session.id = "a\r\nx: y".to_owned();
     let before = server.seen().len();
-    let refused = within(legacy_builder().resume(session).connect(server.transport())).await;
+    let refused = within(legacy_builder().resume_session(session).connect(server.transport())).await;
     // The client is ready without a word of the server, so the error may come with the first call.
     let error = match refused {
         Ok(client) => call(&client).await.unwrap_err(),

@@ -300,7 +300,9 @@ pub(crate) fn shake_hands(seen: &Seen) -> Value {
 
 /// What a call of the tool `t` comes back with.
 pub(crate) async fn call(client: &Client) -> Result<String, Error> {
-    within(client.call_tool("t", &json!({})).idle_timeout(Duration::from_secs(5))).await.map(|result| text_of(&result))
+    within(client.call_tool("t").arguments(&json!({})).idle_timeout(Duration::from_secs(5)))
+        .await
+        .map(|result| text_of(&result))
 }
 
 pub(crate) fn text_of(result: &CallToolResult) -> String {

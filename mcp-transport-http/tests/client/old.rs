@@ -52,7 +52,7 @@ async fn what_is_not_one_says_what_it_said() {
         })
         .await;
         let error = server.connect(server.transport().legacy_sse_fallback(kind != "off")).await.unwrap_err();
-        let Error::Closed(Closed::Refused(why)) = error else { panic!("{kind}: {error:?}") };
+        let Error::Closed(Closed::ConnectFailed(why)) = error else { panic!("{kind}: {error:?}") };
         match kind {
             "error" => assert!(matches!(why, ConnectError::Refused(_)), "{why:?}"),
             _ => assert!(matches!(why, ConnectError::Status { status: 404, .. }), "{kind}: {why:?}"),
@@ -66,8 +66,8 @@ async fn what_is_not_one_says_what_it_said() {
 async fn the_end_of_the_stream_is_the_end() {
     let (url, log) = old_server(|endpoint| format!("event: endpoint\ndata: {endpoint}\n\n")).await;
     let client = within(builder().connect(mcp_transport_http::HttpTransport::new(&url).unwrap())).await.unwrap();
-    let error = within(client.call_tool("die", &json!({}))).await.unwrap_err();
-    assert!(matches!(error, Error::Closed(Closed::Lost(_))), "{error:?}");
+    let error = within(client.call_tool("die").arguments(&json!({}))).await.unwrap_err();
+    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error:?}");
     assert!(!log.lock().expect("nobody panicked").is_empty());
 }
 

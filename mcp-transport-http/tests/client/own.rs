@@ -62,7 +62,7 @@ async fn serve(mode: SessionMode) -> Served {
 }
 
 fn builder(mode: Mode, revision: Revision) -> ClientBuilder {
-    Client::builder("own", "1.0").mode(mode).revisions([revision]).on_form(async |_| {
+    Client::builder("own", "1.0").mode(mode).revisions([revision]).on_form_elicitation(async |_| {
         let mut content = OrderedMap::<ElicitValue>::default();
         content.insert("sure", ElicitValue::Boolean(true));
         ElicitResult::accepted(content)
@@ -70,11 +70,11 @@ fn builder(mode: Mode, revision: Revision) -> ClientBuilder {
 }
 
 async fn talk(client: &Client) {
-    let echoed = within(client.call_tool("echo", &json!({ "text": "grüß" }))).await.expect("a result");
+    let echoed = within(client.call_tool("echo").arguments(&json!({ "text": "grüß" }))).await.expect("a result");
     assert_eq!(text_of(&echoed), "grüß");
     let steps = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&steps);
-    let call = client.call_tool("steps", &json!({})).on_progress(move |progress| {
+    let call = client.call_tool("steps").arguments(&json!({})).on_progress(move |progress| {
         heard
             .lock()
             .expect("nobody panicked")
@@ -85,7 +85,9 @@ async fn talk(client: &Client) {
     let many: Vec<_> = (0..50)
         .map(|number| {
             let client = client.clone();
-            tokio::spawn(async move { client.call_tool("echo", &json!({ "text": number.to_string() })).await })
+            tokio::spawn(
+                async move { client.call_tool("echo").arguments(&json!({ "text": number.to_string() })).await },
+            )
         })
         .collect();
     for (number, call) in many.into_iter().enumerate() {
@@ -94,7 +96,7 @@ async fn talk(client: &Client) {
 }
 
 async fn ask(client: &Client) {
-    let asked = within(client.call_tool("ask", &json!({}))).await.expect("a result");
+    let asked = within(client.call_tool("ask").arguments(&json!({}))).await.expect("a result");
     assert_eq!(text_of(&asked), "true");
 }
 
@@ -104,7 +106,7 @@ async fn hear(client: &Client) {
     // The stream of a session may come a little later.
     let change = within(async {
         loop {
-            let _ = client.call_tool("grow", &json!({})).await.expect("a result");
+            let _ = client.call_tool("grow").arguments(&json!({})).await.expect("a result");
             if let Ok(change) = tokio::time::timeout(Duration::from_millis(200), listener.next()).await {
                 return change.expect("a change").expect("a change");
             }

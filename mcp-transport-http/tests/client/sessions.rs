@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::Revision;
-use mcp_client::{ClientEvent, Closed, Error, SessionLoss, SessionLossReason, SessionLost};
+use mcp_client::{ClientEvent, Closed, Error, SessionLoss, SessionLossAction, SessionLossReason};
 
 use crate::kit::{Reply, Scripted, Seen, answer, builder, call, legacy, legacy_builder, said, within};
 
@@ -72,7 +72,7 @@ async fn sessions_that_never_hold_are_given_up() {
 #[tokio::test]
 async fn mis_12_the_loss_of_a_session_is_told_and_may_be_the_end() {
     let expected = |id: &str| (Some(id.to_owned()), SessionLossReason::Unknown { status: 404 });
-    for decision in [None, Some(SessionLost::Renew), Some(SessionLost::Fail)] {
+    for decision in [None, Some(SessionLossAction::Renew), Some(SessionLossAction::Fail)] {
         for asks in [false, true] {
             let (told, asked) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
             let (events, losses) = (Arc::clone(&told), Arc::clone(&asked));
@@ -90,14 +90,14 @@ async fn mis_12_the_loss_of_a_session_is_told_and_may_be_the_end() {
             let called = call(&client).await;
             let action = decision.unwrap_or_default();
             match action {
-                SessionLost::Fail => {
+                SessionLossAction::Fail => {
                     assert!(matches!(called, Err(Error::Closed(Closed::SessionLost(_)))), "{called:?}");
                     let why = within(client.closed()).await;
                     assert_eq!(why.http_status(), Some(404));
                     assert!(!format!("{why:?}").contains("s1"), "a session is not for logs");
                     assert_eq!(server.seen_of("initialize").len(), 1);
                 }
-                SessionLost::Renew | _ => assert_eq!(called.unwrap(), "s2"),
+                SessionLossAction::Renew | _ => assert_eq!(called.unwrap(), "s2"),
             }
             let told = told.lock().unwrap().clone();
             let [ClientEvent::SessionLost { loss, action: done }] = &told[..] else { panic!("{told:?}") };
@@ -163,7 +163,7 @@ async fn a_session_opens_before_it_is_used() {
     })
     .await;
     let client = within(legacy_builder().connect(server.transport())).await.unwrap();
-    let call = client.call_tool("t", &serde_json::json!({})).idle_timeout(Duration::from_millis(50));
+    let call = client.call_tool("t").arguments(&serde_json::json!({})).idle_timeout(Duration::from_millis(50));
     assert!(matches!(within(call).await, Err(Error::TimedOut)));
     assert_eq!(server.methods(), ["initialize", "notifications/initialized"]);
 }
@@ -229,7 +229,7 @@ async fn the_stream_is_a_choice() {
         within(again.close()).await;
         assert_eq!(server.seen_of("server/discover").len(), 1);
         let pinned = builder().revisions([Revision::V2026_07_28]).connect(server.transport());
-        assert!(matches!(within(pinned).await.unwrap_err(), Error::Closed(Closed::Refused(_))));
+        assert!(matches!(within(pinned).await.unwrap_err(), Error::Closed(Closed::ConnectFailed(_))));
     }
 }
 
@@ -270,7 +270,7 @@ async fn a_saved_session_goes_on() {
     // Whoever knows its name can go on with it.
     assert!(!format!("{session:?}").contains("s1"));
     within(client.close()).await;
-    let client = within(legacy_builder().resume(session).connect(server.transport())).await.unwrap();
+    let client = within(legacy_builder().resume_session(session).connect(server.transport())).await.unwrap();
     server.until(|seen| seen.iter().any(|seen| seen.verb == "GET")).await;
     assert_eq!(call(&client).await.unwrap(), "s1");
     assert_eq!(server.seen_of("initialize").len(), 1);

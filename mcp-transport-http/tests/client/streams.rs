@@ -73,7 +73,7 @@ async fn what_cannot_be_resumed_is_over() {
     }))
     .await;
     let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
-    let error = within(client.call_tool("without", &json!({}))).await.unwrap_err();
+    let error = within(client.call_tool("without").arguments(&json!({}))).await.unwrap_err();
     assert!(matches!(error, Error::Interrupted(_)), "{error:?}");
     assert!(server.seen_of("GET").is_empty());
     let Err(Error::Interrupted(why)) = call(&client).await else { panic!("not interrupted") };
@@ -234,7 +234,7 @@ async fn a_server_that_is_gone_ends_it() {
         let transport = server.transport().max_reconnects(2);
         let client = within(legacy_builder().connect(transport)).await.unwrap();
         if is_over {
-            assert!(matches!(within(client.closed()).await, Closed::Lost(_)));
+            assert!(matches!(within(client.closed()).await, Closed::Disconnected(_)));
         } else {
             server.until(|seen| seen.iter().filter(|seen| seen.verb == "GET").count() == gets).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -255,7 +255,7 @@ async fn giving_up_is_told() {
     }))
     .await;
     let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
-    let call = client.call_tool("t", &json!({})).idle_timeout(Duration::from_millis(50));
+    let call = client.call_tool("t").arguments(&json!({})).idle_timeout(Duration::from_millis(50));
     assert!(matches!(within(call).await, Err(Error::TimedOut)));
     server.until(|seen| seen.iter().any(|seen| seen.method() == "notifications/cancelled")).await;
     let id = &server.seen_of("tools/call")[0].body["id"];
@@ -303,5 +303,5 @@ async fn a_server_that_only_asks_is_left() {
     .await;
     let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
     let error = call(&client).await.unwrap_err();
-    assert!(matches!(&error, Error::Closed(Closed::Lost(why)) if why.contains("takes no more")), "{error:?}");
+    assert!(matches!(&error, Error::Closed(Closed::Disconnected(why)) if why.contains("takes no more")), "{error:?}");
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use mcp_client::types::SubscriptionFilter;
-use mcp_client::{Client, Closed, Error, SavedSession, SessionLossReason, SessionLost};
+use mcp_client::{Client, Closed, Error, SavedSession, SessionLossAction, SessionLossReason};
 use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -213,7 +213,7 @@ async fn sec_8_a_legacy_session_is_not_used_by_another_user() {
 async fn mis_12_a_switch_of_users_may_be_the_end() {
     let server = Scripted::start(sessions(false)).await;
     let users = Users::starting_with("alice");
-    let builder = legacy_builder().on_session_lost(SessionLost::Fail);
+    let builder = legacy_builder().on_session_lost(SessionLossAction::Fail);
     let client = within(builder.connect(server.transport().authorizer(users.clone()))).await.unwrap();
     call(&client).await.unwrap();
     users.switch_to("bob");
@@ -244,7 +244,7 @@ async fn sec_8_a_saved_session_is_not_resumed_by_another_user() {
     within(client.close()).await;
     let resumed = |transport: HttpTransport| {
         let session: SavedSession = serde_json::from_str(&saved).unwrap();
-        within(legacy_builder().resume(session).connect(transport))
+        within(legacy_builder().resume_session(session).connect(transport))
     };
     assert_eq!(call(&resumed(bearer("alice")).await.unwrap()).await.unwrap(), "s1");
     assert_eq!(call(&resumed(bearer("bob")).await.unwrap()).await.unwrap(), "s2");

@@ -1,8 +1,8 @@
-//! Which variables of our own environment a server gets without being told to.
+//! The environment variables that a server inherits by default.
 
 use std::ffi::{OsStr, OsString};
 
-/// What programs need to find themselves and their user, and what holds no secrets. The official SDKs pass the same.
+/// Variables that programs need and that hold no secrets; the official SDKs pass the same.
 #[cfg(not(windows))]
 const SAFE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
@@ -22,7 +22,7 @@ const SAFE: [&str; 12] = [
     "USERPROFILE",
 ];
 
-/// Keeps the variables that any server may have.
+/// Keeps the variables that a server inherits.
 pub(super) fn safe(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -33,12 +33,12 @@ fn is_safe(name: &OsStr) -> bool {
     SAFE.iter().any(|safe| is_same(name, OsStr::new(safe)))
 }
 
-/// Whether two names are those of one variable.
+/// Returns whether two names identify the same variable.
 pub(super) fn is_same(one: &OsStr, other: &OsStr) -> bool {
     if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other }
 }
 
-/// Shells have run the functions that they found in variables (Shellshock).
+/// Some shells execute function definitions in variables (Shellshock).
 fn is_function(value: &OsStr) -> bool {
     value.as_encoded_bytes().starts_with(b"()")
 }

@@ -1,11 +1,11 @@
-//! A server as a child process: started, watched, ended.
+//! Server processes.
 
+mod command;
 mod environment;
 mod process;
-mod spawn;
 mod stderr;
 mod tree;
 
-pub use process::{ChildProcess, Exited, Ladder};
-pub use spawn::{Spawn, SpawnError};
+pub use command::{ServerCommand, SpawnError};
+pub use process::{ChildProcess, Exited, ShutdownTimeouts};
 pub use stderr::Stderr;

@@ -1,4 +1,4 @@
-//! A server that was started, until it has ended.
+//! A running server process.
 
 use std::io;
 use std::process::ExitStatus;
@@ -12,33 +12,32 @@ use tokio::time::timeout;
 use super::stderr::Stderr;
 use super::tree::ProcessTree;
 
-/// A server that runs as a child process.
+/// A server process; made by [`ServerCommand::spawn`](crate::ServerCommand::spawn).
 ///
 /// ```text
-///   running -- ends by itself --------------------------------> wait
+///   running -- exits by itself -------------------------------> wait
 ///      |
-///   shutdown -- close stdin -- SIGTERM -- SIGKILL ------------> status, or an error if all that was in vain
+///   shutdown -- close stdin -- SIGTERM -- SIGKILL ------------> exit status, or an error if it is still alive
 ///      |
 ///    drop -- SIGKILL
 /// ```
 ///
 /// | | Unix | Windows |
 /// |---|---|---|
-/// | the child and what it starts are in | a process group that the child leads | a job object |
+/// | the child and its descendants are in | a process group that the child leads | a job object |
 /// | `shutdown` closes stdin, then | sends SIGTERM, then SIGKILL to the group | terminates the job |
-/// | when the child has ended | what is left of the group is killed | what is left of the job is killed |
-/// | what must outlive the child | leaves the group (`setsid`) | cannot |
-/// | if this process dies without dropping its values | nothing is killed; the server sees the end of its input, and should end by itself | the job is killed |
+/// | when the child has exited | the rest of the group is killed | the rest of the job is killed |
+/// | a descendant that must outlive the child | leaves the group (`setsid`) | is not possible |
+/// | if this process dies without dropping its values | nothing is killed; the server sees the end of its input, and should exit | the job is killed |
 ///
 /// # Dropping
 ///
-/// Dropping kills the group or job at once. On Unix it leaves it to the runtime in which the child was started to collect
-/// it, so that no zombie stays. That needs a runtime that still runs. If it does not, or is never polled again, the child
-/// is dead all the same, but its entry in the process table stays until another tokio runtime of this process finds it,
-/// or until this process ends.
+/// Dropping kills the group or job at once. On Unix the runtime in which the child was started reaps it afterwards. If that
+/// runtime has ended, or is never polled again, the child remains a zombie until another tokio runtime of this process
+/// reaps it, or until this process exits.
 pub struct ChildProcess {
     program: String,
-    /// Always there, except while dropping.
+    /// `None` only while dropping.
     tree: Option<ProcessTree>,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -46,26 +45,26 @@ pub struct ChildProcess {
     runtime: Handle,
 }
 
-/// How long each step of [`ChildProcess::shutdown`] may take before the next one.
+/// How long [`ChildProcess::shutdown`] waits after each step before it takes the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ladder {
-    /// How long a server may take to end after the end of its input. Default: 2 s.
-    pub close: Duration,
-    /// How long it may take after SIGTERM, which exists on Unix only. Default: 2 s.
-    pub terminate: Duration,
-    /// How long to wait for it to be gone after SIGKILL, or the end of its job, which it cannot refuse. Default: 10 s.
-    pub kill: Duration,
+pub struct ShutdownTimeouts {
+    /// How long to wait after closing the standard input of the server. Defaults to 2 seconds.
+    pub stdin_timeout: Duration,
+    /// How long to wait after SIGTERM. No effect on Windows. Defaults to 2 seconds.
+    pub terminate_timeout: Duration,
+    /// How long to wait after SIGKILL, or on Windows after the job was terminated. Defaults to 10 seconds.
+    pub kill_timeout: Duration,
 }
 
-/// A server ended although nobody had asked it to.
+/// The exit of a server that was not shut down.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{program}` has ended ({status})")]
+#[error("`{program}` has exited ({status})")]
 #[non_exhaustive]
 pub struct Exited {
-    /// What had been started.
+    /// The program.
     pub program: String,
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
 }
 
@@ -81,64 +80,63 @@ impl ChildProcess {
         }
     }
 
-    /// What was started.
+    /// Returns the program.
     #[must_use]
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// Its process id, until it has been waited for.
+    /// Returns the process id, until the process was reaped.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.tree.as_ref().and_then(ProcessTree::id)
     }
 
-    /// Takes its standard input; `None` the second time.
+    /// Takes the standard input of the process; `None` if it was taken before.
     ///
-    /// Whoever takes it has to drop it before [`shutdown`](Self::shutdown), which otherwise cannot close it and has to
-    /// go on with a signal.
+    /// Drop it before [`shutdown`](Self::shutdown), which cannot close it otherwise and continues with a signal.
     #[must_use]
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.stdin.take()
     }
 
-    /// Takes its standard output; `None` the second time.
+    /// Takes the standard output of the process; `None` if it was taken before.
     #[must_use]
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
     }
 
-    /// Waits until the server ends by itself, and until its last words went to [`Stderr::lines`].
+    /// Waits until the process exits by itself, and until its standard error was passed to [`Stderr::lines`].
     ///
-    /// Dropping the future changes nothing, and one may ask again.
+    /// This method is cancel safe.
     ///
     /// # Errors
     ///
-    /// If the system does not tell.
+    /// Returns an error if the operating system does not report the exit status.
     pub async fn wait(&mut self) -> io::Result<Exited> {
         let status = self.reap().await?;
         Ok(Exited { program: self.program.clone(), status })
     }
 
-    /// Ends the server: closes its standard input, asks it to end, and kills it, with some patience in between.
+    /// Stops the process: closes its standard input, sends SIGTERM, and kills it, with a timeout after each step.
     ///
-    /// Dropping the future kills the server.
+    /// Dropping the future kills the process.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if it was killed and is not gone, because the system does not let go of it
-    /// or it may not be killed by us; otherwise if the system does not tell.
+    /// Returns [`TimedOut`](io::ErrorKind::TimedOut) if the process is still alive after it was killed, and an error if the
+    /// operating system does not report the exit status.
     // IO-11
-    pub async fn shutdown(mut self, ladder: Ladder) -> io::Result<ExitStatus> {
+    pub async fn shutdown(mut self, timeouts: ShutdownTimeouts) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
-        if let Ok(ended) = timeout(ladder.close, self.exit()).await {
+        if let Ok(ended) = timeout(timeouts.stdin_timeout, self.exit()).await {
             ended?;
-        } else if !self.terminated(ladder.terminate).await? {
+        } else if !self.terminate(timeouts.terminate_timeout).await? {
             self.kill();
-            let Ok(ended) = timeout(ladder.kill, self.exit()).await else {
+            let Ok(ended) = timeout(timeouts.kill_timeout, self.exit()).await else {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("`{}` survived being killed", self.program),
+                    format!("`{}` is still alive after it was killed", self.program),
                 ));
             };
             ended?;
@@ -146,30 +144,30 @@ impl ChildProcess {
         self.reap().await
     }
 
-    /// Asks the child and what it started to end; returns whether the child did.
-    async fn terminated(&mut self, patience: Duration) -> io::Result<bool> {
+    /// Sends SIGTERM to the child and its descendants; returns whether the child exited in time.
+    async fn terminate(&mut self, limit: Duration) -> io::Result<bool> {
         if !self.tree.as_ref().is_some_and(ProcessTree::terminate) {
             return Ok(false);
         }
-        match timeout(patience, self.exit()).await {
+        match timeout(limit, self.exit()).await {
             Ok(ended) => ended.map(|_| true),
             Err(_) => Ok(false),
         }
     }
 
-    /// Waits for the child alone; what it started ends with it.
+    /// Waits for the child; its descendants are killed then.
     async fn exit(&mut self) -> io::Result<ExitStatus> {
         self.tree.as_mut().ok_or(io::ErrorKind::NotFound)?.wait().await
     }
 
-    /// Waits for the child and for the end of its standard error.
+    /// Waits for the child, and for the end of its standard error.
     async fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.exit().await?;
         if let Some(reading) = &mut self.stderr {
-            // A process that left the group may hold the pipe open for as long as it likes.
-            if timeout(LAST_WORDS, &mut *reading).await.is_err() {
+            // A process that left the group may keep the pipe open.
+            if timeout(STDERR_TIMEOUT, &mut *reading).await.is_err() {
                 reading.abort();
-                // Once we return, the callback is not called any more.
+                // The callback must not be called after this method has returned.
                 let _ = reading.await;
             }
             self.stderr = None;
@@ -191,40 +189,44 @@ impl Drop for ChildProcess {
             reading.abort();
         }
         let Some(mut tree) = self.tree.take() else { return };
-        // Without an id it has been waited for.
+        // A process without an id was reaped.
         if tree.id().is_some() {
-            // tokio would collect it too, but only after a later SIGCHLD if this one comes at an unlucky moment. If the
-            // runtime has ended, the task and with it the child are dropped, and tokio's way is what remains.
+            // tokio reaps orphans by itself, but possibly not before the next SIGCHLD. If the runtime has ended, the task and
+            // the child are dropped, and tokio's way is what remains.
             self.runtime.spawn(async move { tree.wait().await });
         }
     }
 }
 
-impl Default for Ladder {
+impl Default for ShutdownTimeouts {
     fn default() -> Self {
-        Self { close: Duration::from_secs(2), terminate: Duration::from_secs(2), kill: Duration::from_secs(10) }
+        Self {
+            stdin_timeout: Duration::from_secs(2),
+            terminate_timeout: Duration::from_secs(2),
+            kill_timeout: Duration::from_secs(10),
+        }
     }
 }
 
-impl Ladder {
-    /// Replaces [`close`](Self::close).
+impl ShutdownTimeouts {
+    /// Sets [`stdin_timeout`](Self::stdin_timeout).
     #[must_use]
-    pub fn with_close(self, close: Duration) -> Self {
-        Self { close, ..self }
+    pub fn stdin_timeout(self, stdin_timeout: Duration) -> Self {
+        Self { stdin_timeout, ..self }
     }
 
-    /// Replaces [`terminate`](Self::terminate).
+    /// Sets [`terminate_timeout`](Self::terminate_timeout).
     #[must_use]
-    pub fn with_terminate(self, terminate: Duration) -> Self {
-        Self { terminate, ..self }
+    pub fn terminate_timeout(self, terminate_timeout: Duration) -> Self {
+        Self { terminate_timeout, ..self }
     }
 
-    /// Replaces [`kill`](Self::kill).
+    /// Sets [`kill_timeout`](Self::kill_timeout).
     #[must_use]
-    pub fn with_kill(self, kill: Duration) -> Self {
-        Self { kill, ..self }
+    pub fn kill_timeout(self, kill_timeout: Duration) -> Self {
+        Self { kill_timeout, ..self }
     }
 }
 
-/// How long what an ended server wrote to its standard error may take to be read.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the standard error of a server is read after the server has exited.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What becomes of a server's error output.
+//! The standard error of a server.
 
 use std::fmt;
 use std::process::Stdio;
@@ -9,32 +9,30 @@ use tokio::task::JoinHandle;
 
 use crate::{Line, LineReader};
 
-/// What becomes of what a server writes to its standard error.
-///
-/// Whatever it says, it is no sign of a failure.
+/// What to do with the standard error of a server. Output there is not a sign of failure.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Stderr {
-    /// It appears where our own does.
+    /// Inherit the standard error of this process.
     #[default]
     Inherit,
-    /// It is thrown away.
+    /// Discard it.
     Discard,
-    /// It is given to a callback, line by line; see [`Stderr::lines`].
+    /// Pass it to a callback, line by line; see [`Stderr::lines`].
     Lines(Callback),
 }
 
-/// What lines are given to, shared by all servers that are started from the same description.
+/// The callback, shared by all processes of a command.
 type Callback = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
 impl Stderr {
-    /// How many bytes of a line are kept: 8 KiB.
+    /// Maximum number of bytes in a line; longer lines are truncated.
     pub const LINE_LIMIT: usize = 8 * 1024;
 
-    /// Gives each line to `callback`, without its end.
+    /// Passes each line to `callback`, without its line ending.
     ///
-    /// Blank lines are left out, lines longer than [`LINE_LIMIT`](Self::LINE_LIMIT) are cut there, and what is not
-    /// UTF-8 is replaced. The callback runs in a task of its own, which ends with the child; it must not block.
+    /// Blank lines are skipped, lines longer than [`LINE_LIMIT`](Self::LINE_LIMIT) are truncated, and invalid UTF-8 is
+    /// replaced. The callback runs in a task of its own and must not block.
     #[must_use]
     pub fn lines(callback: impl FnMut(&str) + Send + 'static) -> Self {
         Self::Lines(Arc::new(Mutex::new(callback)))
@@ -48,7 +46,7 @@ impl Stderr {
         }
     }
 
-    /// Starts to read, if there is somebody to read for.
+    /// Spawns the task that reads, if there is a callback.
     pub(super) fn read(&self, pipe: Option<ChildStderr>) -> Option<JoinHandle<()>> {
         let (Self::Lines(callback), Some(pipe)) = (self, pipe) else { return None };
         Some(tokio::spawn(forward(pipe, Arc::clone(callback))))
@@ -66,8 +64,8 @@ impl fmt::Debug for Stderr {
 }
 
 async fn forward(pipe: ChildStderr, callback: Callback) {
-    let mut lines = LineReader::with_capacity(pipe, Stderr::LINE_LIMIT, INITIAL_CAPACITY).cut_off();
-    // An error of a pipe is as good as its end.
+    let mut lines = LineReader::with_capacity(pipe, Stderr::LINE_LIMIT, INITIAL_CAPACITY).truncate_long_lines();
+    // A read error ends the output, too.
     while let Ok(Some(line)) = lines.next().await {
         let Line::Message(bytes) = line else { continue };
         let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,5 +73,5 @@ async fn forward(pipe: ChildStderr, callback: Callback) {
     }
 }
 
-/// A few log lines.
+/// The initial capacity of the buffer: a few log lines.
 const INITIAL_CAPACITY: usize = 1024;

@@ -1,30 +1,32 @@
-//! A server that runs as a child process, and runs again if it dies.
+//! The transport to a server in a child process, which restarts it if it exits.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_client::{Clock, Closed, Link, Lost, Transport, TransportKind};
+use mcp_client::{Clock, Closed, ServerLossAction, Transport, TransportHandle, TransportKind};
 use tokio::io::AsyncRead;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
 
-use super::alarm::Alarm;
-use super::restart::{Restart, Restarts};
-use super::wire::{Ended, Wire};
-use crate::child::{ChildProcess, Ladder, Spawn, SpawnError};
+use super::lines::{LineConnection, LinesEnd};
+use super::restart::{RestartPolicy, Restarts};
+use super::wake_timer::WakeTimer;
+use crate::child::{ChildProcess, ServerCommand, ShutdownTimeouts, SpawnError};
 use crate::clock::now;
 use crate::{DEFAULT_LINE_LIMIT, LineReader};
 
-/// Talks to a server on the standard streams of a child process.
+/// Connects a client to a server in a child process, on its standard streams.
+///
+/// # Examples
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), mcp_client::Error> {
 /// use mcp_client::Client;
-/// use mcp_transport_stdio::{ChildTransport, Spawn};
+/// use mcp_transport_stdio::{ChildTransport, ServerCommand};
 ///
-/// let client = Client::connect(ChildTransport::new(Spawn::new("my-server").arg("--stdio"))).await?;
+/// let client = Client::connect(ChildTransport::new(ServerCommand::new("my-server").arg("--stdio"))).await?;
 /// for tool in client.tools().all().await? {
 ///     println!("{}", tool.name);
 /// }
@@ -33,109 +35,124 @@ use crate::{DEFAULT_LINE_LIMIT, LineReader};
 /// # }
 /// ```
 ///
+/// # Restarts
+///
 /// ```text
-///   start -- talk -- client closed ------------------------> stdin closed, SIGTERM, SIGKILL
-///     ^        |
-///     |     died, or hung up -- calls end -- too often ----> the client is closed, with the exit status
-///     |        |
-///     +---- wait a while
+///   spawn -- connected -- client closed -------------------------> stdin closed, SIGTERM, SIGKILL
+///     ^          |
+///     |     exited, or closed its output -- calls fail -- limit --> client closed, with the exit status
+///     |          |
+///     +------- delay
 /// ```
 ///
-/// - A server that died is started again, as [`Restart`] says. Calls that were open end with an error that says how it
-///   died; whether they had an effect nobody knows, so they are not made again. Calls made in the meantime wait, and
-///   those who listen do so again.
-/// - A server that dies when it is asked whether it is modern is taken for a legacy one and started again once, whatever
-///   [`Restart`] says. One that dies before it has ever been of use closes the client.
-/// - A line that is no message, such as a stray `print`, is passed over.
-/// - To close the client ends the process, with all that it started: [`Client::close`](mcp_client::Client::close) waits
-///   for that. So does the end of the runtime, at once.
+/// - A server that exits is restarted, as far as the [`RestartPolicy`] allows. Calls that were in flight fail with its exit
+///   status and are not repeated, because the server may have executed them. Later calls wait for the restart, and
+///   subscriptions are opened again.
+/// - A server that exits when it is probed is taken for a legacy server and restarted once, regardless of the
+///   [`RestartPolicy`]. A server that exits before the first connection is ready closes the client.
+/// - A line that is not a message, such as debug output, is ignored.
+/// - Closing the client stops the process and its descendants; [`Client::close`](mcp_client::Client::close) waits for that.
+///   When the runtime ends, they are killed.
 ///
 /// # Panics
 ///
-/// A client that uses it panics outside of a tokio runtime with I/O and time enabled.
+/// Connecting panics outside of a tokio runtime with I/O and time enabled.
 #[derive(Debug)]
 pub struct ChildTransport {
-    spawn: Spawn,
-    ladder: Ladder,
+    command: ServerCommand,
+    shutdown_timeouts: ShutdownTimeouts,
     line_limit: usize,
-    restart: Restart,
+    restart_policy: RestartPolicy,
 }
 
 impl ChildTransport {
-    /// Starts the server that `spawn` describes, as often as it takes.
+    /// Creates a transport that starts the server with `command`.
     #[must_use]
-    pub fn new(spawn: Spawn) -> Self {
-        Self { spawn, ladder: Ladder::default(), line_limit: DEFAULT_LINE_LIMIT, restart: Restart::default() }
+    pub fn new(command: ServerCommand) -> Self {
+        Self {
+            command,
+            shutdown_timeouts: ShutdownTimeouts::default(),
+            line_limit: DEFAULT_LINE_LIMIT,
+            restart_policy: RestartPolicy::default(),
+        }
     }
 
-    /// How long each step may take by which the server is ended.
+    /// Sets the timeouts for stopping the server. Defaults to [`ShutdownTimeouts::default`].
     #[must_use]
-    pub fn ladder(mut self, ladder: Ladder) -> Self {
-        self.ladder = ladder;
+    pub fn shutdown_timeouts(mut self, timeouts: ShutdownTimeouts) -> Self {
+        self.shutdown_timeouts = timeouts;
         self
     }
 
-    /// Sets the maximum number of bytes in a line of the server. A longer one is skipped, and the call that it was to
-    /// answer ends with [`Error::TooLong`](mcp_client::Error::TooLong): that call if the id can be read, else every open
-    /// one. Defaults to 16 MiB.
+    /// Sets the maximum number of bytes in a line of the server. A longer line is skipped, and the call that it responds to
+    /// fails with [`Error::ResponseTooLong`](mcp_client::Error::ResponseTooLong); if its id is unknown, all calls do.
+    /// Defaults to 16 MiB.
     #[must_use]
     pub fn line_limit(mut self, line_limit: usize) -> Self {
         self.line_limit = line_limit;
         self
     }
 
-    /// How often a server that died is started again. Default: five times within a minute.
+    /// Sets how often a server that exited is restarted. Defaults to [`RestartPolicy::default`].
     #[must_use]
-    pub fn restart(mut self, restart: Restart) -> Self {
-        self.restart = restart;
+    pub fn restart_policy(mut self, policy: RestartPolicy) -> Self {
+        self.restart_policy = policy;
         self
     }
 
-    async fn supervise(mut self, mut link: Link) {
-        let mut alarm = Alarm::default();
-        let mut restarts = Restarts::new(self.restart);
-        let mut has_died_of_probe = false;
-        let mut process = match self.spawn.start() {
+    async fn supervise(mut self, mut handle: TransportHandle) {
+        let mut timer = WakeTimer::default();
+        let mut restarts = Restarts::new(self.restart_policy);
+        let mut has_exited_on_probe = false;
+        let mut process = match self.command.spawn() {
             Ok(process) => process,
-            Err(error) => return link.closed(not_started(&error)),
+            Err(error) => return handle.close(spawn_failed(&error)),
         };
         loop {
-            let Some((why, has_read)) = self.talk(process, &mut link, &mut alarm).await else {
-                return link.closed(Closed::ByClient);
+            let Some((why, has_read)) = self.run(process, &mut handle, &mut timer).await else {
+                return handle.close(Closed::ByClient);
             };
-            let delay = match if has_read { link.lost(&why) } else { link.lost_unread(&why) } {
-                Lost::ForGood => return link.closed(why),
-                // One that dies of that again has no excuse.
-                Lost::OfTheProbe if !std::mem::replace(&mut has_died_of_probe, true) => Some(Duration::ZERO),
-                Lost::OfTheProbe | Lost::Restartable => restarts.next(link.now()),
-            };
-            tracing::warn!(target: "mcp", %why, ?delay, "a server is gone, and started again unless that was too often");
-            process = match self.start_again(why, delay, &mut restarts, &mut link, &mut alarm).await {
+            let delay =
+                match if has_read { handle.handle_disconnect(&why) } else { handle.handle_disconnect_unread(&why) } {
+                    ServerLossAction::Close => return handle.close(why),
+                    // The restarted server was not probed, so another exit counts as any other.
+                    ServerLossAction::RestartWithoutProbe if !std::mem::replace(&mut has_exited_on_probe, true) => {
+                        Some(Duration::ZERO)
+                    }
+                    ServerLossAction::RestartWithoutProbe | ServerLossAction::MayRestart => restarts.next(handle.now()),
+                };
+            tracing::warn!(target: "mcp", %why, ?delay, "the server exited; it is restarted unless the limit is reached");
+            process = match self.restart(why, delay, &mut restarts, &mut handle, &mut timer).await {
                 Ok(process) => process,
-                Err(why) => return link.closed(why),
+                Err(why) => return handle.close(why),
             };
-            link.restarted();
+            handle.handle_restart();
         }
     }
 
-    /// Talks to a server until it is gone; returns how it ended and whether it may have read anything, or nothing if the
-    /// client is closed.
-    async fn talk(&self, mut process: ChildProcess, link: &mut Link, alarm: &mut Alarm) -> Option<(Closed, bool)> {
+    /// Runs a connection until the server exits; returns the reason, and whether the server may have read anything. `None`
+    /// if the client is closed.
+    async fn run(
+        &self,
+        mut process: ChildProcess,
+        handle: &mut TransportHandle,
+        timer: &mut WakeTimer,
+    ) -> Option<(Closed, bool)> {
         let (Some(stdout), Some(stdin)) = (process.take_stdout(), process.take_stdin()) else {
-            return Some((Closed::Lost("it has no standard streams".to_owned()), false));
+            return Some((Closed::Disconnected("the server has no standard streams".to_owned()), false));
         };
-        let mut wire = Wire::new(stdout, stdin, self.line_limit);
-        match wire.run(link, alarm, process.wait()).await {
-            Ended::ByClient => {
-                self.end(process, wire).await;
+        let mut lines = LineConnection::new(stdout, stdin, self.line_limit);
+        match lines.run(handle, timer, process.wait()).await {
+            LinesEnd::ByClient => {
+                self.stop(process, lines).await;
                 None
             }
-            Ended::Gone(_) => {
-                let (stdin, written) = wire.written();
+            LinesEnd::Disconnected(_) => {
+                let (stdin, written) = lines.written();
                 let has_read = written > unread(stdin);
-                drop(wire);
-                let mut ending = pin!(bury(process, self.ladder));
-                let ended = alarm.meanwhile(link, ending.as_mut()).await;
+                drop(lines);
+                let mut ending = pin!(wait_or_stop(process, self.shutdown_timeouts));
+                let ended = timer.run_while(handle, ending.as_mut()).await;
                 let why = match ended {
                     Some(why) => why,
                     None => ending.await,
@@ -145,38 +162,38 @@ impl ChildTransport {
         }
     }
 
-    /// Ends a server that nobody needs any more.
+    /// Stops a server after the client was closed.
     // IO-11
-    async fn end(&self, process: ChildProcess, wire: Wire<ChildStdout, ChildStdin>) {
-        // Whoever is about to end may have something to say, and must not be held up by that.
-        let mut listening = pin!(discard(wire.hang_up().await));
-        let mut ending = pin!(process.shutdown(self.ladder));
+    async fn stop(&self, process: ChildProcess, lines: LineConnection<ChildStdout, ChildStdin>) {
+        // The output is read until the server exits, so that writing does not block it.
+        let mut discarding = pin!(discard(lines.close_output().await));
+        let mut ending = pin!(process.shutdown(self.shutdown_timeouts));
         let ended = poll_fn(|cx| {
-            let _ = listening.as_mut().poll(cx);
+            let _ = discarding.as_mut().poll(cx);
             ending.as_mut().poll(cx)
         });
         if let Err(error) = ended.await {
-            tracing::warn!(target: "mcp", %error, "a server could not be ended");
+            tracing::warn!(target: "mcp", %error, "the server could not be stopped");
         }
     }
 
-    /// Starts another server in place of one that is gone, after a while; fails if there is to be none.
-    async fn start_again(
+    /// Restarts the server after a delay; fails if the limit of restarts is reached.
+    async fn restart(
         &mut self,
         mut why: Closed,
         mut delay: Option<Duration>,
         restarts: &mut Restarts,
-        link: &mut Link,
-        alarm: &mut Alarm,
+        handle: &mut TransportHandle,
+        timer: &mut WakeTimer,
     ) -> Result<ChildProcess, Closed> {
         while let Some(wait) = delay {
-            if alarm.meanwhile(link, sleep(wait)).await.is_none() {
+            if timer.run_while(handle, sleep(wait)).await.is_none() {
                 return Err(Closed::ByClient);
             }
-            match self.spawn.start() {
+            match self.command.spawn() {
                 Ok(process) => return Ok(process),
-                // It was there before, so it may be there again.
-                Err(error) => (why, delay) = (not_started(&error), restarts.next(link.now())),
+                // The program could be started before, so this may be temporary.
+                Err(error) => (why, delay) = (spawn_failed(&error), restarts.next(handle.now())),
             }
         }
         Err(why)
@@ -192,24 +209,24 @@ impl Transport for ChildTransport {
         Arc::new(now)
     }
 
-    fn start(self, link: Link) {
-        tokio::spawn(self.supervise(link));
+    fn start(self, handle: TransportHandle) {
+        tokio::spawn(self.supervise(handle));
     }
 }
 
-/// Waits for the end of a server that has hung up, and sees to it; says how it ended.
-async fn bury(mut process: ChildProcess, ladder: Ladder) -> Closed {
-    match timeout(ladder.close, process.wait()).await {
+/// Waits for a server that has closed its output to exit, or stops it; returns the exit status.
+async fn wait_or_stop(mut process: ChildProcess, timeouts: ShutdownTimeouts) -> Closed {
+    match timeout(timeouts.stdin_timeout, process.wait()).await {
         Ok(Ok(exited)) => Closed::Exited { status: exited.status.to_string() },
-        Ok(Err(error)) => Closed::Lost(error.to_string()),
-        Err(_) => match process.shutdown(ladder.with_close(Duration::ZERO)).await {
-            Ok(status) => Closed::Exited { status: format!("it hung up, and was made to end ({status})") },
-            Err(error) => Closed::Lost(error.to_string()),
+        Ok(Err(error)) => Closed::Disconnected(error.to_string()),
+        Err(_) => match process.shutdown(timeouts.stdin_timeout(Duration::ZERO)).await {
+            Ok(status) => Closed::Exited { status: format!("it closed its output, and was stopped ({status})") },
+            Err(error) => Closed::Disconnected(error.to_string()),
         },
     }
 }
 
-/// How many bytes a server that is gone left unread; none where that is not known.
+/// Returns how many bytes the server has not read from its standard input; 0 if that is not known.
 #[cfg(unix)]
 fn unread(stdin: &ChildStdin) -> u64 {
     rustix::io::ioctl_fionread(stdin).unwrap_or(0)
@@ -220,12 +237,12 @@ fn unread(_: &ChildStdin) -> u64 {
     0
 }
 
-/// Reads to the end, and never comes back.
+/// Reads to the end, and then waits forever.
 async fn discard<R: AsyncRead + Unpin>(mut reader: LineReader<R>) {
     while let Ok(Some(_)) = reader.next().await {}
     pending().await
 }
 
-fn not_started(error: &SpawnError) -> Closed {
-    Closed::Lost(format!("{error}: {}", error.source))
+fn spawn_failed(error: &SpawnError) -> Closed {
+    Closed::Disconnected(format!("{error}: {}", error.source))
 }

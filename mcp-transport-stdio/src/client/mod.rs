@@ -1,11 +1,11 @@
-//! Lines of text between a client and its server.
+//! Client transports.
 
-mod alarm;
 mod child;
+mod lines;
 mod restart;
 mod stream;
-mod wire;
+mod wake_timer;
 
 pub use child::ChildTransport;
-pub use restart::Restart;
+pub use restart::RestartPolicy;
 pub use stream::StreamTransport;

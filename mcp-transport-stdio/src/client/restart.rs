@@ -1,4 +1,4 @@
-//! How often a server that died is started again.
+//! When a server that exited is restarted.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher as _;
@@ -6,87 +6,88 @@ use std::time::Duration;
 
 use mcp_kernel::Time;
 
-/// How often a server that died is started again, so that one that always dies does so in peace.
+/// Limits how often a server that exited is restarted.
 ///
-/// By default at most five times within a minute, with 100 ms in between, then 200 ms and so on, up to 30 s; each time a
-/// random part of that, half of it at least, so that many clients do not start theirs at the same moment. When that was
-/// in vain, the client is closed with the status of the last one.
+/// The delay before a restart starts at [`initial_delay`](Self::initial_delay) and doubles with each restart within
+/// [`window`](Self::window), up to 30 seconds. A random part of up to one half is subtracted, so that many clients do not
+/// restart their servers at the same moment. When [`max_restarts`](Self::max_restarts) is reached, the client is closed
+/// with the exit status of the last process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Restart {
-    /// How often it is started again. With 0 it never is. Default: 5.
-    pub most: usize,
-    /// Within which time that is too often. Default: 60 s.
-    pub within: Duration,
-    /// How long to wait the first time. Default: 100 ms.
-    pub first_delay: Duration,
+pub struct RestartPolicy {
+    /// Maximum number of restarts within [`window`](Self::window); 0 disables restarts. Defaults to 5.
+    pub max_restarts: usize,
+    /// The period in which restarts are counted. Defaults to 60 seconds.
+    pub window: Duration,
+    /// The delay before the first restart. Defaults to 100 milliseconds.
+    pub initial_delay: Duration,
 }
 
-impl Default for Restart {
+impl Default for RestartPolicy {
     fn default() -> Self {
-        Self { most: 5, within: Duration::from_secs(60), first_delay: Duration::from_millis(100) }
+        Self { max_restarts: 5, window: Duration::from_secs(60), initial_delay: Duration::from_millis(100) }
     }
 }
 
-impl Restart {
-    /// A server that died is not started again.
+impl RestartPolicy {
+    /// Creates a policy that never restarts the server.
     #[must_use]
     pub fn never() -> Self {
-        Self { most: 0, ..Self::default() }
+        Self { max_restarts: 0, ..Self::default() }
     }
 
-    /// Replaces [`most`](Self::most).
+    /// Sets [`max_restarts`](Self::max_restarts).
     #[must_use]
-    pub fn with_most(self, most: usize) -> Self {
-        Self { most, ..self }
+    pub fn max_restarts(self, max_restarts: usize) -> Self {
+        Self { max_restarts, ..self }
     }
 
-    /// Replaces [`within`](Self::within).
+    /// Sets [`window`](Self::window).
     #[must_use]
-    pub fn with_within(self, within: Duration) -> Self {
-        Self { within, ..self }
+    pub fn window(self, window: Duration) -> Self {
+        Self { window, ..self }
     }
 
-    /// Replaces [`first_delay`](Self::first_delay).
+    /// Sets [`initial_delay`](Self::initial_delay).
     #[must_use]
-    pub fn with_first_delay(self, first_delay: Duration) -> Self {
-        Self { first_delay, ..self }
+    pub fn initial_delay(self, initial_delay: Duration) -> Self {
+        Self { initial_delay, ..self }
     }
 }
 
-/// The times at which a server was started again.
+/// The recent restarts of a server.
 pub(super) struct Restarts {
-    policy: Restart,
+    policy: RestartPolicy,
     recent: VecDeque<Time>,
 }
 
 impl Restarts {
-    pub(super) fn new(policy: Restart) -> Self {
+    pub(super) fn new(policy: RestartPolicy) -> Self {
         Self { policy, recent: VecDeque::new() }
     }
 
-    /// How long to wait before the next one; `None` if there have been too many.
+    /// Records a restart and returns the delay before it, or `None` if the limit is reached.
     pub(super) fn next(&mut self, now: Time) -> Option<Duration> {
-        while self.recent.front().is_some_and(|first| now.duration_since(*first) >= self.policy.within) {
+        while self.recent.front().is_some_and(|first| now.duration_since(*first) >= self.policy.window) {
             self.recent.pop_front();
         }
-        if self.recent.len() >= self.policy.most {
+        if self.recent.len() >= self.policy.max_restarts {
             return None;
         }
         let doublings = u32::try_from(self.recent.len()).unwrap_or(u32::MAX).min(16);
-        let longest = self.policy.first_delay.saturating_mul(1 << doublings).min(LONGEST_DELAY);
+        let longest = self.policy.initial_delay.saturating_mul(1 << doublings).min(MAX_DELAY);
         self.recent.push_back(now);
         Some(jittered(longest))
     }
 }
 
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
+const MAX_DELAY: Duration = Duration::from_secs(30);
 
-/// Between half of it and all of it.
+/// Returns a random duration between one half of `longest` and `longest`.
 fn jittered(longest: Duration) -> Duration {
-    // The standard library has no other source of chance; each state has keys of its own.
-    let chance = std::hash::RandomState::new().hash_one(0) as u32;
-    longest.mul_f64(0.5 + 0.5 * f64::from(chance) / f64::from(u32::MAX))
+    // The standard library has no other source of randomness; each state has its own keys.
+    let random = std::hash::RandomState::new().hash_one(0) as u32;
+    longest.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn the_bound_is_for_a_while() {
         let start = Time::EPOCH;
-        let policy = Restart::default().with_most(3).with_within(Duration::from_secs(10));
+        let policy = RestartPolicy::default().max_restarts(3).window(Duration::from_secs(10));
         let mut restarts = Restarts::new(policy);
         let at = |seconds| start + Duration::from_secs(seconds);
         for (time, longest) in [(0, 100), (1, 200), (2, 400)] {
@@ -112,13 +113,13 @@ mod tests {
         assert!(restarts.next(at(10)).is_some(), "the first one is forgotten");
         assert_eq!(restarts.next(at(10)), None);
         assert!(restarts.next(at(30)).is_some_and(|delay| delay <= Duration::from_millis(100)));
-        assert_eq!(Restarts::new(Restart::never()).next(start), None);
+        assert_eq!(Restarts::new(RestartPolicy::never()).next(start), None);
     }
 
     #[test]
     fn delays_are_bounded() {
         let now = Time::EPOCH;
-        let mut restarts = Restarts::new(Restart::default().with_most(100));
-        assert!((0..100).all(|_| restarts.next(now).is_some_and(|delay| delay <= LONGEST_DELAY)));
+        let mut restarts = Restarts::new(RestartPolicy::default().max_restarts(100));
+        assert!((0..100).all(|_| restarts.next(now).is_some_and(|delay| delay <= MAX_DELAY)));
     }
 }

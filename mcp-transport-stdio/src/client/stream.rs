@@ -1,20 +1,21 @@
-//! A server at the other end of two streams of bytes.
+//! The transport to a server on a pair of byte streams.
 
 use std::sync::Arc;
 
-use mcp_client::{Clock, Closed, Link, Transport, TransportKind};
+use mcp_client::{Clock, Closed, Transport, TransportHandle, TransportKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::alarm::Alarm;
-use super::wire::{Ended, Wire};
+use super::lines::{LineConnection, LinesEnd};
+use super::wake_timer::WakeTimer;
 use crate::DEFAULT_LINE_LIMIT;
 use crate::clock::now;
 
-/// Talks to a server on any two streams of bytes: a socket, or pipes in a test.
+/// Connects a client to a server on any pair of byte streams, such as a socket.
 ///
-/// When the server hangs up, the client is closed: nobody here knows how to get another one. A server that hangs up when
-/// it is asked whether it is modern has to be connected to with
+/// When the server closes its stream, the client is closed. For a legacy server that disconnects when it is probed, use
 /// [`Mode::Legacy`](mcp_client::Mode::Legacy).
+///
+/// # Examples
 ///
 /// ```no_run
 /// # #[cfg(unix)]
@@ -31,7 +32,7 @@ use crate::clock::now;
 ///
 /// # Panics
 ///
-/// A client that uses it panics outside of a tokio runtime with time enabled.
+/// Connecting panics outside of a tokio runtime with time enabled.
 #[derive(Debug)]
 pub struct StreamTransport<R, W> {
     reader: R,
@@ -44,33 +45,34 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Reads what the server says from `reader`, and tells it things on `writer`.
+    /// Creates a transport that reads messages of the server from `reader`, and writes messages to `writer`.
     pub fn new(reader: R, writer: W) -> Self {
         Self { reader, writer, line_limit: DEFAULT_LINE_LIMIT }
     }
 
-    /// Sets the maximum number of bytes in a line of the server. A longer one is skipped, and the call that it was to
-    /// answer ends with [`Error::TooLong`](mcp_client::Error::TooLong): that call if the id can be read, else every open
-    /// one. Defaults to 16 MiB.
+    /// Sets the maximum number of bytes in a line of the server. A longer line is skipped, and the call that it responds to
+    /// fails with [`Error::ResponseTooLong`](mcp_client::Error::ResponseTooLong); if its id is unknown, all calls do.
+    /// Defaults to 16 MiB.
     #[must_use]
     pub fn line_limit(mut self, line_limit: usize) -> Self {
         self.line_limit = line_limit;
         self
     }
 
-    async fn run(self, mut link: Link) {
-        let mut wire = Wire::new(self.reader, self.writer, self.line_limit);
-        match wire.run(&mut link, &mut Alarm::default(), std::future::pending::<()>()).await {
-            Ended::ByClient => {
-                let _ = wire.hang_up().await;
-                link.closed(Closed::ByClient);
+    async fn run(self, mut handle: TransportHandle) {
+        let mut lines = LineConnection::new(self.reader, self.writer, self.line_limit);
+        match lines.run(&mut handle, &mut WakeTimer::default(), std::future::pending::<()>()).await {
+            LinesEnd::ByClient => {
+                let _ = lines.close_output().await;
+                handle.close(Closed::ByClient);
             }
-            Ended::Gone(fault) => {
-                let why = fault.map_or_else(|| "the server hung up".to_owned(), |fault| fault.to_string());
-                let why = Closed::Lost(why);
-                // Whatever comes after it, there is no other server.
-                let _ = link.lost(&why);
-                link.closed(why);
+            LinesEnd::Disconnected(fault) => {
+                let why =
+                    fault.map_or_else(|| "the server closed the connection".to_owned(), |fault| fault.to_string());
+                let why = Closed::Disconnected(why);
+                // There is no way to restart the server.
+                let _ = handle.handle_disconnect(&why);
+                handle.close(why);
             }
         }
     }
@@ -89,7 +91,7 @@ where
         Arc::new(now)
     }
 
-    fn start(self, link: Link) {
-        tokio::spawn(self.run(link));
+    fn start(self, handle: TransportHandle) {
+        tokio::spawn(self.run(handle));
     }
 }

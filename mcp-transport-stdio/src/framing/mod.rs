@@ -1,4 +1,4 @@
-//! Lines out of a stream of bytes.
+//! Splits byte streams into lines.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use mcp_types::jsonrpc::{EnvelopeScan, EnvelopeSummary};
 use memchr::memchr;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// One line, without its end.
+/// A line, without its line ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must know what to do with each")]
 pub enum Line<'a> {
@@ -20,33 +20,46 @@ pub enum Line<'a> {
     Message(&'a [u8]),
     /// A line that is longer than the limit, and is skipped.
     ///
-    /// It is reported once, as soon as the limit is passed and it is known which message it is. Often that is at once, and
-    /// at its end if nothing in it says so.
+    /// It is reported once, as soon as its kind and id are known, at the latest at the end of the line.
     TooLong(EnvelopeSummary),
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a byte stream into lines.
 ///
-/// A line ends with `\n` or `\r\n`, and the last one also with the stream. Blank lines are skipped, and so is a UTF-8 byte
-/// order mark at the start of the stream. What comes out does not depend on how the bytes were cut up on their way.
+/// A line ends with `\n` or `\r\n`, or at the end of the stream. Blank lines are skipped, and so is a UTF-8 byte order mark
+/// at the start of the stream.
 ///
-/// The buffer grows with the line that is being read, up to the limit, and is given back before the reader waits for
-/// more. So a connection that once saw a large message does not cost more than others for the rest of its life.
+/// The buffer grows with the line that is being read, up to the limit, and shrinks again before the reader waits for more.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// use mcp_transport_stdio::{Line, LineReader};
+///
+/// let mut lines = LineReader::new(&b"{}\n\n[]\n"[..], 1024);
+/// assert_eq!(lines.next().await?, Some(Line::Message(b"{}")));
+/// assert_eq!(lines.next().await?, Some(Line::Message(b"[]")));
+/// assert_eq!(lines.next().await?, None);
+/// # Ok(())
+/// # }
+/// ```
 pub struct LineReader<R> {
     source: R,
     limit: usize,
-    /// Whether lines that are too long are cut off instead of reported.
-    cuts_off: bool,
-    /// The size of the buffer when no large line is being read.
+    /// Whether lines that are too long are truncated instead of reported.
+    truncates: bool,
+    /// The size of the buffer, except while a large line is read.
     initial: usize,
-    /// All of it is initialised; what was read and not taken yet is `start..end`.
+    /// Fully initialized; unread bytes are in `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// No line ends before here, so that a line which arrives byte by byte is not searched again each time.
+    /// No line ends before here, so that a line which arrives in many parts is searched once.
     searched: usize,
     skipping: Skipping,
-    /// A line that is too long, and still to be reported.
+    /// A line that is too long and was not reported yet.
     skipped: Option<EnvelopeSummary>,
     /// Whether it is known if the stream begins with a byte order mark.
     has_begun: bool,
@@ -54,42 +67,42 @@ pub struct LineReader<R> {
     ended: bool,
 }
 
-/// What becomes of the bytes that come next.
+/// How the next bytes are treated.
 enum Skipping {
-    /// They are kept.
+    /// They are buffered.
     No,
-    /// They belong to a line that is too long, of which it is not known yet which message it is.
+    /// They belong to a line that is too long, whose kind or id is not known yet.
     Unknown(Box<EnvelopeScan>),
-    /// They belong to a line that is too long, of which all is known.
+    /// They belong to a line that is too long and was reported.
     Known,
 }
 
-/// What the bytes that are there amount to.
+/// The first line in the buffer.
 enum Found {
-    /// A line; the next one begins at `next`.
+    /// A line; the next one starts at `next`.
     Message { line: Range<usize>, next: usize },
-    /// Too long a line; the next one begins at `next`, if its end is there.
+    /// A line that is too long; the next one starts at `next`, if its end was read.
     TooLong { line: Range<usize>, next: Option<usize> },
-    /// What begins at `start` has not ended yet; before it are blank lines.
+    /// The line at `start` has not ended yet.
     Incomplete { start: usize },
 }
 
 impl<R> LineReader<R> {
-    /// Reads lines of at most `limit` bytes, their ends not counted; [`DEFAULT_LINE_LIMIT`] suits most.
+    /// Creates a reader of lines of at most `limit` bytes, without line endings, such as [`DEFAULT_LINE_LIMIT`].
     pub fn new(source: R, limit: usize) -> Self {
         Self::with_capacity(source, limit, DEFAULT_CAPACITY)
     }
 
-    /// The same with a buffer of `capacity` bytes to begin with, and to come back to.
+    /// Creates a reader with a buffer of `capacity` bytes, which grows for larger lines only.
     ///
-    /// Larger means fewer reads when many messages arrive at once; it is paid for by each connection, idle or not.
+    /// A larger buffer means fewer reads when many messages arrive at once, and more memory for each idle connection.
     pub fn with_capacity(source: R, limit: usize, capacity: usize) -> Self {
         let initial = capacity.max(1);
         let buffer = vec![0; initial];
         Self {
             source,
             limit,
-            cuts_off: false,
+            truncates: false,
             initial,
             buffer,
             start: 0,
@@ -102,33 +115,32 @@ impl<R> LineReader<R> {
         }
     }
 
-    /// Cuts off lines that are too long instead of reporting them, for text that is not made of messages.
+    /// Truncates lines that are too long instead of reporting them, for text other than messages.
     #[cfg(feature = "client")]
-    pub(crate) fn cut_off(mut self) -> Self {
-        self.cuts_off = true;
+    pub(crate) fn truncate_long_lines(mut self) -> Self {
+        self.truncates = true;
         self
     }
 
-    /// Whether [`next`](Self::next) has a line to give without reading.
+    /// Returns whether [`next`](Self::next) would return a line without reading from the source. Blank lines do not count.
     ///
-    /// A driver that answers many messages at once writes while there is one, and flushes when there is none. Blank
-    /// lines do not count: whoever relied on them would wait with answers in hand.
+    /// Use it to flush responses only when no more requests are buffered.
     #[must_use]
     pub fn has_buffered_line(&self) -> bool {
         match self.find() {
             Found::Message { .. } | Found::TooLong { next: Some(_), .. } => true,
-            Found::TooLong { line, next: None } => self.cuts_off || self.scan(line).is_decided(),
+            Found::TooLong { line, next: None } => self.truncates || self.scan(line).is_decided(),
             Found::Incomplete { .. } => self.skipped.is_some(),
         }
     }
 
-    /// The line that has not ended yet, as far as it is there.
+    /// Returns the start of the line that has not ended yet.
     #[cfg(feature = "server")]
     pub(crate) fn partial(&self) -> &[u8] {
         if self.has_begun { &self.buffer[self.start..self.end] } else { &[] }
     }
 
-    /// Looks for the first line that is not blank.
+    /// Finds the first line that is not blank.
     fn find(&self) -> Found {
         if !self.has_begun {
             return Found::Incomplete { start: self.start };
@@ -137,7 +149,7 @@ impl<R> LineReader<R> {
         loop {
             let newline = memchr(b'\n', &self.buffer[from..self.end]).map(|at| from + at);
             let next = newline.map(|newline| newline + 1);
-            // As long as a line has no end, a `\r` may yet turn out to belong to it, and does not count.
+            // A final `\r` may belong to the line ending, and does not count.
             let line = without_return(&self.buffer[start..newline.unwrap_or(self.end)]);
             if line.len() > self.limit {
                 return Found::TooLong { line: start..newline.unwrap_or(self.end), next };
@@ -150,14 +162,14 @@ impl<R> LineReader<R> {
         }
     }
 
-    /// Begins to find out which message a line is that is too long.
+    /// Starts to scan a line that is too long for its kind and id.
     fn scan(&self, line: Range<usize>) -> Box<EnvelopeScan> {
         let mut scan = Box::<EnvelopeScan>::default();
         scan.feed(&self.buffer[line]);
         scan
     }
 
-    /// Skips a line that is too long, and reports it once it is known which message it is.
+    /// Skips a line that is too long, and reports it once its kind and id are known.
     fn skip(&mut self, scan: Box<EnvelopeScan>, is_over: bool) {
         self.skipping = if is_over {
             self.skipped = Some(scan.finish());
@@ -170,9 +182,9 @@ impl<R> LineReader<R> {
         };
     }
 
-    /// Makes room behind what is kept, with as much memory as that needs.
+    /// Makes room in the buffer, and grows or shrinks it.
     fn make_room(&mut self) {
-        // No line is moved twice: from then on it begins at the front.
+        // No line is moved twice, because it starts at the front from then on.
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -183,7 +195,7 @@ impl<R> LineReader<R> {
             self.buffer.truncate(self.initial);
             self.buffer.shrink_to(self.initial);
         } else if self.end == self.buffer.len() {
-            // A line at the limit and its `\r\n` fit; with as much as that in hand, `find` has decided.
+            // A line at the limit with its `\r\n` fits, which is enough for `find` to decide.
             let most = self.limit.saturating_add(2).max(self.initial);
             let size = self.buffer.len().saturating_mul(2).min(most);
             self.buffer.reserve_exact(size - self.buffer.len());
@@ -193,13 +205,11 @@ impl<R> LineReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Waits for the next line; `None` at the end of the stream.
-    ///
-    /// Dropping the future loses nothing: the next call goes on where it stopped.
+    /// Returns the next line; `None` at the end of the stream. This method is cancel safe.
     ///
     /// # Errors
     ///
-    /// Those of the source. What was read before is kept, and one may ask again.
+    /// Returns the errors of the source. Buffered data is kept, so that the method can be called again.
     pub async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             if let Some(skipped) = self.skipped.take() {
@@ -210,7 +220,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                     self.start = next;
                     return Ok(Some(Line::Message(&self.buffer[line])));
                 }
-                Found::TooLong { line, next } if self.cuts_off => {
+                Found::TooLong { line, next } if self.truncates => {
                     self.start = next.unwrap_or(self.end);
                     self.skipping = if next.is_none() { Skipping::Known } else { Skipping::No };
                     return Ok(Some(Line::Message(&self.buffer[line.start..line.start + self.limit])));
@@ -235,7 +245,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// What is left when no more will come: a line, although nothing ends it.
+    /// Returns the last line, which has no line ending.
     fn take_rest(&mut self) -> Option<Range<usize>> {
         let line = without_return(&self.buffer[self.start..self.end]);
         let range = (!is_blank(line)).then(|| self.start..self.start + line.len());
@@ -243,7 +253,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         range
     }
 
-    /// Reads once. Between the calls of the source all is in order, so the future may be dropped there.
+    /// Reads once. Cancel safe.
     async fn fill(&mut self) -> io::Result<()> {
         self.make_room();
         let mut free = ReadBuf::new(&mut self.buffer[self.end..]);
@@ -276,7 +286,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(())
     }
 
-    /// Some programs on Windows write a byte order mark before the first message.
+    /// Skips a byte order mark, which some programs on Windows write before the first message.
     fn skip_byte_order_mark(&mut self) {
         let begin = &self.buffer[self.start..self.end];
         self.has_begun = self.ended || begin.len() >= BYTE_ORDER_MARK.len() || !BYTE_ORDER_MARK.starts_with(begin);
@@ -296,8 +306,8 @@ fn is_blank(line: &[u8]) -> bool {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How long a line may be unless said otherwise: 16 MiB.
+/// The default maximum length of a line: 16 MiB.
 pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
 
-/// Some 64 messages of the usual size.
+/// The default capacity: about 64 typical messages.
 const DEFAULT_CAPACITY: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! One client: lines in, lines out.
+//! One connection: exchanges lines between a server and a client.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,69 +16,69 @@ use super::options::ServeOptions;
 use crate::clock::now;
 use crate::{Line, LineReader};
 
-/// Why a server stopped; none of these is a failure.
+/// Why a server stopped. None of these is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ended {
-    /// The client closed its side: there is nothing more to read.
+pub enum StopReason {
+    /// The client closed the input.
     InputClosed,
-    /// The client does not read any more.
+    /// The client closed the output.
     OutputClosed,
-    /// The server was told to stop.
+    /// The `stop` future completed, or a signal was received.
     Stopped,
-    /// The client sent a line that is not a JSON object, on a stream where that ends the connection.
+    /// The client sent a line that is not a JSON object, on a stream where that closes the connection.
     InvalidInput,
 }
 
-/// Serves one client on a pair of byte streams, until its input ends or `stop` is ready.
+/// Serves one client on a pair of byte streams, until the input ends or `stop` completes.
 ///
-/// Then handlers that are at work may finish, within [`ServeOptions::drain`]; what they answer is still sent. If `stop`
-/// becomes ready only after the input has ended, they are given up at once. A writer that blocks holds up reading: what
-/// waits to be sent is bounded, and so is the memory of the connection.
+/// Handlers in flight then have [`ServeOptions::drain_timeout`] to complete, and their responses are sent. If `stop`
+/// completes after the input has ended, they are cancelled at once. While output is blocked, no input is read, so that
+/// memory stays bounded.
 ///
-/// The first line that is not a JSON object ends the connection, with an error that says so. The streams may belong to a
-/// socket, where web pages can have a browser connect and send lines of their choice after those of HTTP.
+/// The first line that is not a JSON object closes the connection after an error response: the streams may be those of a
+/// socket, and web pages can make a browser send HTTP requests whose bodies contain lines of their choice.
 ///
 /// # Errors
 ///
-/// Fails if reading or writing does, other than by the end of the stream.
+/// Returns an error if reading or writing fails, except if the client has disconnected.
 pub async fn serve_io<R, W>(
     server: &Server,
     reader: R,
     writer: W,
     options: &ServeOptions,
     stop: impl Future<Output = ()>,
-) -> io::Result<Ended>
+) -> io::Result<StopReason>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut stop = pin!(stop);
-    let mut is_told = false;
+    let mut has_stopped = false;
     let poll_stop = |cx: &mut Context<'_>| {
-        if is_told {
+        if has_stopped {
             return Poll::Pending;
         }
         ready!(stop.as_mut().poll(cx));
-        is_told = true;
+        has_stopped = true;
         Poll::Ready(())
     };
-    serve_until(server, reader, writer, options, InvalidLines::EndConnection, poll_stop).await
+    serve_until(server, reader, writer, options, InvalidLines::CloseConnection, poll_stop).await
 }
 
-/// What becomes of lines that are not JSON objects.
+/// How lines that are not JSON objects are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidLines {
-    /// Each is answered with an error, and reading goes on: the client started this process, and may be careless.
+    /// Each gets an error response: the client started this process, and is trusted.
     Refuse,
-    /// The first one ends the connection: who knows who connected, and whether it speaks this protocol at all.
-    EndConnection,
+    /// The first one closes the connection: the peer may not be an MCP client.
+    CloseConnection,
 }
 
-/// Does the same; `poll_stop` may be ready several times, and each time there is less patience.
+/// Serves one client. `poll_stop` may be ready several times; each time moves on to the next stage.
 ///
 /// ```text
-///   Serving -- end of input, stop --> Draining -- idle, stop, time is over --> Closing -- all sent, stop, time is over --> end
+///   Serving -- end of input, stop --> Draining -- idle, stop, timeout --> Closing -- all sent, stop, timeout --> end
 /// ```
 pub(super) async fn serve_until<R, W>(
     server: &Server,
@@ -87,7 +87,7 @@ pub(super) async fn serve_until<R, W>(
     options: &ServeOptions,
     invalid_lines: InvalidLines,
     mut poll_stop: impl FnMut(&mut Context<'_>) -> Poll<()>,
-) -> io::Result<Ended>
+) -> io::Result<StopReason>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -105,25 +105,25 @@ where
         options: options.clone(),
         invalid_lines,
     };
-    let mut patience: Option<Pin<Box<Sleep>>> = None;
-    let ended = poll_fn(|cx| {
+    let mut stage_timeout: Option<Pin<Box<Sleep>>> = None;
+    let reason = poll_fn(|cx| {
         while poll_stop(cx).is_ready() {
-            if let Some(ended) = driver.hurry() {
-                return Poll::Ready(Ok(ended));
+            if let Some(reason) = driver.next_stage() {
+                return Poll::Ready(Ok(reason));
             }
         }
         loop {
-            if let Poll::Ready(ended) = driver.poll(cx) {
-                return Poll::Ready(ended);
+            if let Poll::Ready(reason) = driver.poll(cx) {
+                return Poll::Ready(reason);
             }
             if driver.stage == Stage::Serving {
                 return Poll::Pending;
             }
-            let bound = patience.get_or_insert_with(|| Box::pin(sleep(options.drain)));
+            let bound = stage_timeout.get_or_insert_with(|| Box::pin(sleep(options.drain_timeout)));
             ready!(bound.as_mut().poll(cx));
-            patience = None;
-            if let Some(ended) = driver.hurry() {
-                return Poll::Ready(Ok(ended));
+            stage_timeout = None;
+            if let Some(reason) = driver.next_stage() {
+                return Poll::Ready(Ok(reason));
             }
         }
     })
@@ -131,8 +131,8 @@ where
     if let Some(handover) = driver.handover.take() {
         handover.teardown.await;
     }
-    driver.connection.teardown(|| sleep(options.teardown)).await;
-    ended
+    driver.connection.teardown(|| sleep(options.teardown_timeout)).await;
+    reason
 }
 
 fn connection(server: &Server, options: &ServeOptions) -> Connection {
@@ -144,19 +144,19 @@ struct Driver<R, W> {
     connection: Connection,
     reader: LineReader<R>,
     writer: W,
-    /// What is on its way out, and how much of it is gone.
+    /// The output buffer, and how much of it was written.
     out: Vec<u8>,
     sent: usize,
     is_flushed: bool,
     timer: Option<(Time, Pin<Box<Sleep>>)>,
     stage: Stage,
-    /// What comes before the next connection, where clients share the streams.
+    /// The transition to the next connection, if clients share the streams.
     handover: Option<Handover>,
     options: ServeOptions,
     invalid_lines: InvalidLines,
 }
 
-/// The end of a connection, and the handshake that waits for it to begin the next one.
+/// The teardown of a connection, and the handshake of the next one, which waits for it.
 struct Handover {
     teardown: BoxFuture<()>,
     handshake: Vec<u8>,
@@ -165,51 +165,51 @@ struct Handover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
-    /// Nothing more is read; what is at work may finish.
-    Draining(Ended),
-    /// Nothing is at work any more; what is there may be sent.
-    Closing(Ended),
+    /// No more input is read; handlers in flight may complete.
+    Draining(StopReason),
+    /// No handler is in flight; the rest of the output is sent.
+    Closing(StopReason),
 }
 
-/// How much may be on its way out before reading and answering have to wait.
+/// Size of the output buffer from which no more input is read.
 const OUT_LIMIT: usize = 256 * 1024;
 
-/// An empty buffer that is larger than this is given back.
+/// Capacity from which an empty output buffer is released.
 const OUT_KEPT: usize = 64 * 1024;
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
-    /// Goes on as far as it can without waiting; ready when it is all over.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ended>> {
+    /// Makes progress; ready when the connection has ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<StopReason>> {
         loop {
             let now = now();
             let has_read = self.poll_read(cx, now)?;
-            // Whether there is something to send shows when it is taken.
+            // `poll_write` finds out whether there is output.
             let _ = self.connection.poll(cx, now);
             let has_written = match self.poll_write(cx) {
                 Poll::Ready(Ok(has_written)) => has_written,
-                Poll::Ready(Err(error)) if is_closed(&error) => return Poll::Ready(Ok(Ended::OutputClosed)),
+                Poll::Ready(Err(error)) if is_closed(&error) => return Poll::Ready(Ok(StopReason::OutputClosed)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => false,
             };
             self.advance();
             let is_sent = self.out.is_empty() && self.is_flushed;
             match self.stage {
-                Stage::Closing(ended) if is_sent => return Poll::Ready(Ok(ended)),
+                Stage::Closing(reason) if is_sent => return Poll::Ready(Ok(reason)),
                 Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
             }
-            // All of the above may set a deadline, and one that is over may be followed by another.
-            let is_late = self.poll_timer(cx, now);
-            if !has_read && !has_written && !is_late {
+            // Everything above may set a deadline, and one that has passed may be followed by another.
+            let has_fired = self.poll_timer(cx, now);
+            if !has_read && !has_written && !has_fired {
                 return Poll::Pending;
             }
         }
     }
 
-    /// Feeds what there is to read; returns whether there was anything.
+    /// Reads and feeds lines; returns whether there were any.
     fn poll_read(&mut self, cx: &mut Context<'_>, now: Time) -> io::Result<bool> {
         let caller = Caller::default();
         let limits = self.connection.server().config().limits.message;
-        let is_strict = self.invalid_lines == InvalidLines::EndConnection;
+        let is_strict = self.invalid_lines == InvalidLines::CloseConnection;
         let mut has_read = false;
         if let Some(Handover { teardown, .. }) = &mut self.handover {
             let Poll::Ready(()) = teardown.as_mut().poll(cx) else { return Ok(false) };
@@ -220,10 +220,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
         }
         while self.stage == Stage::Serving && self.out.len() < OUT_LIMIT && self.connection.wants_input() {
             let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else {
-                // What cannot become a message is not waited for.
+                // The rest of a line that cannot be a message is not awaited.
                 if is_strict && self.reader.partial().first().is_some_and(|first| !may_begin_message(*first)) {
                     self.connection.feed(now, self.reader.partial(), &caller);
-                    self.finish(Ended::InvalidInput);
+                    self.finish(StopReason::InvalidInput);
                 }
                 break;
             };
@@ -235,14 +235,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                     match incoming {
                         Ok(incoming) if self.options.shared_pipe && self.connection.is_restart(&incoming) => {
                             let handshake = bytes.to_vec();
-                            self.begin_anew(handshake);
+                            self.restart_connection(handshake);
                             break;
                         }
                         Ok(incoming) => self.connection.feed_parsed(now, incoming, &caller),
                         Err(_) => self.connection.feed(now, bytes, &caller),
                     };
                     if ends {
-                        self.finish(Ended::InvalidInput);
+                        self.finish(StopReason::InvalidInput);
                     }
                 }
                 Ok(Some(Line::TooLong(summary))) => {
@@ -254,14 +254,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                         };
                     self.connection.handle_oversized(self.options.line_limit, &summary);
                     if ends {
-                        self.finish(Ended::InvalidInput);
+                        self.finish(StopReason::InvalidInput);
                     }
                 }
-                Ok(None) => self.drain(Ended::InputClosed),
-                Err(error) if is_closed(&error) => self.drain(Ended::InputClosed),
+                Ok(None) => self.drain(StopReason::InputClosed),
+                Err(error) if is_closed(&error) => self.drain(StopReason::InputClosed),
                 Err(error) => return Err(error),
             }
-            // What has come together is answered together.
+            // Requests that arrived together are responded to together.
             if !self.reader.has_buffered_line() {
                 break;
             }
@@ -269,18 +269,18 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
         Ok(has_read)
     }
 
-    /// Ends the connection of one client, and has another one begin with its handshake.
-    fn begin_anew(&mut self, handshake: Vec<u8>) {
-        // What was said to the client before is still on its way to it.
+    /// Starts a new connection with the handshake of another client.
+    fn restart_connection(&mut self, handshake: Vec<u8>) {
+        // Responses to the client before are still sent.
         self.connection.take_lines(&mut self.out, usize::MAX);
         let next = connection(self.connection.server(), &self.options);
         let mut last = std::mem::replace(&mut self.connection, next);
-        let bound = self.options.teardown;
+        let bound = self.options.teardown_timeout;
         let teardown = Box::pin(async move { last.teardown(|| sleep(bound)).await });
         self.handover = Some(Handover { teardown, handshake });
     }
 
-    /// Sends what there is; returns whether anything moved.
+    /// Writes output; returns whether there was any.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut has_written = false;
         loop {
@@ -310,7 +310,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
         Poll::Ready(Ok(has_written))
     }
 
-    /// Waits for the next deadline; returns whether it was over.
+    /// Polls the next deadline; returns whether it has passed.
     fn poll_timer(&mut self, cx: &mut Context<'_>, now: Time) -> bool {
         let Some(due) = self.connection.poll_timeout().map(|deadline| deadline.at) else {
             self.timer = None;
@@ -320,49 +320,49 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
             Some(timer) if timer.0 == due => timer,
             timer => timer.insert((due, Box::pin(sleep(due.duration_since(now))))),
         };
-        let is_late = sleep.as_mut().poll(cx).is_ready();
-        if is_late {
+        let has_fired = sleep.as_mut().poll(cx).is_ready();
+        if has_fired {
             self.timer = None;
             self.connection.handle_timeout(now.max(due));
         }
-        is_late
+        has_fired
     }
 
-    /// Goes on to the next stage without waiting for the end of this one; returns how it ended if there is none.
-    fn hurry(&mut self) -> Option<Ended> {
+    /// Moves on to the next stage without waiting for the end of this one; returns the reason if this was the last one.
+    fn next_stage(&mut self) -> Option<StopReason> {
         match self.stage {
-            Stage::Serving => self.drain(Ended::Stopped),
-            // What is still at work has had its time.
-            Stage::Draining(ended) => self.finish(ended),
-            // Nobody reads what is left.
-            Stage::Closing(ended) => return Some(ended),
+            Stage::Serving => self.drain(StopReason::Stopped),
+            // The handlers still in flight are cancelled.
+            Stage::Draining(reason) => self.finish(reason),
+            // The client does not read the rest of the output.
+            Stage::Closing(reason) => return Some(reason),
         }
         None
     }
 
-    /// Stops reading; what is at work may finish.
-    fn drain(&mut self, ended: Ended) {
-        self.stage = Stage::Draining(ended);
+    /// Stops reading; handlers in flight may complete.
+    fn drain(&mut self, reason: StopReason) {
+        self.stage = Stage::Draining(reason);
         self.connection.drain();
     }
 
-    /// Gives up what is at work.
-    fn finish(&mut self, ended: Ended) {
-        self.stage = Stage::Closing(ended);
+    /// Cancels handlers in flight.
+    fn finish(&mut self, reason: StopReason) {
+        self.stage = Stage::Closing(reason);
         self.connection.close();
     }
 
-    /// Moves on to the next stage when there is nothing to wait for.
+    /// Moves on to the next stage if this one is complete.
     fn advance(&mut self) {
         match self.stage {
-            Stage::Serving if self.connection.is_closed() => self.stage = Stage::Closing(Ended::OutputClosed),
-            Stage::Draining(ended) if !self.connection.is_busy() => self.finish(ended),
+            Stage::Serving if self.connection.is_closed() => self.stage = Stage::Closing(StopReason::OutputClosed),
+            Stage::Draining(reason) if !self.connection.is_busy() => self.finish(reason),
             Stage::Serving | Stage::Draining(_) | Stage::Closing(_) => {}
         }
     }
 }
 
-/// Whether a line that begins like this can be a message. Blank lines may come before it.
+/// Returns whether a line that starts with this byte can be a message, or is blank.
 fn may_begin_message(first: u8) -> bool {
     matches!(first, b'{' | b'[') || first.is_ascii_whitespace()
 }
@@ -371,7 +371,7 @@ fn has_batches(connection: &Connection) -> bool {
     connection.negotiated() == Some(Revision::V2025_03_26)
 }
 
-/// Whether a line is a JSON object, be it a message or not, or an array where the revision has batches.
+/// Returns whether a line is a JSON object, or an array if the revision has batches.
 fn is_object(incoming: &Result<Incoming<'_>, InvalidMessage>, connection: &Connection) -> bool {
     match incoming {
         Ok(Incoming::Single(_)) => true,
@@ -384,7 +384,7 @@ fn is_object(incoming: &Result<Incoming<'_>, InvalidMessage>, connection: &Conne
     }
 }
 
-/// Whether the other side is just gone.
+/// Returns whether the error means that the peer has disconnected.
 fn is_closed(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,14 +1,14 @@
-//! Servers on lines of text.
+//! Servers on byte streams.
 
 mod driver;
-mod listen;
 mod options;
+mod sockets;
 mod standard;
 mod threaded;
 
-pub use driver::{Ended, serve_io};
-pub use listen::serve_tcp;
-#[cfg(unix)]
-pub use listen::serve_unix;
+pub use driver::{StopReason, serve_io};
 pub use options::ServeOptions;
+pub use sockets::serve_tcp;
+#[cfg(unix)]
+pub use sockets::serve_unix;
 pub use standard::{serve_stdio, serve_stdio_with};

@@ -1,33 +1,32 @@
-//! How a server on lines of text behaves.
+//! Settings of servers on byte streams.
 
 use std::time::Duration;
 
 use crate::DEFAULT_LINE_LIMIT;
 
-/// What can be set; all of it has a default.
+/// Settings of [`serve_io`](crate::serve_io), [`serve_stdio_with`](crate::serve_stdio_with) and the servers on sockets.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// How many bytes a line may have. A longer one is skipped and refused, by the id of its request if that can be
-    /// read; if it is a response, the request to the client that it answers fails. Default: 16 MiB.
+    /// Maximum number of bytes in a line. A longer line is skipped. If it is a request, it gets an error response, with its
+    /// id if that can be read; if it is a response, the server-to-client request fails. Defaults to 16 MiB.
     pub line_limit: usize,
-    /// How long handlers may go on after the input has ended or the server was told to stop. Then they are cancelled,
-    /// and what was answered has as long again to be read by the client. Default: 30 s.
-    pub drain: Duration,
-    /// How long each callback may take that handlers left for the end of the connection. Default: 5 s.
-    pub teardown: Duration,
-    /// How many connections a listener serves at once; more have to wait to be accepted. None is taken for
-    /// one. Default: 100.
-    pub connections: usize,
-    /// Whether several clients, one after the other, use one connection, as behind a gateway that starts one process for
-    /// all of its clients. Then a second `initialize` begins the connection anew if nothing is in flight: subscriptions,
-    /// the log level and what handlers keep for the connection are gone, and their teardown callbacks run first.
+    /// How long handlers may continue after the input has ended or the server was stopped. Then they are cancelled, and the
+    /// client has the same time again to read the responses. Defaults to 30 seconds.
+    pub drain_timeout: Duration,
+    /// How long each teardown callback of a connection may take. Defaults to 5 seconds.
+    pub teardown_timeout: Duration,
+    /// Maximum number of concurrent connections to a socket; more wait to be accepted. 0 counts as 1. Defaults to 100.
+    pub max_connections: usize,
+    /// Whether several clients use one connection, one after the other, as behind a gateway that starts one process for all
+    /// of its clients. A second `initialize` then starts a new connection if no request is in flight: subscriptions, the
+    /// log level and the state that handlers keep for the connection are dropped, and teardown callbacks run first.
     ///
-    /// Without it, a second `initialize` gets the same response again if it asks for the same version and declares the
-    /// same capabilities, and changes nothing; any other is refused. That goes for shared connections, too, while
-    /// requests are in flight. Defaults to `false`.
+    /// If `false`, or while requests are in flight, a second `initialize` gets the same response again if it requests the
+    /// same version and declares the same capabilities, and changes nothing; any other gets an error. Defaults to `false`.
     ///
-    /// Clients that share a connection can see what the server keeps for it. Use this only where they are one user's.
+    /// Clients that share a connection can see the state that the server keeps for it. Enable this only if all of them
+    /// belong to one user.
     pub shared_pipe: bool,
 }
 
@@ -35,41 +34,42 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             line_limit: DEFAULT_LINE_LIMIT,
-            drain: Duration::from_secs(30),
-            teardown: Duration::from_secs(5),
-            connections: 100,
+            drain_timeout: Duration::from_secs(30),
+            teardown_timeout: Duration::from_secs(5),
+            max_connections: 100,
             shared_pipe: false,
         }
     }
 }
 
 impl ServeOptions {
-    /// Replaces [`line_limit`](Self::line_limit).
+    /// Sets [`line_limit`](Self::line_limit).
     #[must_use]
-    pub fn with_line_limit(self, line_limit: usize) -> Self {
+    pub fn line_limit(self, line_limit: usize) -> Self {
         Self { line_limit, ..self }
     }
 
-    /// Replaces [`drain`](Self::drain).
+    /// Sets [`drain_timeout`](Self::drain_timeout).
     #[must_use]
-    pub fn with_drain(self, drain: Duration) -> Self {
-        Self { drain, ..self }
+    pub fn drain_timeout(self, drain_timeout: Duration) -> Self {
+        Self { drain_timeout, ..self }
     }
 
-    /// Replaces [`teardown`](Self::teardown).
+    /// Sets [`teardown_timeout`](Self::teardown_timeout).
     #[must_use]
-    pub fn with_teardown(self, teardown: Duration) -> Self {
-        Self { teardown, ..self }
+    pub fn teardown_timeout(self, teardown_timeout: Duration) -> Self {
+        Self { teardown_timeout, ..self }
     }
 
-    /// Replaces [`connections`](Self::connections).
+    /// Sets [`max_connections`](Self::max_connections).
     #[must_use]
-    pub fn with_connections(self, connections: usize) -> Self {
-        Self { connections: connections.max(1), ..self }
+    pub fn max_connections(self, max_connections: usize) -> Self {
+        Self { max_connections: max_connections.max(1), ..self }
     }
-    /// Replaces [`shared_pipe`](Self::shared_pipe).
+
+    /// Sets [`shared_pipe`](Self::shared_pipe).
     #[must_use]
-    pub fn with_shared_pipe(self, shared_pipe: bool) -> Self {
+    pub fn shared_pipe(self, shared_pipe: bool) -> Self {
         Self { shared_pipe, ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! Standard input and output.
+//! Servers on standard input and output.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -6,31 +6,36 @@ use std::task::{Context, Poll};
 use mcp_server::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::driver::{Ended, InvalidLines, serve_until};
+use super::driver::{InvalidLines, StopReason, serve_until};
 use super::options::ServeOptions;
 use super::threaded::{ThreadedReader, ThreadedWriter};
 
-/// Serves the client that started this process, until it closes our standard input or the process is told to stop
-/// (SIGTERM, SIGINT, Ctrl-C).
+/// Serves the client that started this process, until standard input ends or the process receives SIGTERM, SIGINT or
+/// Ctrl-C.
 ///
-/// Standard output belongs to the protocol from then on: nothing else may print there. The result is made to be that
-/// of `main`; [`serve_stdio_with`] tells why the server stopped.
+/// Standard output is reserved for the protocol: nothing else may print there. [`serve_stdio_with`] accepts settings, and
+/// returns why the server stopped.
 ///
-/// # The end
+/// # Shutdown
 ///
-/// | what happens | what becomes of requests | returns |
+/// | event | requests | reason |
 /// |---|---|---|
-/// | standard input ends | those that run or wait are answered, within [`ServeOptions::drain`] | [`Ended::InputClosed`] |
-/// | SIGTERM, SIGINT, Ctrl-C | the same; nothing more is read | [`Ended::Stopped`] |
-/// | one of these signals while requests are answered | they are given up at once | what the first one would have |
-/// | standard output is closed | they are given up with the next message, as the end of a pipe shows only then | [`Ended::OutputClosed`] |
-/// | a stream fails in another way | they are given up | an error |
+/// | standard input ends | requests in flight and queued ones are served, within [`ServeOptions::drain_timeout`] | [`StopReason::InputClosed`] |
+/// | SIGTERM, SIGINT, Ctrl-C | the same; no more input is read | [`StopReason::Stopped`] |
+/// | another signal in the meantime | cancelled at once | that of the first event |
+/// | standard output is closed | cancelled when the next message is written, because a closed pipe shows only then | [`StopReason::OutputClosed`] |
+/// | a stream fails in another way | cancelled | an error |
 ///
-/// A client that does not read its answers is not read from either, so the server does not see that such a client has
-/// closed the input; a signal ends it, or the end of the client, which closes the output.
+/// While a client does not read responses, no input is read, so that the end of the input is not noticed either. The server
+/// then stops on a signal, or when the client exits, which closes the output.
 ///
-/// In all cases what handlers left for the end of the connection runs. None of the reasons to end is a failure, so a
-/// `main` that passes errors on exits with 0 for each of them, and with 1 for an error:
+/// Teardown callbacks run in all cases. Closed streams and signals are not errors, so that a `main` which returns the result
+/// exits with 0 for them.
+///
+/// Rust programs ignore SIGPIPE, so a closed output does not kill the process. A handler that panics gets an error response
+/// and does not affect other requests; the panic message is on standard error.
+///
+/// # Examples
 ///
 /// ```no_run
 /// # async fn serve(server: mcp_server::Server) -> std::io::Result<()> {
@@ -39,32 +44,29 @@ use super::threaded::{ThreadedReader, ThreadedWriter};
 /// # }
 /// ```
 ///
-/// Programs in Rust ignore SIGPIPE, so a client that closes its end does not kill the process. A handler that panics is
-/// answered with an error and does not end anything; what it said is on standard error.
-///
 /// # Errors
 ///
-/// Fails if standard input or output cannot be used.
+/// Returns an error if standard input or output cannot be used.
 pub async fn serve_stdio(server: Server) -> io::Result<()> {
     serve_stdio_with(server, &ServeOptions::default()).await.map(drop)
 }
 
-/// Does the same with other settings, and tells why the server stopped.
+/// Serves the client that started this process, like [`serve_stdio`], with settings. Returns why the server stopped.
 ///
 /// # Errors
 ///
-/// Fails if standard input or output cannot be used.
-pub async fn serve_stdio_with(server: Server, options: &ServeOptions) -> io::Result<Ended> {
+/// Returns an error if standard input or output cannot be used.
+pub async fn serve_stdio_with(server: Server, options: &ServeOptions) -> io::Result<StopReason> {
     let poll_stop = stop_signals()?;
     serve_until(&server, input()?, output()?, options, invalid_lines(), poll_stop).await
 }
 
-/// Whoever started this process may be careless. But a process that was started for a connection to a network socket, as
-/// by inetd, does not know who is at the other end.
+/// The process that started this one is trusted to send messages. With a network socket as standard input, as with inetd,
+/// the peer is unknown.
 fn invalid_lines() -> InvalidLines {
     #[cfg(unix)]
     if unix::is_network_socket() {
-        return InvalidLines::EndConnection;
+        return InvalidLines::CloseConnection;
     }
     InvalidLines::Refuse
 }
@@ -100,8 +102,8 @@ fn threaded_output() -> io::Result<Writer> {
     Ok(Box::new(ThreadedWriter::start(io::stdout())?))
 }
 
-/// Pipes and sockets, which is what clients give to their servers, can be waited for. Everything else (a terminal, a
-/// file) is read and written by a thread, which takes longer.
+/// Pipes and sockets, which clients usually pass to their servers, support non-blocking I/O. Everything else (a terminal, a
+/// file) is read and written by a thread, which is slower.
 #[cfg(unix)]
 mod unix {
     use std::fs::{File, FileType, Metadata};
@@ -131,16 +133,16 @@ mod unix {
         kind.is_socket().then(|| stream(fd)).flatten().map(|stream| Box::new(stream) as Writer)
     }
 
-    /// Whether standard input is a socket other than a Unix socket, which is how some clients make pipes.
+    /// Returns whether standard input is a network socket. Some clients use Unix sockets as pipes.
     pub(super) fn is_network_socket() -> bool {
         let Some((fd, metadata)) = opened(io::stdin().as_fd()) else { return false };
         metadata.file_type().is_socket() && StdStream::from(fd).local_addr().is_err()
     }
 
-    /// A stream that is ours alone, so that we may say that it does not block.
+    /// Returns a stream that can be made non-blocking.
     ///
-    /// What is shared with standard error must keep blocking: those who print there do not expect to be told to come
-    /// back later. One socket may well be all three streams.
+    /// A stream that is shared with standard error must stay blocking, because code that prints there does not expect
+    /// `WouldBlock`. One socket may be all three streams.
     fn owned(fd: BorrowedFd<'_>) -> Option<(OwnedFd, FileType)> {
         let (fd, metadata) = opened(fd)?;
         let (_, other) = opened(io::stderr().as_fd())?;
@@ -161,15 +163,15 @@ mod unix {
     }
 }
 
-/// Ready each time the process is told to stop.
+/// Returns a function that is ready each time the process receives a signal to stop.
 #[cfg(unix)]
 fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     Ok(move |cx: &mut Context<'_>| {
-        let is_told = signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
-        if is_told { Poll::Ready(()) } else { Poll::Pending }
+        let has_fired = signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
+        if has_fired { Poll::Ready(()) } else { Poll::Pending }
     })
 }
 
@@ -179,7 +181,7 @@ fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
     Ok(move |cx: &mut Context<'_>| signal.poll_recv(cx).map(drop))
 }
 
-/// Without a way to be told, the server stops when its input ends.
+/// Without signals, the server stops when its input ends.
 #[cfg(not(any(unix, windows)))]
 fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
     Ok(|_: &mut Context<'_>| Poll::Pending)

@@ -1,8 +1,8 @@
-//! Input and output that can only be waited for by a thread.
+//! Blocking input and output on threads of their own.
 //!
-//! A read or a write that waits cannot be called off. The threads of a runtime are waited for when it ends, so a call on
-//! one of them would keep the process alive until somebody types a line, or reads one. Nobody waits for the threads
-//! here: they end with the process.
+//! A blocking read or write cannot be cancelled. A runtime joins its threads when it ends, so a call on one of them would
+//! keep the process alive until there is input, or until output is read. The threads here are never joined: they end with
+//! the process.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -15,26 +15,26 @@ use tokio::sync::mpsc;
 
 /// Reads on a thread of its own.
 pub(super) struct ThreadedReader {
-    pieces: mpsc::Receiver<io::Result<Vec<u8>>>,
-    piece: Vec<u8>,
+    chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
+    chunk: Vec<u8>,
     taken: usize,
 }
 
 impl ThreadedReader {
-    /// Starts to read; no more than two pieces are read ahead.
+    /// Spawns the thread, which reads at most two chunks ahead.
     ///
     /// # Errors
     ///
-    /// Fails if there is no thread to be had.
+    /// Returns an error if the thread cannot be spawned.
     pub(super) fn start(mut source: impl Read + Send + 'static) -> io::Result<Self> {
-        let (sender, pieces) = mpsc::channel(1);
+        let (sender, chunks) = mpsc::channel(1);
         let read = move || {
             loop {
-                let mut piece = vec![0; PIECE];
-                let outcome = match source.read(&mut piece) {
+                let mut chunk = vec![0; CHUNK_SIZE];
+                let outcome = match source.read(&mut chunk) {
                     Ok(read) => {
-                        piece.truncate(read);
-                        Ok(piece)
+                        chunk.truncate(read);
+                        Ok(chunk)
                     }
                     Err(fault) if fault.kind() == io::ErrorKind::Interrupted => continue,
                     Err(fault) => Err(fault),
@@ -46,18 +46,18 @@ impl ThreadedReader {
             }
         };
         thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
-        Ok(Self { pieces, piece: Vec::new(), taken: 0 })
+        Ok(Self { chunks, chunk: Vec::new(), taken: 0 })
     }
 }
 
 impl AsyncRead for ThreadedReader {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.taken == self.piece.len() {
-            // Without a thread there is nothing more to come.
-            self.piece = ready!(self.pieces.poll_recv(cx)).unwrap_or_else(|| Ok(Vec::new()))?;
+        if self.taken == self.chunk.len() {
+            // The thread has ended.
+            self.chunk = ready!(self.chunks.poll_recv(cx)).unwrap_or_else(|| Ok(Vec::new()))?;
             self.taken = 0;
         }
-        let rest = self.piece.get(self.taken..).unwrap_or_default();
+        let rest = self.chunk.get(self.taken..).unwrap_or_default();
         let taken = rest.len().min(buffer.remaining());
         buffer.put_slice(rest.get(..taken).unwrap_or_default());
         self.taken += taken;
@@ -67,91 +67,91 @@ impl AsyncRead for ThreadedReader {
 
 /// Writes on a thread of its own.
 ///
-/// What was written has left when it is flushed. Dropping it does not wait for what was not.
-pub(super) struct ThreadedWriter(Arc<Desk>);
+/// `poll_flush` waits until everything was written. Dropping does not.
+pub(super) struct ThreadedWriter(Arc<WriteQueue>);
 
-/// Where the two sides meet.
+/// The buffer between the writer and its thread.
 #[derive(Default)]
-struct Desk {
+struct WriteQueue {
     state: Mutex<State>,
-    /// There is something to write, or there never will be.
+    /// Signalled when there is something to write, or the writer was dropped.
     has_work: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     /// What the thread has not taken yet.
-    piece: Vec<u8>,
-    /// Whether it is at work on what it took.
+    chunk: Vec<u8>,
+    /// Whether the thread is writing.
     is_writing: bool,
-    /// Whether it ended, with the reason as long as nobody heard of it.
-    is_over: bool,
+    /// Whether the thread has failed; the error is reported once.
+    has_failed: bool,
     fault: Option<io::Error>,
-    /// Whether nothing more will come.
+    /// Whether the writer was dropped.
     is_closed: bool,
     waker: Option<Waker>,
 }
 
 impl ThreadedWriter {
-    /// Starts to write; no more than two pieces wait to be written.
+    /// Spawns the thread; at most two chunks are buffered.
     ///
     /// # Errors
     ///
-    /// Fails if there is no thread to be had.
+    /// Returns an error if the thread cannot be spawned.
     pub(super) fn start(mut sink: impl Write + Send + 'static) -> io::Result<Self> {
-        let desk = Arc::<Desk>::default();
-        let ours = Arc::clone(&desk);
+        let queue = Arc::<WriteQueue>::default();
+        let ours = Arc::clone(&queue);
         let write = move || {
-            while let Some(piece) = ours.take() {
-                let outcome = sink.write_all(&piece).and_then(|()| sink.flush());
-                if !ours.put_down(outcome) {
+            while let Some(chunk) = ours.take() {
+                let outcome = sink.write_all(&chunk).and_then(|()| sink.flush());
+                if !ours.complete(outcome) {
                     return;
                 }
             }
         };
         thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
-        Ok(Self(desk))
+        Ok(Self(queue))
     }
 }
 
-impl Desk {
+impl WriteQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for something to write; `None` if nothing more will come.
+    /// Waits for something to write; `None` if the writer was dropped.
     fn take(&self) -> Option<Vec<u8>> {
-        let is_idle = |state: &mut State| state.piece.is_empty() && !state.is_closed;
+        let is_idle = |state: &mut State| state.chunk.is_empty() && !state.is_closed;
         let mut state = self.has_work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        let piece = std::mem::take(&mut state.piece);
-        state.is_writing = !piece.is_empty();
-        state.is_writing.then_some(piece)
+        let chunk = std::mem::take(&mut state.chunk);
+        state.is_writing = !chunk.is_empty();
+        state.is_writing.then_some(chunk)
     }
 
-    /// Takes note of what became of a piece; returns whether to go on.
-    fn put_down(&self, outcome: io::Result<()>) -> bool {
+    /// Records the outcome of writing a chunk; returns whether to continue.
+    fn complete(&self, outcome: io::Result<()>) -> bool {
         let mut state = self.lock();
         state.is_writing = false;
-        state.is_over = outcome.is_err();
+        state.has_failed = outcome.is_err();
         state.fault = outcome.err();
-        let (waker, is_over) = (state.waker.take(), state.is_over);
+        let (waker, has_failed) = (state.waker.take(), state.has_failed);
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
-        !is_over
+        !has_failed
     }
 }
 
 impl State {
     fn check(&mut self) -> io::Result<()> {
-        if self.is_over {
+        if self.has_failed {
             return Err(self.fault.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into()));
         }
         Ok(())
     }
 
-    /// Has the thread say when it has done something.
+    /// Registers the task, which the thread wakes after the next chunk.
     fn wait<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
         self.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -162,11 +162,11 @@ impl AsyncWrite for ThreadedWriter {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.0.lock();
         state.check()?;
-        let room = PIECE.saturating_sub(state.piece.len()).min(bytes.len());
+        let room = CHUNK_SIZE.saturating_sub(state.chunk.len()).min(bytes.len());
         if room == 0 && !bytes.is_empty() {
             return state.wait(cx);
         }
-        state.piece.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        state.chunk.extend_from_slice(bytes.get(..room).unwrap_or_default());
         self.0.has_work.notify_one();
         Poll::Ready(Ok(room))
     }
@@ -174,7 +174,7 @@ impl AsyncWrite for ThreadedWriter {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.lock();
         state.check()?;
-        if state.is_writing || !state.piece.is_empty() { state.wait(cx) } else { Poll::Ready(Ok(())) }
+        if state.is_writing || !state.chunk.is_empty() { state.wait(cx) } else { Poll::Ready(Ok(())) }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -189,8 +189,8 @@ impl Drop for ThreadedWriter {
     }
 }
 
-/// As much as a line reader has room for to begin with.
-const PIECE: usize = 16 * 1024;
+/// The initial capacity of a line reader.
+const CHUNK_SIZE: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -267,7 +267,7 @@ mod tests {
         let limit = std::time::Duration::from_millis(100);
         while let Ok(taken) = tokio::time::timeout(limit, writer.write(&bytes)).await {
             accepted += taken.unwrap();
-            assert!(accepted <= 2 * PIECE, "{accepted}");
+            assert!(accepted <= 2 * CHUNK_SIZE, "{accepted}");
         }
         assert!(tokio::time::timeout(limit, writer.flush()).await.is_err());
         assert!(written.lock().unwrap().is_empty());

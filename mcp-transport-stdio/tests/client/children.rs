@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use mcp_client::types::Era;
 use mcp_client::{Change, Closed, Error, Mode};
-use mcp_transport_stdio::{ChildTransport, Restart, Spawn, Stderr};
+use mcp_transport_stdio::{ChildTransport, RestartPolicy, ServerCommand, Stderr};
 
 use crate::kit::{SHORT, builder, call, text, tool_changes, within};
 use crate::script::Script;
@@ -45,7 +45,7 @@ async fn silent_on_the_probe() {
 #[tokio::test]
 async fn dying_of_the_probe() {
     let script = Script::new("probe", "on_discover() { exit 2; }; serve");
-    let transport = script.transport().restart(Restart::never());
+    let transport = script.transport().restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     assert_eq!(client.revision().map(|revision| revision.era()), Some(Era::Legacy));
     assert_eq!(text(call(&client).await), "life 2");
@@ -59,7 +59,7 @@ async fn it_never_works() {
     let script = Script::new("never", "exit 3");
     let error = within(builder().connect(script.transport())).await.expect_err("no connection");
     assert!(matches!(&error, Error::Closed(why) if *why == exited("exit status: 3")), "{error}");
-    assert_eq!(error.to_string(), "the server ended: exit status: 3");
+    assert_eq!(error.to_string(), "the server exited: exit status: 3");
     script.gone().await;
 }
 
@@ -102,7 +102,7 @@ async fn int_7_slow_servers_are_what_they_are() {
 #[tokio::test]
 async fn it_refuses_and_dies() {
     let script = Script::new("refuses", "on_discover() { exit 4; }; initialized() { refuse; }; serve");
-    let transport = script.transport().restart(Restart::never());
+    let transport = script.transport().restart_policy(RestartPolicy::never());
     let error = within(builder().connect(transport)).await.expect_err("no connection");
     assert!(matches!(&error, Error::Closed(why) if *why == exited("exit status: 4")), "{error}");
     assert_eq!(script.lives().len(), 2);
@@ -134,7 +134,7 @@ async fn it_dies_during_a_call() {
 #[tokio::test]
 async fn it_is_killed() {
     let script = Script::new("killed", "on_call() { kill -9 $$; }; serve");
-    let transport = script.transport().restart(Restart::never());
+    let transport = script.transport().restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     let error = call(&client).await.expect_err("it dies").to_string();
     assert!(error.contains("signal: 9"), "{error}");
@@ -151,8 +151,8 @@ async fn a_crash_loop_ends() {
     for (name, on_discover) in [("loop-modern", "probed"), ("loop-legacy", "refuse")] {
         let die = "if [ $life != 1 ]; then exit 8; fi; on_call() { exit 7; }";
         let script = Script::new(name, &format!("{die}; on_discover() {{ {on_discover}; }}; serve"));
-        let restart = Restart::default().with_most(3).with_first_delay(Duration::from_millis(1));
-        let client = within(builder().connect(script.transport().restart(restart))).await.expect("a connection");
+        let restart = RestartPolicy::default().max_restarts(3).initial_delay(Duration::from_millis(1));
+        let client = within(builder().connect(script.transport().restart_policy(restart))).await.expect("a connection");
         assert!(call(&client).await.is_err());
         assert_eq!(within(client.closed()).await, exited("exit status: 8"));
         assert_eq!(script.lives().len(), 1 + 3);
@@ -165,10 +165,10 @@ async fn a_crash_loop_ends() {
 #[tokio::test]
 async fn calls_wait_for_the_next_server() {
     let script = Script::new("waits", "on_call() { [ $life = 1 ] && exit 7; text \"life $life\"; }; serve");
-    let slow = Restart::default().with_first_delay(Duration::from_secs(3600));
-    let client = within(builder().connect(script.transport().restart(slow))).await.expect("a connection");
+    let slow = RestartPolicy::default().initial_delay(Duration::from_secs(3600));
+    let client = within(builder().connect(script.transport().restart_policy(slow))).await.expect("a connection");
     assert!(call(&client).await.is_err());
-    let waiting = client.call_tool_without_arguments("tool").idle_timeout(SHORT).into_future();
+    let waiting = client.call_tool("tool").idle_timeout(SHORT).into_future();
     let error = within(waiting).await.expect_err("there is no server");
     assert!(matches!(error, Error::TimedOut), "{error}");
     // Nor does closing wait for the next one.
@@ -179,9 +179,9 @@ async fn calls_wait_for_the_next_server() {
 /// A program that cannot be started is named.
 #[tokio::test]
 async fn it_cannot_be_started() {
-    let transport = ChildTransport::new(Spawn::new("/nonexistent/server"));
+    let transport = ChildTransport::new(ServerCommand::new("/nonexistent/server"));
     let error = within(builder().connect(transport)).await.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Lost(_))), "{error}");
+    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error}");
     assert!(error.to_string().contains("`/nonexistent/server` could not be started: "), "{error}");
 }
 
@@ -193,8 +193,9 @@ async fn it_cannot_be_started_again() {
     let link = script.dir().join("server");
     std::os::unix::fs::symlink("/bin/sh", &link).expect("a link");
     let spawn = script.spawn_as(&link);
-    let restart = Restart::default().with_most(3).with_first_delay(Duration::from_millis(1));
-    let client = within(builder().connect(ChildTransport::new(spawn).restart(restart))).await.expect("a connection");
+    let restart = RestartPolicy::default().max_restarts(3).initial_delay(Duration::from_millis(1));
+    let client =
+        within(builder().connect(ChildTransport::new(spawn).restart_policy(restart))).await.expect("a connection");
     std::fs::remove_file(&link).expect("it is there");
     assert!(call(&client).await.is_err());
     let why = within(client.closed()).await.to_string();
@@ -209,8 +210,8 @@ async fn its_errors_are_heard() {
     let script = Script::new("stderr", "echo \"panic in life $life\" >&2; on_call() { exit 7; }; serve");
     let (sender, receiver) = mpsc::channel();
     let stderr = Stderr::lines(move |line| sender.send(line.to_owned()).expect("somebody hears"));
-    let restart = Restart::default().with_most(1).with_first_delay(Duration::from_millis(1));
-    let transport = ChildTransport::new(script.spawn().stderr(stderr)).restart(restart);
+    let restart = RestartPolicy::default().max_restarts(1).initial_delay(Duration::from_millis(1));
+    let transport = ChildTransport::new(script.spawn().stderr(stderr)).restart_policy(restart);
     let client = within(builder().mode(Mode::Modern).connect(transport)).await.expect("a connection");
     assert!(call(&client).await.is_err());
     assert!(call(&client).await.is_err());

@@ -1,13 +1,13 @@
 //! How a child process is ended, and what it may do until then.
 
 use mcp_client::{Closed, ConnectError, Error};
-use mcp_transport_stdio::{Ladder, Restart};
+use mcp_transport_stdio::{RestartPolicy, ShutdownTimeouts};
 
 use crate::kit::{LIMIT, SHORT, builder, call, text, within};
 use crate::script::Script;
 
-fn hasty() -> Ladder {
-    Ladder::default().with_close(SHORT).with_terminate(SHORT).with_kill(LIMIT)
+fn hasty() -> ShutdownTimeouts {
+    ShutdownTimeouts::default().stdin_timeout(SHORT).terminate_timeout(SHORT).kill_timeout(LIMIT)
 }
 
 /// A server that ignores the end of its input and SIGTERM is killed, with what it started.
@@ -17,7 +17,7 @@ async fn it_never_ends() {
     let stay = "trap '' TERM; (trap '' TERM; echo $$ >> \"$DIR/lives\"; exec sleep 600) & \
                 hear() { IFS= read -r line || while :; do sleep 1; done; id=${line#*\\\"id\\\":}; id=${id%%[,\\}]*}; }; serve";
     let script = Script::new("stays", stay);
-    let client = within(builder().connect(script.transport().ladder(hasty()))).await.expect("a connection");
+    let client = within(builder().connect(script.transport().shutdown_timeouts(hasty()))).await.expect("a connection");
     assert!(text(call(&client).await).starts_with("life"));
     script.closed(client).await;
 }
@@ -51,7 +51,7 @@ fn the_end_of_the_runtime_ends_it() {
     let client = first.block_on(async { within(builder().connect(script.transport())).await }).expect("a connection");
     drop(first);
     runtime().block_on(async {
-        assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Lost(_)))));
+        assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Disconnected(_)))));
         script.gone().await;
     });
 }
@@ -61,10 +61,10 @@ fn the_end_of_the_runtime_ends_it() {
 #[tokio::test]
 async fn it_closes_its_output() {
     let script = Script::new("closes", "on_call() { exec >&-; sleep 600; }; serve");
-    let transport = script.transport().ladder(hasty()).restart(Restart::never());
+    let transport = script.transport().shutdown_timeouts(hasty()).restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     let error = call(&client).await.expect_err("nobody answers").to_string();
-    assert!(error.contains("it hung up, and was made to end (signal: 15"), "{error}");
+    assert!(error.contains("it closed its output, and was stopped (signal: 15"), "{error}");
     assert!(matches!(within(client.closed()).await, Closed::Exited { .. }));
     script.gone().await;
 }
@@ -74,7 +74,7 @@ async fn it_closes_its_output() {
 #[tokio::test]
 async fn its_last_words_are_heard() {
     let script = Script::new("last-words", "on_call() { text goodbye; exit 0; }; serve");
-    let transport = script.transport().restart(Restart::never());
+    let transport = script.transport().restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     assert_eq!(text(call(&client).await), "goodbye");
     assert_eq!(within(client.closed()).await, Closed::Exited { status: "exit status: 0".to_owned() });
@@ -88,7 +88,7 @@ async fn somebody_keeps_its_output() {
     let leave = "on_call() { setsid sh -c 'echo $$ > \"$DIR/left\"; exec sleep 600' & \
                  while [ ! -s \"$DIR/left\" ]; do sleep 0.01; done; exit 7; }; serve";
     let script = Script::new("left", leave);
-    let transport = script.transport().restart(Restart::never());
+    let transport = script.transport().restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     let error = call(&client).await.expect_err("it dies").to_string();
     assert!(error.contains("exit status: 7"), "{error}");
@@ -102,11 +102,11 @@ async fn somebody_keeps_its_output() {
 #[tokio::test]
 async fn it_closes_its_input() {
     let script = Script::new("deaf", "on_call() { exec <&-; text last; sleep 600; }; serve");
-    let transport = script.transport().ladder(hasty()).restart(Restart::never());
+    let transport = script.transport().shutdown_timeouts(hasty()).restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     assert_eq!(text(call(&client).await), "last");
     let error = call(&client).await.expect_err("nobody hears").to_string();
-    assert!(error.contains("it hung up"), "{error}");
+    assert!(error.contains("it closed its output"), "{error}");
     script.gone().await;
 }
 
@@ -116,8 +116,9 @@ async fn it_closes_its_input() {
 async fn it_never_reads() {
     let script = Script::new("never-reads", "sleep 600");
     let connect = builder().probe_timeout(SHORT).handshake_timeout(SHORT);
-    let error = within(connect.connect(script.transport().ladder(hasty()))).await.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Refused(ConnectError::TimedOut))), "{error}");
+    let error =
+        within(connect.connect(script.transport().shutdown_timeouts(hasty()))).await.expect_err("no connection");
+    assert!(matches!(error, Error::Closed(Closed::ConnectFailed(ConnectError::TimedOut))), "{error}");
     script.gone().await;
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn text(result: Result<CallToolResult, Error>) -> String {
 
 /// Calls the only tool there is.
 pub(crate) async fn call(client: &Client) -> Result<CallToolResult, Error> {
-    within(client.call_tool_without_arguments("tool").into_future()).await
+    within(client.call_tool("tool").into_future()).await
 }
 
 pub(crate) fn tool_changes() -> SubscriptionFilter {

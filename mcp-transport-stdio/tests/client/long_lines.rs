@@ -29,11 +29,11 @@ async fn int_3_a_response_that_is_too_long_ends_its_call() {
             peer.write(format!("{line}\n").as_bytes()).await;
             peer.answer(&other, "hello").await;
         };
-        let without_limit = || client.call_tool_without_arguments("tool").idle_timeout(Duration::MAX).into_future();
+        let without_limit = || client.call_tool("tool").idle_timeout(Duration::MAX).into_future();
         let ((first, second), ()) =
             within(async { tokio::join!(async { tokio::join!(without_limit(), call(&client)) }, serve) }).await;
         let error = first.expect_err("it is too long");
-        assert!(matches!(error, Error::TooLong { limit: 10_000 }), "{error:?}");
+        assert!(matches!(error, Error::ResponseTooLong { limit: 10_000 }), "{error:?}");
         assert!(error.to_string().contains("10000 bytes") && error.to_string().contains("`line_limit`"), "{error}");
         assert_eq!(text(second), "hello");
     }
@@ -52,14 +52,14 @@ async fn int_3_a_response_without_an_id_ends_every_call() {
         let request = peer.asked("tools/call").await;
         peer.answer(&request, "hello").await;
     };
-    let without_limit = || client.call_tool_without_arguments("tool").idle_timeout(Duration::MAX).into_future();
+    let without_limit = || client.call_tool("tool").idle_timeout(Duration::MAX).into_future();
     let calls = async {
         let ended = tokio::join!(without_limit(), without_limit());
         (ended, call(&client).await)
     };
     let (((first, second), third), ()) = within(async { tokio::join!(calls, serve) }).await;
     for ended in [first, second] {
-        assert!(matches!(ended, Err(Error::TooLong { limit: 10_000 })), "{ended:?}");
+        assert!(matches!(ended, Err(Error::ResponseTooLong { limit: 10_000 })), "{ended:?}");
     }
     assert_eq!(text(third), "hello");
 }
@@ -109,14 +109,15 @@ async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
         let (ours, theirs) = tokio::io::duplex(1000);
         let (reader, writer) = tokio::io::split(theirs);
         tokio::spawn(async move {
-            let options = ServeOptions::default().with_line_limit(10_000);
+            let options = ServeOptions::default().line_limit(10_000);
             serve_io(&server, reader, writer, &options, std::future::pending()).await
         });
         let (reader, writer) = tokio::io::split(ours);
         let client = within(builder().mode(mode).connect(StreamTransport::new(reader, writer))).await;
         let client = client.expect("a connection");
         let send = async |size: usize| {
-            let call = client.call_tool("tool", &json!({ "text": "x".repeat(size) })).idle_timeout(Duration::MAX);
+            let call =
+                client.call_tool("tool").arguments(&json!({ "text": "x".repeat(size) })).idle_timeout(Duration::MAX);
             within(call.into_future()).await
         };
         let error = send(1_000_000).await.expect_err("it is too long");

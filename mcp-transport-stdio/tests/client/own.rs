@@ -9,7 +9,9 @@ use futures_util::future::join_all;
 use mcp_client::types::{ElicitAction, ElicitResult, Era, RawObject};
 use mcp_client::{Change, Client, ClientBuilder, Closed, Mode};
 use mcp_server::{HandlerError, Json, NoArguments, RequestContext, Server, ServerBuilder, tool};
-use mcp_transport_stdio::{ChildTransport, Ended, ServeOptions, Spawn, StreamTransport, serve_io, serve_stdio};
+use mcp_transport_stdio::{
+    ChildTransport, ServeOptions, ServerCommand, StopReason, StreamTransport, serve_io, serve_stdio,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,7 +25,7 @@ async fn connected(
     server: ServerBuilder,
     pipe: usize,
     client: ClientBuilder,
-) -> (Client, Server, JoinHandle<io::Result<Ended>>) {
+) -> (Client, Server, JoinHandle<io::Result<StopReason>>) {
     let server = server.build().expect("a server");
     let (ours, theirs) = tokio::io::duplex(pipe);
     let (reader, writer) = tokio::io::split(theirs);
@@ -52,7 +54,7 @@ async fn it_is_called() {
         assert_eq!(text(call(&client).await), "hello");
         assert_eq!(within(client.close()).await, Closed::ByClient);
         let ended = within(serving).await.expect("no panic").expect("no fault");
-        assert_eq!(ended, Ended::InputClosed);
+        assert_eq!(ended, StopReason::InputClosed);
     }
 }
 
@@ -70,7 +72,7 @@ async fn it_asks() {
             let name: Name = ctx.elicit("name", "Who is there?").await?.accepted()?;
             Ok::<_, HandlerError>(format!("hello {}", name.name))
         });
-        let client = builder().mode(mode).on_form(async |form| {
+        let client = builder().mode(mode).on_form_elicitation(async |form| {
             assert_eq!(form.message, "Who is there?");
             let content = json!({ "name": "you" });
             serde_json::from_value::<ElicitResult>(json!({ "action": "accept", "content": content }))
@@ -91,7 +93,7 @@ async fn it_is_told_no() {
             let name = ctx.elicit::<Name>("name", "Who is there?").await?.accepted();
             Ok::<_, HandlerError>(name.map_or_else(|why| why.to_string(), |name| name.name))
         });
-        let client = builder().mode(mode).on_form(async |_| ElicitResult::new(ElicitAction::Decline));
+        let client = builder().mode(mode).on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
         let (client, _, _) = connected(server().tool(ask), 1000, client).await;
         assert!(text(call(&client).await).contains("declined"));
         within(client.close()).await;
@@ -127,7 +129,7 @@ async fn much_at_once() {
     let long = "x".repeat(10_000);
     let calls = (0..200).map(|number| {
         let arguments = json!({ "text": format!("{number} {long}") });
-        client.call_tool("echo", &arguments).into_future()
+        client.call_tool("echo").arguments(&arguments).into_future()
     });
     for (number, answer) in within(join_all(calls)).await.into_iter().enumerate() {
         assert!(text(answer).starts_with(&format!("{number} x")));
@@ -166,11 +168,11 @@ fn a_server_of_its_own() {
 
 /// The server above, behind real pipes.
 async fn started(mode: Mode) -> Client {
-    let spawn = Spawn::new(std::env::current_exe().expect("this program")).env("SERVE", "1");
+    let spawn = ServerCommand::new(std::env::current_exe().expect("this program")).env("SERVE", "1");
     // With a single thread the harness would begin a line that it does not end.
     let spawn = spawn.args(["--exact", "own::a_server_of_its_own", "--nocapture", "--test-threads", "2"]);
-    let ladder = mcp_transport_stdio::Ladder::default().with_close(LIMIT);
-    let transport = ChildTransport::new(spawn).ladder(ladder);
+    let timeouts = mcp_transport_stdio::ShutdownTimeouts::default().stdin_timeout(LIMIT);
+    let transport = ChildTransport::new(spawn).shutdown_timeouts(timeouts);
     within(builder().mode(mode).connect(transport)).await.expect("a connection")
 }
 
@@ -204,10 +206,10 @@ async fn sec_1_arguments_smuggle_no_request() {
         for line_break in ["\n", "\r\n", "\r"] {
             let arguments = format!("{{\"text\":\"ok\",\"b\":{line_break}{smuggled}{line_break}}}");
             let arguments = RawObject::parse(&arguments).expect("an object");
-            let answer = within(client.call_tool("echo", &arguments).into_future()).await;
+            let answer = within(client.call_tool("echo").arguments(&arguments).into_future()).await;
             assert_eq!(text(answer), "ok");
         }
-        let calls = within(client.call_tool_without_arguments("calls").into_future()).await;
+        let calls = within(client.call_tool("calls").into_future()).await;
         assert_eq!(text(calls), "0", "nothing was smuggled");
         within(client.close()).await;
     }
@@ -219,7 +221,7 @@ async fn sec_1_arguments_smuggle_no_request() {
 async fn sec_1_results_smuggle_no_response() {
     for (mode, _) in ERAS {
         let client = started(mode).await;
-        let result = within(client.call_tool_without_arguments("lines").into_future()).await.expect("a result");
+        let result = within(client.call_tool("lines").into_future()).await.expect("a result");
         let content = result.structured_content.expect("structured content").to_value().expect("JSON");
         assert_eq!(content["a"]["id"], 3);
         assert_eq!(text(call(&client).await), "hello from afar");

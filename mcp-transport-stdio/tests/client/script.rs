@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcp_client::Client;
-use mcp_transport_stdio::{ChildTransport, Ladder, Restart, Spawn};
+use mcp_transport_stdio::{ChildTransport, RestartPolicy, ServerCommand, ShutdownTimeouts};
 
 use crate::kit::{LIMIT, SHORT, within};
 
@@ -47,20 +47,20 @@ impl Script {
         Self { dir, text: format!("{PRELUDE}\n{text}") }
     }
 
-    pub(crate) fn spawn(&self) -> Spawn {
+    pub(crate) fn spawn(&self) -> ServerCommand {
         self.spawn_as(Path::new("sh"))
     }
 
     /// The same with a shell of its own.
-    pub(crate) fn spawn_as(&self, shell: &Path) -> Spawn {
-        Spawn::new(shell).args(["-c", &self.text]).env("DIR", &self.dir)
+    pub(crate) fn spawn_as(&self, shell: &Path) -> ServerCommand {
+        ServerCommand::new(shell).args(["-c", &self.text]).env("DIR", &self.dir)
     }
 
     /// Steps are short, and delays too.
     pub(crate) fn transport(&self) -> ChildTransport {
-        let ladder = Ladder::default().with_close(LIMIT).with_terminate(LIMIT).with_kill(LIMIT);
-        let restart = Restart::default().with_within(LIMIT).with_first_delay(Duration::from_millis(1));
-        ChildTransport::new(self.spawn()).ladder(ladder).restart(restart)
+        let timeouts = ShutdownTimeouts::default().stdin_timeout(LIMIT).terminate_timeout(LIMIT).kill_timeout(LIMIT);
+        let restart = RestartPolicy::default().window(LIMIT).initial_delay(Duration::from_millis(1));
+        ChildTransport::new(self.spawn()).shutdown_timeouts(timeouts).restart_policy(restart)
     }
 
     pub(crate) fn dir(&self) -> &Path {

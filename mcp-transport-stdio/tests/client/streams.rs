@@ -117,7 +117,7 @@ async fn a_broken_answer_ends_its_call() {
     };
     let calls = async { (call(&client).await, call(&client).await) };
     let ((first, second), ()) = within(async { tokio::join!(calls, serve) }).await;
-    assert!(matches!(first, Err(Error::InvalidAnswer(_))), "{first:?}");
+    assert!(matches!(first, Err(Error::InvalidResponse(_))), "{first:?}");
     assert_eq!(text(second), "hello");
 }
 
@@ -146,7 +146,7 @@ async fn it_never_reads() {
     let arguments = json!({ "text": "x".repeat(1_000_000) });
     for _ in 0..3 {
         // Some fill what may wait to be sent, and the rest waits for room.
-        let calls = (0..30).map(|_| client.call_tool("tool", &arguments).idle_timeout(SHORT).into_future());
+        let calls = (0..30).map(|_| client.call_tool("tool").arguments(&arguments).idle_timeout(SHORT).into_future());
         let ended = within(join_all(calls)).await;
         assert!(ended.iter().all(|ended| matches!(ended, Err(Error::TimedOut))));
     }
@@ -181,7 +181,7 @@ async fn it_writes_before_it_reads_on() {
         }
     };
     let arguments = json!({ "text": "x".repeat(50_000) });
-    let calls = (0..50).map(|_| client.call_tool("tool", &arguments).into_future());
+    let calls = (0..50).map(|_| client.call_tool("tool").arguments(&arguments).into_future());
     let (results, ()) = within(async { tokio::join!(join_all(calls), serve) }).await;
     assert!(results.into_iter().all(|result| text(result).len() == 50_000));
 }
@@ -213,9 +213,9 @@ async fn it_hangs_up() {
     };
     let (ended, ()) = within(async { tokio::join!(call(&client), serve) }).await;
     let error = ended.expect_err("nobody answered").to_string();
-    assert!(error.contains("hung up") || error.contains("pipe"), "{error}");
-    assert!(matches!(within(client.closed()).await, Closed::Lost(_)));
-    assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Lost(_)))));
+    assert!(error.contains("closed the connection") || error.contains("pipe"), "{error}");
+    assert!(matches!(within(client.closed()).await, Closed::Disconnected(_)));
+    assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Disconnected(_)))));
 }
 
 /// It may also do so when it is asked which era it belongs to.
@@ -228,7 +228,7 @@ async fn it_hangs_up_at_once() {
     };
     let (client, ()) = within(async { tokio::join!(builder().connect(transport), serve) }).await;
     let error = client.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Lost(_))), "{error}");
+    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error}");
 }
 
 /// Closing hangs up, after what was to be said.

@@ -72,7 +72,7 @@ async fn connect(url: &str, revision: Revision) -> Outcome<Client> {
         .mode(mode)
         .revisions([revision])
         // The user changes nothing: what there are defaults for is filled in.
-        .on_form(async |_| ElicitResult::accepted(OrderedMap::new()))
+        .on_form_elicitation(async |_| ElicitResult::accepted(OrderedMap::new()))
         .on_sampling(async |_| {
             CreateMessageResult::new(Role::ASSISTANT, SamplingContent::from(TextContent::new("Paris")), "a-model")
         })
@@ -82,20 +82,20 @@ async fn connect(url: &str, revision: Revision) -> Outcome<Client> {
 
 async fn call(client: &Client, tool: &str) -> Outcome {
     client.tools().all().await?;
-    let result = client.call_tool(tool, &json!({})).await?;
+    let result = client.call_tool(tool).arguments(&json!({})).await?;
     if result.is_error == Some(true) { Err(format!("`{tool}` failed: {result:?}").into()) } else { Ok(()) }
 }
 
 async fn add_numbers(client: &Client) -> Outcome {
     client.tools().all().await?;
-    client.call_tool("add_numbers", &json!({ "a": 5, "b": 3 })).await?;
+    client.call_tool("add_numbers").arguments(&json!({ "a": 5, "b": 3 })).await?;
     Ok(())
 }
 
 /// Calls every tool that is left in the list.
 async fn call_all(client: &Client) -> Outcome {
     for tool in client.tools().all().await? {
-        client.call_tool(tool.name, &json!({})).await?;
+        client.call_tool(tool.name).arguments(&json!({})).await?;
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ async fn use_everything(client: &Client) -> Outcome {
         client.read_resource(resource.uri).await?;
     }
     for prompt in client.prompts().all().await? {
-        client.get_prompt(prompt.name, [("topic", "headers")]).await?;
+        client.get_prompt(prompt.name).argument("topic", "headers").await?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ async fn call_as_told(client: &Client) -> Outcome {
     let context: Context = serde_json::from_str(&std::env::var("MCP_CONFORMANCE_CONTEXT")?)?;
     client.tools().all().await?;
     for ToolCall { name, arguments } in context.tool_calls {
-        client.call_tool(name, &arguments).await?;
+        client.call_tool(name).arguments(&arguments).await?;
     }
     Ok(())
 }
@@ -137,6 +137,6 @@ async fn call_as_told(client: &Client) -> Outcome {
 async fn send_schema_back(client: &Client) -> Outcome {
     let tools = client.tools().all().await?;
     let tool = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool").ok_or("the tool is missing")?;
-    client.call_tool("json_schema_echo", &json!({ "schema": tool.input_schema })).await?;
+    client.call_tool("json_schema_echo").arguments(&json!({ "schema": tool.input_schema })).await?;
     Ok(())
 }

@@ -37,9 +37,9 @@ fn options(mut args: impl Iterator<Item = String>) -> io::Result<ServeOptions> {
     while let Some(arg) = args.next() {
         let value: u32 = args.next().and_then(|value| value.parse().ok()).ok_or_else(invalid)?;
         options = match arg.as_str() {
-            "--drain" => options.with_drain(Duration::from_millis(value.into())),
-            "--line-limit" => options.with_line_limit(usize::try_from(value).map_err(io::Error::other)?),
-            "--shared-pipe" => options.with_shared_pipe(value == 1),
+            "--drain" => options.drain_timeout(Duration::from_millis(value.into())),
+            "--line-limit" => options.line_limit(usize::try_from(value).map_err(io::Error::other)?),
+            "--shared-pipe" => options.shared_pipe(value == 1),
             _ => return Err(invalid()),
         };
     }

@@ -103,11 +103,11 @@ fn builder(start: &[u8]) -> ClientBuilder {
         return builder;
     }
     builder
-        .on_form(async |_| {
+        .on_form_elicitation(async |_| {
             let content = json!({ "action": "accept", "content": { "name": "ann", "age": 7, "sure": true } });
             from_value::<ElicitResult>(content).expect("an answer to a form")
         })
-        .on_url(async |_| ElicitResult::new(ElicitAction::Decline))
+        .on_url_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
         .on_sampling_with_tools(async |_| {
             CreateMessageResult::new(Role::ASSISTANT, SamplingContent::text("hello"), "model")
         })
@@ -124,13 +124,13 @@ async fn work(client: &Client) {
             let names: Vec<_> = tools.iter().flatten().map(|tool| tool.name.clone()).chain(["t".to_owned()]).collect();
             for name in names.into_iter().take(3) {
                 let arguments = json!({ "a": 1, "region": "é", "b": { "c": true } });
-                let _ = client.call_tool(name, &arguments).on_progress(|_| {}).await;
+                let _ = client.call_tool(name).arguments(&arguments).on_progress(|_| {}).await;
             }
         }),
         Box::pin(async { drop(client.prompts().all().await) }),
         Box::pin(async { drop(client.resources().all().await) }),
         Box::pin(async { drop(client.resource_templates().all().await) }),
-        Box::pin(async { drop(client.get_prompt("p", [("a", "b")]).await) }),
+        Box::pin(async { drop(client.get_prompt("p").argument("a", "b").await) }),
         Box::pin(async {
             // The second time it may come out of the cache.
             drop(client.read_resource("a:b").await);

@@ -26,7 +26,7 @@ pub(crate) async fn within<F: IntoFuture>(work: F) -> F::Output {
 /// A client that can answer what servers ask.
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder("victim", "1.0")
-        .on_form(async |_| ElicitResult::new(ElicitAction::Decline))
+        .on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
         .roots([Root::new("file:///r")])
         .on_log(|_| ())
         .on_notification(|_, _| ())
@@ -79,6 +79,6 @@ pub(crate) fn text_of(result: &CallToolResult) -> Option<&str> {
 
 /// The tool of an honest call.
 pub(crate) fn honest(client: &Client) -> impl Future<Output = Result<CallToolResult, Error>> + use<> {
-    let call = client.call_tool_without_arguments("honest");
+    let call = client.call_tool("honest");
     within(call)
 }

@@ -176,7 +176,7 @@ fn progress_of_a_call() {
                 &format!("progress of a call, {}", if is_modern { "modern" } else { "legacy" }),
                 ROUNDS,
                 async || {
-                    let call = pipe.client.call_tool_without_arguments("slow").on_progress(|_| ());
+                    let call = pipe.client.call_tool("slow").on_progress(|_| ());
                     let calling = tokio::spawn(within(call));
                     let request = pipe.request().await;
                     let token = &request["params"]["_meta"]["progressToken"];

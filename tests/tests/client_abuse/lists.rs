@@ -1,6 +1,6 @@
 //! Lists without end, and answers of any size.
 
-use mcp_client::{Error, ListLimit, ListLimits};
+use mcp_client::{Error, ListLimitExceeded, ListLimits};
 use serde_json::{Value, json};
 
 use crate::arena::{builder, compare, run, within};
@@ -22,12 +22,12 @@ fn tool(name: &str) -> Value {
 fn sec_7_endless_lists() {
     let _alone = alone();
     run(async {
-        let limits = ListLimits::default().with_bytes(8 << 20);
+        let limits = ListLimits::default().max_bytes(8 << 20);
         let mut pipe = Pipe::open_with(true, builder().list_limits(limits)).await;
         let mut cursors = 0;
         compare("pages with long cursors", 6, async || {
             let client = pipe.client.clone();
-            let mut listing = tokio::spawn(async move { within(client.tools().fresh().all()).await });
+            let mut listing = tokio::spawn(async move { within(client.tools().skip_cache().all()).await });
             let mut pages = 0;
             let outcome = loop {
                 let request = tokio::select! {
@@ -39,7 +39,7 @@ fn sec_7_endless_lists() {
                 let next = format!("{cursors}{}", "x".repeat(500_000));
                 pipe.answer(&request, &page(vec![tool("t")], Some(next))).await;
             };
-            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimit::Bytes(_)))), "{outcome:?}");
+            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimitExceeded::Bytes(_)))), "{outcome:?}");
             repeated(pages, "pages")
         })
         .await;
@@ -65,7 +65,7 @@ fn sec_7_pages_with_too_many_items() {
             pipe.write(text.as_bytes()).await;
             pipe.write(b"}}\n").await;
             let outcome = within(listing).await.expect("no panic");
-            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimit::Items(_)))), "{outcome:?}");
+            assert!(matches!(outcome, Err(Error::ListTooLong(ListLimitExceeded::Items(_)))), "{outcome:?}");
             repeated(1, "pages")
         })
         .await;

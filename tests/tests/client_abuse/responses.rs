@@ -49,7 +49,7 @@ fn mistreat(
             compare(&format!("{name}, {}", if is_modern { "modern" } else { "legacy" }), ROUNDS, async || {
                 let heard = socket.messages();
                 for _ in 0..calls.count / calls.at_once {
-                    let call = || within(socket.client.call_tool_without_arguments("t").idle_timeout(calls.idle));
+                    let call = || within(socket.client.call_tool("t").idle_timeout(calls.idle));
                     for outcome in join_all((0..calls.at_once).map(|_| call())).await {
                         let outcome = outcome.map(drop);
                         assert!(check(&outcome), "{name}: {outcome:?}");

@@ -49,7 +49,7 @@ pub(crate) async fn body(scene: &Scene, report: &mut Report) {
 
 /// Calls a tool without arguments that succeeds; returns its text.
 pub(crate) async fn call(scene: &Scene, tool: &str) -> Outcome<String> {
-    let result = scene.client.call_tool(tool, &json!({})).await.or_say(tool)?;
+    let result = scene.client.call_tool(tool).arguments(&json!({})).await.or_say(tool)?;
     same(result.is_error.unwrap_or(false), false).or_say(&text(&result))?;
     Ok(text(&result))
 }
@@ -89,19 +89,20 @@ struct Sum {
 
 async fn add(scene: &Scene) -> Outcome {
     let arguments = json!({ "a": 2, "b": 3 });
-    let result = scene.client.call_tool("add", &arguments).await.or_say("call")?;
+    let result = scene.client.call_tool("add").arguments(&arguments).await.or_say("call")?;
     same(text(&result).parse::<f64>().or_say("text")?, 5.0)?;
     if scene.revision >= Revision::V2025_06_18 {
-        let Sum { sum } = scene.client.call_tool("add", &arguments).structured().await.or_say("structured")?;
+        let Sum { sum } =
+            scene.client.call_tool("add").arguments(&arguments).structured().await.or_say("structured")?;
         same(sum, 5.0)?;
     }
     Ok(())
 }
 
 async fn fail(scene: &Scene) -> Outcome {
-    let result = scene.client.call_tool("fail", &json!({})).await.or_say("call")?;
+    let result = scene.client.call_tool("fail").arguments(&json!({})).await.or_say("call")?;
     same((text(&result).as_str(), result.is_error), ("as asked", Some(true)))?;
-    match scene.client.call_tool("fail", &json!({})).structured::<Sum>().await {
+    match scene.client.call_tool("fail").arguments(&json!({})).structured::<Sum>().await {
         Err(Error::ToolFailed(why)) => same(why.as_str(), "as asked"),
         Err(error) => Err(format!("structured: {error}")),
         Ok(_) => Err("it did not fail".to_owned()),
@@ -109,7 +110,7 @@ async fn fail(scene: &Scene) -> Outcome {
 }
 
 async fn unknown_tool(scene: &Scene) -> Outcome {
-    let result = scene.client.call_tool("no-such-tool", &json!({})).await;
+    let result = scene.client.call_tool("no-such-tool").arguments(&json!({})).await;
     let refused = result.map(|result| result.is_error == Some(true));
     refuses(refused, in_era(scene.peer.unknown_tool, scene.revision))
 }
@@ -127,7 +128,7 @@ fn refuses(result: Result<bool, Error>, wanted: Refusal) -> Outcome {
 async fn slow(scene: &Scene) -> Outcome {
     let steps = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&steps);
-    let call = scene.client.call_tool("slow", &json!({ "steps": 3 })).on_progress(move |progress| {
+    let call = scene.client.call_tool("slow").arguments(&json!({ "steps": 3 })).on_progress(move |progress| {
         seen.lock()
             .expect("nobody panics")
             .push((progress.progress.as_f64(), progress.total.map(|total| total.as_f64())));
@@ -141,7 +142,7 @@ async fn slow(scene: &Scene) -> Outcome {
 /// A call whose future is dropped is cancelled at the server, too.
 async fn wait(scene: &Scene) -> Outcome {
     given_up(scene, async |patience| {
-        let call = scene.client.call_tool("wait", &json!({}));
+        let call = scene.client.call_tool("wait").arguments(&json!({}));
         match timeout(patience, call.into_future()).await {
             Err(_) => Ok(()),
             Ok(ended) => Err(format!("it ended by itself: {ended:?}")),
@@ -152,9 +153,11 @@ async fn wait(scene: &Scene) -> Outcome {
 
 /// So is one that takes too long.
 async fn timed_out(scene: &Scene) -> Outcome {
-    given_up(scene, async |patience| match scene.client.call_tool("wait", &json!({})).idle_timeout(patience).await {
-        Err(Error::TimedOut) => Ok(()),
-        ended => Err(format!("{ended:?}")),
+    given_up(scene, async |patience| {
+        match scene.client.call_tool("wait").arguments(&json!({})).idle_timeout(patience).await {
+            Err(Error::TimedOut) => Ok(()),
+            ended => Err(format!("{ended:?}")),
+        }
     })
     .await
 }
@@ -178,7 +181,7 @@ async fn given_up(scene: &Scene, call: impl AsyncFn(Duration) -> Outcome) -> Out
 /// Answers find their calls, however many are open.
 async fn many(scene: &Scene) -> Outcome {
     let calls = (0..32).map(|number| async move {
-        let result = scene.client.call_tool("add", &json!({ "a": number, "b": 0.5 })).await.or_say("call")?;
+        let result = scene.client.call_tool("add").arguments(&json!({ "a": number, "b": 0.5 })).await.or_say("call")?;
         same(text(&result).parse::<f64>().or_say("text")?, f64::from(number) + 0.5)
     });
     join_all(calls).await.into_iter().collect()
@@ -197,7 +200,7 @@ async fn resources(scene: &Scene) -> Outcome {
 
 /// Reads a resource that is a text.
 pub(crate) async fn read(scene: &Scene, uri: &str) -> Outcome<String> {
-    let ReadResourceResult { contents, .. } = scene.client.read_resource(uri).fresh().await.or_say(uri)?;
+    let ReadResourceResult { contents, .. } = scene.client.read_resource(uri).skip_cache().await.or_say(uri)?;
     match &contents[..] {
         [ResourceContents::Text(contents)] => Ok(contents.text.clone()),
         _ => Err(format!("{contents:?}")),
@@ -217,10 +220,9 @@ async fn prompts(scene: &Scene) -> Outcome {
     let prompts = scene.client.prompts().all().await.or_say("list")?;
     let names: Vec<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
     same(names, vec!["greet", "plain", "third"])?;
-    let greeting = scene.client.get_prompt("greet", [("name", "Ann")]).await.or_say("greet")?;
+    let greeting = scene.client.get_prompt("greet").argument("name", "Ann").await.or_say("greet")?;
     same(greeting.messages.first().and_then(|message| message.content.as_text()), Some("Hello, Ann!"))?;
-    let nobody: [(&str, &str); 0] = [];
-    let plain = scene.client.get_prompt("plain", nobody).await.or_say("plain")?;
+    let plain = scene.client.get_prompt("plain").await.or_say("plain")?;
     same(plain.messages.first().and_then(|message| message.content.as_text()), Some("plain"))
 }
 
@@ -243,7 +245,7 @@ async fn log(scene: &Scene) -> Outcome {
 async fn ask(scene: &Scene) -> Outcome {
     if scene.revision < Revision::V2025_06_18 {
         // There was no elicitation yet: it was not declared, and a server that asks anyway gets an error.
-        return match scene.client.call_tool("ask", &json!({})).await {
+        return match scene.client.call_tool("ask").arguments(&json!({})).await {
             Ok(result) => same(result.is_error, Some(true)).or_say(&text(&result)),
             Err(Error::Rejected(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
@@ -283,7 +285,7 @@ async fn ping(scene: &Scene) -> Outcome {
 async fn close(scene: &Scene) -> Outcome {
     let before = scene.requests.count();
     same(scene.client.close().await, Closed::ByClient)?;
-    match scene.client.call_tool("add", &json!({})).await {
+    match scene.client.call_tool("add").arguments(&json!({})).await {
         Err(Error::Closed(Closed::ByClient)) => {}
         answer => return Err(format!("{answer:?}")),
     }

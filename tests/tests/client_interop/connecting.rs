@@ -67,7 +67,7 @@ async fn talk(name: &str, scene: Result<Scene, Error>, wanted: Revision, report:
 /// Who wants nothing but the modern era is told what is wrong, and what would help.
 async fn refused(peer: &'static Peer, server: &Server) -> Outcome {
     match Scene::open(peer, server, "modern", pinned(Revision::LATEST)).await {
-        Err(error @ Error::Closed(Closed::Refused(ConnectError::LegacyServer))) => {
+        Err(error @ Error::Closed(Closed::ConnectFailed(ConnectError::LegacyServer))) => {
             same(error.to_string().contains("does not speak a modern revision"), true)
         }
         Err(error) => Err(format!("{error:?}")),
@@ -130,12 +130,12 @@ async fn undeclared(server: &Server, mode: Mode) -> Outcome {
     };
     let client = client.or_say("connect")?;
     for tool in ["ask", "sample"] {
-        match client.call_tool(tool, &json!({})).await {
+        match client.call_tool(tool).arguments(&json!({})).await {
             Ok(result) => same(result.is_error, Some(true)).or_say(tool)?,
-            Err(Error::Rejected(_) | Error::Unanswered { .. }) => {}
+            Err(Error::Rejected(_) | Error::InputRequestFailed { .. }) => {}
             Err(error) => return Err(format!("{tool}: {error:?}")),
         }
     }
-    client.call_tool("add", &json!({ "a": 2, "b": 3 })).await.or_say("add")?;
+    client.call_tool("add").arguments(&json!({ "a": 2, "b": 3 })).await.or_say("add")?;
     same(client.close().await, Closed::ByClient)
 }

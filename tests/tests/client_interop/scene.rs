@@ -89,7 +89,7 @@ fn client(heard: &Heard) -> ClientBuilder {
     Client::builder("interop-client", "1.0")
         // None of the servers is silent, but some take their time to start on a machine that is busy.
         .probe_timeout(Duration::from_secs(60))
-        .on_form(move |_| {
+        .on_form_elicitation(move |_| {
             let is_declined = declines.load(Ordering::Relaxed);
             async move {
                 if is_declined {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_transport_http::{Authorizer, Challenge, CredentialFuture, HttpTransport};
-use mcp_transport_stdio::{ChildTransport, Spawn, Stderr};
+use mcp_transport_stdio::{ChildTransport, ServerCommand, Stderr};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
@@ -103,7 +103,7 @@ impl Server {
         let script = format!("echo \"{PROCESS}$$\" >&2; exec \"$0\" \"$@\"");
         let complaints = self.complaints.clone();
         let stderr = Stderr::lines(move |line| complaints.add(line));
-        ChildTransport::new(Spawn::new("sh").arg("-c").arg(script).args(&self.command).stderr(stderr))
+        ChildTransport::new(ServerCommand::new("sh").arg("-c").arg(script).args(&self.command).stderr(stderr))
     }
 
     /// A way to the process that runs already.

@@ -25,7 +25,7 @@ pub(crate) async fn saved(server: &Server) -> Outcome {
     same(second.close().await, Closed::ByClient)?;
 
     let third = resume(server, &session).await?;
-    let result = third.call_tool("add", &json!({ "a": 2, "b": 3 })).await.or_say("third")?;
+    let result = third.call_tool("add").arguments(&json!({ "a": 2, "b": 3 })).await.or_say("third")?;
     same(result.is_error.unwrap_or(false), false)?;
     let id = third.session_id().or_say("there is no new session")?;
     same(id == session.id, false)?;
@@ -33,6 +33,6 @@ pub(crate) async fn saved(server: &Server) -> Outcome {
 }
 
 async fn resume(server: &Server, session: &SavedSession) -> Outcome<Client> {
-    let builder = Client::builder("other", "1.0").mode(Mode::Legacy).resume(session.clone());
+    let builder = Client::builder("other", "1.0").mode(Mode::Legacy).resume_session(session.clone());
     builder.connect(server.http(&Requests::default())).await.or_say("resume")
 }

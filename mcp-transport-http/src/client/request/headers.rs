@@ -2,7 +2,7 @@
 
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::{CredentialFingerprint, Outgoing};
+use mcp_client::{CredentialFingerprint, OutgoingMessage};
 use mcp_types::{Era, Method, Revision};
 
 use crate::rules::headers::{METHOD, NAME, PARAM_PREFIX, VERSION};
@@ -32,7 +32,7 @@ pub(crate) fn is_reserved(name: &HeaderName) -> bool {
 
 /// The headers of a message.
 // H-8, H-9, H-40..H-49, B-102, DU-44
-pub(crate) fn for_message(outgoing: &Outgoing, session: &Session) -> Result<HeaderMap, String> {
+pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Result<HeaderMap, String> {
     let mut head = HeaderMap::new();
     head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     head.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));

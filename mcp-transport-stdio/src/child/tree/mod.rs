@@ -1,7 +1,7 @@
-//! A child and everything that it started.
+//! A child process and its descendants.
 //!
-//! Many servers hide behind a launcher (`npx`, `uvx`, a shell), so ending the child alone may miss the server. Hence the
-//! child leads a process group on Unix, and is put into a job object on Windows; both contain what it starts.
+//! Many servers run behind a launcher (`npx`, `uvx`, a shell), so killing the child alone may not stop the server. Hence the
+//! child leads a process group on Unix, and is put into a job object on Windows.
 
 #[cfg(unix)]
 mod unix;

@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 /// `process-wrap` signals a group whose leader was waited for, and waits for all of the group, so it is no substitute.
 pub(in crate::child) struct ProcessTree {
     child: Child,
-    /// The number of the group, as long as it is certainly its own.
+    /// The id of the group, until the child was reaped.
     leader: Option<Pid>,
 }
 
@@ -25,7 +25,7 @@ impl ProcessTree {
         Ok(Self { child, leader: id.and_then(Pid::from_raw) })
     }
 
-    /// The id of the child, until it has been waited for.
+    /// Returns the id of the child, until it was reaped.
     pub(in crate::child) fn id(&self) -> Option<u32> {
         self.child.id()
     }
@@ -42,30 +42,28 @@ impl ProcessTree {
         self.child.stderr.take()
     }
 
-    /// Asks all of the group to end; returns whether that could be asked.
+    /// Sends SIGTERM to the group; returns whether that was possible.
     pub(in crate::child) fn terminate(&self) -> bool {
         self.signal(Signal::TERM)
     }
 
-    /// Kills all of the group.
-    #[expect(clippy::needless_pass_by_ref_mut, reason = "on Windows it changes")]
+    /// Kills the group.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "the Windows implementation needs it")]
     pub(in crate::child) fn kill(&mut self) {
         self.signal(Signal::KILL);
     }
 
-    /// Waits for the child alone, and kills what outlived it.
-    ///
-    /// Dropping the future loses nothing.
+    /// Waits for the child, and kills the rest of the group. Cancel safe.
     pub(in crate::child) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
-        // Now or never: from here on the number of the group may be given to somebody else.
+        // Later the id of the group may be reused.
         if let Some(leader) = self.leader.take() {
             let _ = kill_process_group(leader, Signal::KILL);
         }
         Ok(status)
     }
 
-    /// Whether somebody was there to be signalled: all of the group, or the child alone if it left its own group.
+    /// Sends a signal to the group, or to the child alone if it left its group; returns whether that was possible.
     fn signal(&self, signal: Signal) -> bool {
         let Some(leader) = self.leader else { return false };
         kill_process_group(leader, signal).or_else(|_| kill_process(leader, signal)).is_ok()

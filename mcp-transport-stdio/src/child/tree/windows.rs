@@ -25,7 +25,7 @@ impl ProcessTree {
         Ok(Self { child: started? })
     }
 
-    /// The id of the child, until it has been waited for.
+    /// Returns the id of the child, until it was reaped.
     pub(in crate::child) fn id(&self) -> Option<u32> {
         self.child.id()
     }
@@ -42,7 +42,7 @@ impl ProcessTree {
         self.child.stderr().take()
     }
 
-    /// There is no way to ask a process to end that it could not miss, other than to close its input.
+    /// Returns `false`: Windows has no signal that asks a process to exit.
     pub(in crate::child) fn terminate(&self) -> bool {
         false
     }
@@ -52,11 +52,9 @@ impl ProcessTree {
         let _ = self.child.start_kill();
     }
 
-    /// Waits for the child alone, and kills what outlived it.
-    ///
-    /// Dropping the future loses nothing.
+    /// Waits for the child, and kills the rest of the job. Cancel safe.
     pub(in crate::child) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // The job's own `wait` would wait until the last process in it ends by itself.
+        // The `wait` of the job would wait until the last process in it exits by itself.
         let status = self.child.inner_mut().wait().await?;
         self.kill();
         Ok(status)

@@ -13,7 +13,7 @@ mod tools;
 
 use std::future::pending;
 
-use mcp_client::{Client, Memory, Mode, Transport};
+use mcp_client::{Client, MemoryTransport, Mode, Transport};
 use mcp_server::Server;
 use mcp_transport_stdio::{ServeOptions, StreamTransport, serve_io};
 use rmcp::ServiceExt as _;
@@ -25,7 +25,7 @@ use crate::calls::Fault;
 fn main() -> Result<(), Fault> {
     let which = std::env::args().nth(1);
     match which.as_deref() {
-        Some("ours-memory") => calls::run(async { ours(Memory::new(server()?)).await }),
+        Some("ours-memory") => calls::run(async { ours(MemoryTransport::new(server()?)).await }),
         Some("ours-duplex") => calls::run(async {
             let (reader, writer) = split(serve_ours()?);
             ours(StreamTransport::new(reader, writer)).await

@@ -1,4 +1,4 @@
-//! Servers for many clients, each on a socket of its own.
+//! Servers on sockets.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,18 +17,17 @@ use tokio::time::{Sleep, sleep};
 use super::driver::serve_io;
 use super::options::ServeOptions;
 
-/// Serves every client that connects to a TCP socket of this machine, until `stop` is ready.
+/// Serves every client that connects to a local TCP socket, until `stop` completes.
 ///
-/// There is no way to tell who a client is, so only this machine may be listened to. Clients that are there when `stop`
-/// becomes ready are served to their end, as [`serve_io`] does. If the process has no room for one more, such as for its
-/// file descriptor, clients wait until it has.
+/// Clients are not authenticated, so only loopback addresses are accepted. When `stop` completes, connections are drained
+/// as by [`serve_io`]. If the process lacks resources for a new connection, such as file descriptors, clients wait.
 ///
-/// The first line of a client that is not a JSON object ends its connection, as with [`serve_io`]: a web page can have a
-/// browser send HTTP requests to this machine, whose bodies would otherwise be read as messages.
+/// The first line that is not a JSON object closes the connection, as with [`serve_io`]: a web page can make a browser send
+/// HTTP requests to local sockets, whose bodies would otherwise be read as messages.
 ///
 /// # Errors
 ///
-/// Fails if the socket is not bound to a loopback address, or if it cannot be used.
+/// Returns an error if the socket is not bound to a loopback address, or if it cannot accept connections.
 pub async fn serve_tcp(
     server: Server,
     listener: TcpListener,
@@ -38,14 +37,14 @@ pub async fn serve_tcp(
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() {
         let why = format!(
-            "{address} can be reached from other machines, and nobody is asked who they are: bind to 127.0.0.1 or ::1, \
+            "{address} can be reached from other machines, and clients are not authenticated: bind to 127.0.0.1 or ::1, \
              or serve HTTP with authorization"
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     serve_each(server, options, stop, |cx| {
         listener.poll_accept(cx).map_ok(|(stream, _)| {
-            // Small messages must not wait for each other.
+            // Small messages are sent at once.
             let _ = stream.set_nodelay(true);
             stream.into_split()
         })
@@ -53,13 +52,14 @@ pub async fn serve_tcp(
     .await
 }
 
-/// Serves every client that connects to a Unix socket, until `stop` is ready. Whoever may open the socket is served.
+/// Serves every client that connects to a Unix socket, until `stop` completes. The permissions of the socket decide which
+/// users can connect.
 ///
-/// Its end, a lack of room and lines that are not JSON objects are as with [`serve_tcp`].
+/// Otherwise it behaves like [`serve_tcp`].
 ///
 /// # Errors
 ///
-/// Fails if the socket cannot be used.
+/// Returns an error if the socket cannot accept connections.
 #[cfg(unix)]
 pub async fn serve_unix(
     server: Server,
@@ -70,7 +70,7 @@ pub async fn serve_unix(
     serve_each(server, options, stop, |cx| listener.poll_accept(cx).map_ok(|(stream, _)| stream.into_split())).await
 }
 
-/// Accepts clients, as many as may be there at once, and serves each in a task of its own.
+/// Accepts connections, up to the maximum, and serves each in a task of its own.
 async fn serve_each<R, W>(
     server: Server,
     options: ServeOptions,
@@ -82,24 +82,24 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let options = Arc::new(options);
-    let most = options.connections.max(1);
+    let max_connections = options.max_connections.max(1);
     let (stopped, stopping) = watch::channel(false);
     let mut clients = JoinSet::new();
     let mut stop = pin!(stop);
-    let mut pause: Option<Pin<Box<Sleep>>> = None;
+    let mut retry_delay: Option<Pin<Box<Sleep>>> = None;
     let outcome = poll_fn(|cx| {
         loop {
             while let Poll::Ready(Some(_)) = clients.poll_join_next(cx) {}
             if stop.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }
-            if clients.len() >= most {
+            if clients.len() >= max_connections {
                 return Poll::Pending;
             }
-            if let Some(pause) = &mut pause {
-                ready!(pause.as_mut().poll(cx));
+            if let Some(retry_delay) = &mut retry_delay {
+                ready!(retry_delay.as_mut().poll(cx));
             }
-            pause = None;
+            retry_delay = None;
             match accept(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok((reader, writer))) => {
@@ -109,10 +109,10 @@ where
                         serve_io(&server, reader, writer, &options, stop).await
                     });
                 }
-                Poll::Ready(Err(error)) => match Fault::of(&error) {
-                    Fault::Client => {}
-                    Fault::Machine => pause = Some(Box::pin(sleep(PAUSE))),
-                    Fault::Socket => return Poll::Ready(Err(error)),
+                Poll::Ready(Err(error)) => match AcceptError::of(&error) {
+                    AcceptError::Client => {}
+                    AcceptError::Resources => retry_delay = Some(Box::pin(sleep(RETRY_DELAY))),
+                    AcceptError::Socket => return Poll::Ready(Err(error)),
                 },
             }
         }
@@ -123,31 +123,31 @@ where
     outcome
 }
 
-/// How long to wait for room before the next client is accepted.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait before accepting again if there are no resources.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Whose fault it is that a client was not accepted.
+/// The kind of an error of accepting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    /// It left before; the next one may be better.
+enum AcceptError {
+    /// The client disconnected before; accept the next one.
     Client,
-    /// There is no room for it (file descriptors, memory), or no network just now. That passes; those who are served
-    /// must not suffer from it.
-    Machine,
-    /// Nobody can be accepted on it, ever.
+    /// The process lacks resources (file descriptors, memory), or the network is down. Accept again later, and keep serving
+    /// the other clients.
+    Resources,
+    /// The socket cannot accept connections.
     Socket,
 }
 
-impl Fault {
+impl AcceptError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a lack of room has no kind of its own")]
     fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => {
                 Self::Client
             }
-            // It does not listen, or is not of a kind that could.
+            // The socket does not listen.
             io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Self::Socket,
-            _ => Self::Machine,
+            _ => Self::Resources,
         }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
         let serve = serve_each(server(), ServeOptions::default(), async { drop(stopped.await) }, accept);
         let (outcome, waited) = tokio::join!(serve, talk);
         outcome.unwrap();
-        assert!(waited >= 4 * PAUSE && waited < 5 * PAUSE, "{waited:?}");
+        assert!(waited >= 4 * RETRY_DELAY && waited < 5 * RETRY_DELAY, "{waited:?}");
     }
 
     /// A stop is heard while there is no room, too.
@@ -203,8 +203,8 @@ mod tests {
     async fn stopping_does_not_wait_for_room() {
         let begin = Instant::now();
         let accept = |_: &mut std::task::Context<'_>| Poll::Ready(Accepted::Err(io::ErrorKind::OutOfMemory.into()));
-        serve_each(server(), ServeOptions::default(), sleep(PAUSE * 5 / 2), accept).await.unwrap();
-        assert_eq!(begin.elapsed(), PAUSE * 5 / 2);
+        serve_each(server(), ServeOptions::default(), sleep(RETRY_DELAY * 5 / 2), accept).await.unwrap();
+        assert_eq!(begin.elapsed(), RETRY_DELAY * 5 / 2);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! How a server is started.
+//! The command that starts a server.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,17 +13,19 @@ use super::process::ChildProcess;
 use super::stderr::Stderr;
 use super::tree::ProcessTree;
 
-/// Describes a server to be started as a child process.
+/// A command that starts a server as a child process.
+///
+/// # Examples
 ///
 /// ```no_run
 /// # async fn start() -> std::io::Result<()> {
-/// use mcp_transport_stdio::{Ladder, Spawn, Stderr};
+/// use mcp_transport_stdio::{ShutdownTimeouts, ServerCommand, Stderr};
 ///
-/// let mut server = Spawn::new("my-server").arg("--stdio").stderr(Stderr::Discard).start()?;
+/// let mut server = ServerCommand::new("my-server").arg("--stdio").stderr(Stderr::Discard).spawn()?;
 /// let (stdin, stdout) = (server.take_stdin(), server.take_stdout());
-/// // Talk, and then let go of its standard input, because that is how it learns that it is over.
+/// // Exchange messages, and then close its standard input, which asks the server to exit.
 /// drop(stdin);
-/// let status = server.shutdown(Ladder::default()).await?;
+/// let status = server.shutdown(ShutdownTimeouts::default()).await?;
 /// # drop((stdout, status));
 /// # Ok(())
 /// # }
@@ -31,8 +33,8 @@ use super::tree::ProcessTree;
 ///
 /// # Environment
 ///
-/// The secrets of a host do not belong to each of its servers. A server gets the variables that programs need to find
-/// themselves and their user, if we have them, and those that [`env`](Self::env) sets:
+/// The environment of the host may contain secrets. A server inherits only these variables, and gets those that
+/// [`env`](Self::env) sets:
 ///
 /// | | variables |
 /// |---|---|
@@ -40,21 +42,21 @@ use super::tree::ProcessTree;
 /// | Windows | `APPDATA`, `HOMEDRIVE`, `HOMEPATH`, `LOCALAPPDATA`, `PATH`, `PATHEXT`, `PROCESSOR_ARCHITECTURE`, `SYSTEMDRIVE`, `SYSTEMROOT`, `TEMP`, `USERNAME`, `USERPROFILE` |
 ///
 /// The official SDKs do the same. [`inherit_env`](Self::inherit_env) passes the whole environment instead, and
-/// [`env_clear`](Self::env_clear) none of it. A [`Command`] that is converted keeps its own environment.
+/// [`env_clear`](Self::env_clear) none of it.
 ///
-/// # Commands
+/// # Conversion from `Command`
 ///
-/// What is not offered here can be set on a [`Command`] and converted. Its standard streams, its process group,
-/// `kill_on_drop` and, on Windows, its creation flags are replaced.
-pub struct Spawn {
+/// For settings that are not available here, convert a [`Command`]. It keeps its environment; its standard streams, process
+/// group, `kill_on_drop` and, on Windows, creation flags are replaced.
+pub struct ServerCommand {
     command: Command,
     stderr: Stderr,
 }
 
-impl Spawn {
-    /// Describes a server that is started as `program`, which is looked up in `PATH` unless it has a slash.
+impl ServerCommand {
+    /// Creates a command for `program`, which is looked up in `PATH` unless it contains a slash.
     ///
-    /// On Windows a program that is a batch file needs its extension: `npx.cmd`.
+    /// On Windows, batch files need their extension, such as `npx.cmd`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.env_clear().envs(environment::safe(std::env::vars_os()));
@@ -75,16 +77,16 @@ impl Spawn {
         self
     }
 
-    /// Sets a variable of the server's environment.
+    /// Sets an environment variable of the server.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Passes the whole environment of this process, as it is now, with all secrets in it.
+    /// Passes the whole current environment of this process, including its secrets.
     ///
-    /// Variables that were set with [`env`](Self::env) stay as they were set.
+    /// Variables that were set with [`env`](Self::env) before are kept.
     #[must_use]
     pub fn inherit_env(mut self) -> Self {
         for (name, value) in std::env::vars_os() {
@@ -95,40 +97,40 @@ impl Spawn {
         self
     }
 
-    /// Removes all variables from the server's environment, also those that were set with [`env`](Self::env) before.
+    /// Removes all environment variables of the server, including those that were set with [`env`](Self::env) before.
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.command.env_clear();
         self
     }
 
-    /// Sets the working directory, which otherwise is ours.
+    /// Sets the working directory. Defaults to that of this process.
     #[must_use]
     pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.command.current_dir(dir);
         self
     }
 
-    /// Says what becomes of its standard error. Default: [`Stderr::Inherit`].
+    /// Sets what to do with the standard error of the server. Defaults to [`Stderr::Inherit`].
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Starts the server; another one each time.
+    /// Starts a new process.
     ///
-    /// On Unix it leads a process group of its own, so Ctrl-C in a terminal does not reach it: the client ends it. On
-    /// Windows it is in a job object of its own; see [`ChildProcess`].
+    /// On Unix it leads a process group of its own, so that Ctrl-C in a terminal does not reach it. On Windows it is in a
+    /// job object of its own; see [`ChildProcess`].
     ///
     /// # Errors
     ///
-    /// If the program cannot be started; the error names it.
+    /// Returns an error if the program cannot be started.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime with I/O and time enabled.
-    pub fn start(&mut self) -> Result<ChildProcess, SpawnError> {
+    /// Panics outside of a tokio runtime with I/O and time enabled.
+    pub fn spawn(&mut self) -> Result<ChildProcess, SpawnError> {
         let program = self.command.as_std().get_program().to_string_lossy().into_owned();
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(self.stderr.stdio());
         match ProcessTree::start(&mut self.command) {
@@ -138,12 +140,12 @@ impl Spawn {
     }
 }
 
-/// Says which variables are set, but not to what, and how many arguments there are: either may hold secrets.
-impl fmt::Debug for Spawn {
+/// Shows the names of variables and the number of arguments only: values may be secrets.
+impl fmt::Debug for ServerCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = self.command.as_std();
         let variables: Vec<&OsStr> = command.get_envs().map(|(name, _)| name).collect();
-        f.debug_struct("Spawn")
+        f.debug_struct("ServerCommand")
             .field("program", &command.get_program())
             .field("arguments", &command.get_args().count())
             .field("variables", &variables)
@@ -152,20 +154,20 @@ impl fmt::Debug for Spawn {
     }
 }
 
-impl From<Command> for Spawn {
+impl From<Command> for ServerCommand {
     fn from(command: Command) -> Self {
         Self { command, stderr: Stderr::default() }
     }
 }
 
-/// A server could not be started.
+/// The error of starting a server.
 #[derive(Debug, thiserror::Error)]
 #[error("`{program}` could not be started")]
 #[non_exhaustive]
 pub struct SpawnError {
-    /// What was to be started.
+    /// The program.
     pub program: String,
-    /// Why it was not.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -183,7 +185,7 @@ mod tests {
     /// Arguments and variables are where hosts put secrets.
     #[test]
     fn secrets_are_not_shown() {
-        let spawn = || Spawn::new("my-server").arg("--token=secret").env("TOKEN", "secret").inherit_env();
+        let spawn = || ServerCommand::new("my-server").arg("--token=secret").env("TOKEN", "secret").inherit_env();
         let path = std::env::var("PATH").unwrap();
         for shown in [format!("{:?}", spawn()), format!("{:?}", ChildTransport::new(spawn()))] {
             assert!(shown.contains("\"my-server\"") && shown.contains("\"TOKEN\""));
