@@ -69,76 +69,22 @@
 
 #![forbid(unsafe_code)]
 
-pub mod base64;
-mod client_capability;
-mod closed_set;
-mod constant;
-mod content;
-mod elicitation;
-mod erased;
-mod error_code;
-mod error_data;
-mod error_object;
-mod excerpt;
-mod form_answer;
-pub mod gate;
+mod codec;
 mod generated;
-mod header_param;
-mod id;
-mod input;
+mod json;
 pub mod jsonrpc;
-mod logging_level;
-pub mod meta;
-mod number;
-mod object;
-mod one_or_many;
-mod open_set;
-mod ordered_map;
-mod progress_token;
-mod raw;
-mod raw_object;
-mod request_id;
-mod resource_contents;
-mod restrict;
-mod result_body;
-mod result_type;
-mod scan;
-mod schema_budget;
-mod setters;
-mod tagged;
-pub mod tasks;
-mod tool;
-mod tree;
-mod validated;
-mod version;
+mod revision;
+mod vocabulary;
 
-pub use client_capability::ClientCapability;
-pub use closed_set::UnknownValue;
-pub use elicitation::ElicitValue;
-pub use error_code::ErrorCode;
-pub use error_data::{
-    MissingRequiredClientCapabilityData, ResourceNotFoundData, UnsupportedProtocolVersionData,
-    UrlElicitationRequiredData,
-};
-pub use error_object::ErrorObject;
-pub use form_answer::InvalidAnswer;
+pub use codec::{OneOrMany, UnknownValue};
 pub use generated::*;
-pub use header_param::HeaderParam;
-pub use logging_level::LoggingLevel;
-pub use meta::Meta;
-pub use number::Number;
-pub use one_or_many::OneOrMany;
-pub use ordered_map::OrderedMap;
-pub use progress_token::ProgressToken;
-pub use raw::RawJson;
-pub use raw_object::RawObject;
-pub use request_id::RequestId;
-pub use restrict::{Restrict, Restriction, restrict_to};
-pub use result_body::{CacheHints, ResultBody};
-pub use result_type::ResultType;
-pub use schema_budget::SchemaBudget;
-pub use tree::parse_value;
-pub use version::{Era, ProtocolVersion, Revision, UnknownRevision};
+pub use json::{Number, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
+pub use revision::{Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, gate, restrict_to};
+pub use vocabulary::{
+    CacheHints, ClientCapability, ElicitValue, ErrorCode, ErrorObject, HeaderParam, InvalidAnswer, LoggingLevel, Meta,
+    MissingRequiredClientCapabilityData, ProgressToken, RequestId, ResourceNotFoundData, ResultBody, ResultType,
+    UnsupportedProtocolVersionData, UrlElicitationRequiredData, meta, tasks,
+};
 
 /// A JSON object whose members stay text, in order: what this crate does not know is kept like this.
 pub type JsonObject = OrderedMap<RawJson>;

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Files that name the type, and why they may.
 const ALLOWED: &[(&str, &str)] = &[
-    ("mcp-types/src/tree.rs", "makes trees without special names"),
-    ("mcp-types/src/raw.rs", "offers trees, and writes them"),
-    ("mcp-types/src/raw_object.rs", "offers trees, and writes them"),
-    ("mcp-types/src/schema_budget.rs", "walks through schemas, which it reads without special names"),
-    ("mcp-types/src/tasks.rs", "writes a list of its own"),
+    ("mcp-types/src/json/tree.rs", "makes trees without special names"),
+    ("mcp-types/src/json/raw.rs", "offers trees, and writes them"),
+    ("mcp-types/src/json/raw_object.rs", "offers trees, and writes them"),
+    ("mcp-types/src/json/schema_budget.rs", "walks through schemas, which it reads without special names"),
+    ("mcp-types/src/vocabulary/tasks.rs", "writes a list of its own"),
     ("mcp-kernel/src/server/commands.rs", "writes two values of its own"),
     ("mcp-server/src/asking/form/mod.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/asking/form/flatten.rs", "reads the schemas of the program's own types"),
@@ -28,11 +28,11 @@ const READERS: [&str; 6] = ["from_str", "from_slice", "from_reader", "from_value
 /// The lines of those files that read, none of which makes a tree of a peer's text.
 const READING: &[(&str, &[&str])] = &[
     (
-        "mcp-types/src/tree.rs",
+        "mcp-types/src/json/tree.rs",
         &["serde_json::from_str::<Tree>(text)", "serde_json::Deserializer::from_str(\"0.5\").deserialize_any(Probe)"],
     ),
     (
-        "mcp-types/src/raw.rs",
+        "mcp-types/src/json/raw.rs",
         &[
             "pub fn decode<'a, T: Deserialize<'a>>(&'a self)",
             "serde_json::from_str(self.as_str())",
@@ -41,11 +41,11 @@ const READING: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "mcp-types/src/raw_object.rs",
+        "mcp-types/src/json/raw_object.rs",
         &["pub fn decode<'a, T: Deserialize<'a>>(&'a self)", "self.0.decode()", "RawJson::deserialize("],
     ),
-    ("mcp-types/src/schema_budget.rs", &["let Tree(schema) = schema.decode()", "percent_decoded"]),
-    ("mcp-types/src/tasks.rs", &["self.extra.get(TASK_IDS).map(RawJson::decode)"]),
+    ("mcp-types/src/json/schema_budget.rs", &["let Tree(schema) = schema.decode()", "percent_decoded"]),
+    ("mcp-types/src/vocabulary/tasks.rs", &["self.extra.get(TASK_IDS).map(RawJson::decode)"]),
     (
         "mcp-kernel/src/server/commands.rs",
         &[

@@ -5,9 +5,9 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{ClientTasksCapability, JsonObject, OrderedMap, RawObject, Restrict, Restriction, ServerTasksCapability};
 
 /// What a client supports; absent members are not supported.

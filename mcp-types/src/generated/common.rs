@@ -5,10 +5,10 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_03_26, V2025_11_25, V2026_07_28};
+use crate::codec::object::object;
+use crate::codec::open_set::open_set;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::open_set::open_set;
-use crate::setters::setters;
 use crate::{
     ClientCapabilities, Implementation, JsonObject, LoggingLevel, Number, ProgressToken, ProtocolVersion, RequestId,
     Restrict, Restriction, ResultBody, ResultType,

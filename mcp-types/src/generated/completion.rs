@@ -5,10 +5,10 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_06_18, V2026_07_28};
+use crate::codec::object::object;
+use crate::codec::setters::setters;
+use crate::codec::tagged::tagged_union;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
-use crate::tagged::tagged_union;
 use crate::{JsonObject, OrderedMap, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, ResultType};
 
 /// Suggestions for the value of an argument.

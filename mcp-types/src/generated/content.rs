@@ -5,11 +5,11 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
+use crate::codec::object::object;
+use crate::codec::open_set::open_set;
+use crate::codec::setters::setters;
+use crate::codec::tagged::tagged_union;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::open_set::open_set;
-use crate::setters::setters;
-use crate::tagged::tagged_union;
 use crate::{Icon, JsonObject, Meta, Number, ResourceContents, Restrict, Restriction};
 
 /// Hints of a server on how to use a piece of content or a resource.

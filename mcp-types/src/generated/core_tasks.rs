@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use crate::Revision::V2025_11_25;
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, TaskStatus};
 
 /// The state of a task: a request that is answered later.

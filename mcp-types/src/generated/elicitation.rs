@@ -6,11 +6,11 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
-use crate::closed_set::closed_set;
+use crate::codec::closed_set::closed_set;
+use crate::codec::object::object;
+use crate::codec::open_set::open_set;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::open_set::open_set;
-use crate::setters::setters;
 use crate::{
     ElicitValue, JsonObject, NotificationMeta, OrderedMap, RequestMeta, RequestedSchema, Restrict, Restriction,
     ResultBody, ResultMeta, TaskMetadata,

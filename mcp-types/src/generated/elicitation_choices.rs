@@ -5,10 +5,10 @@
 use serde::Serialize;
 
 use crate::Revision::V2025_11_25;
-use crate::constant::{ArrayConstant, StringConstant};
+use crate::codec::constant::{ArrayConstant, StringConstant};
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{Restrict, Restriction};
 
 /// One choice of a form field, with a label.

@@ -5,12 +5,12 @@
 use serde::Serialize;
 
 use crate::Revision::V2025_11_25;
-use crate::closed_set::closed_set;
-use crate::constant::{BooleanConstant, ObjectConstant, StringConstant};
+use crate::codec::closed_set::closed_set;
+use crate::codec::constant::{BooleanConstant, ObjectConstant, StringConstant};
+use crate::codec::object::object;
+use crate::codec::open_set::open_set;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::open_set::open_set;
-use crate::setters::setters;
 use crate::{
     LegacyTitledEnumSchema, Number, OrderedMap, Restrict, Restriction, TitledMultiSelectEnumSchema,
     TitledSingleSelectEnumSchema, UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,

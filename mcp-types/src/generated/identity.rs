@@ -5,10 +5,10 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_06_18, V2025_11_25};
+use crate::codec::object::object;
+use crate::codec::open_set::open_set;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::open_set::open_set;
-use crate::setters::setters;
 use crate::{Restrict, Restriction};
 
 /// An icon that a user interface may show.

@@ -6,10 +6,10 @@
 use serde::Serialize;
 
 use crate::Revision::V2026_07_28;
+use crate::codec::object::object;
+use crate::codec::setters::setters;
+use crate::codec::tagged::tagged_union;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
-use crate::tagged::tagged_union;
 use crate::{
     CreateMessageRequest, ElicitRequest, JsonObject, ListRootsRequest, OrderedMap, RawObject, Restrict, Restriction,
     ResultBody, ResultMeta, ResultType,

@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use crate::Revision::V2025_11_25;
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{JsonObject, LoggingLevel, NotificationMeta, RawJson, RequestMeta, Restrict, Restriction};
 
 /// Parameters of `notifications/message`: one log message.

@@ -2,7 +2,7 @@
 //!
 //! The methods of all revisions.
 
-use crate::open_set::open_set;
+use crate::codec::open_set::open_set;
 
 open_set! {
     /// The name of a request or notification.

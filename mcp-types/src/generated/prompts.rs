@@ -5,9 +5,9 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{
     CacheHints, CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, OrderedMap, RequestMeta, Restrict,
     Restriction, ResultBody, ResultMeta, ResultType, Role,

@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{JsonObject, Meta, RequestParams, Restrict, Restriction, ResultBody, ResultMeta};
 
 /// A directory or file that the client wants the server to work on.

@@ -5,11 +5,11 @@
 use serde::Serialize;
 
 use crate::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
-use crate::closed_set::closed_set;
+use crate::codec::closed_set::closed_set;
+use crate::codec::object::object;
+use crate::codec::setters::setters;
+use crate::codec::tagged::tagged_union;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
-use crate::tagged::tagged_union;
 use crate::{
     AudioContent, ContentBlock, ImageContent, JsonObject, Meta, OneOrMany, RawJson, RawObject, Restrict, Restriction,
     Role, TextContent,

@@ -4,9 +4,9 @@
 
 use serde::Serialize;
 
-use crate::closed_set::closed_set;
-use crate::object::object;
-use crate::setters::setters;
+use crate::codec::closed_set::closed_set;
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::{JsonObject, RawObject, Restrict, Restriction};
 
 /// Kinds of request that a client can run as tasks; what is not named cannot.

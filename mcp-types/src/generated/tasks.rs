@@ -5,9 +5,9 @@
 use serde::Serialize;
 
 use crate::Revision::V2026_07_28;
+use crate::codec::object::object;
+use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::object::object;
-use crate::setters::setters;
 use crate::{
     ErrorObject, InputRequests, InputResponses, JsonObject, NotificationMeta, RawObject, RequestMeta, Restrict,
     Restriction, ResultBody, ResultMeta, ResultType, TaskStatus,

@@ -10,7 +10,7 @@ use serde::forward_to_deserialize_any;
 
 use super::invalid_payload::InvalidPayload;
 use super::members::{Member, Members};
-use crate::validated::{raw_value_name, visit_raw};
+use crate::json::validated::{raw_value_name, visit_raw};
 
 type Result<T> = std::result::Result<T, InvalidPayload>;
 

@@ -12,9 +12,10 @@ use super::limits::Limits;
 use super::members::{Indexed, Members, MetaIndex, Unindexed};
 use super::message::{Message, Notification, Request, Response};
 use super::payload::Payload;
-use crate::excerpt::{NAME, excerpt};
-use crate::scan::{ScanError, Scanner, kind, unquote};
-use crate::{ErrorObject, Method, RequestId, id};
+use crate::json::excerpt::{NAME, excerpt};
+use crate::json::scan::{ScanError, Scanner, kind, unquote};
+use crate::vocabulary::id;
+use crate::{ErrorObject, Method, RequestId};
 
 /// What was found of a message so far.
 pub(super) struct Envelope<'a> {

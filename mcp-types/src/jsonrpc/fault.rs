@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::ErrorCode;
-use crate::id;
+use crate::vocabulary::id;
 
 /// Names the rule that a message breaks, one variant per rule.
 ///

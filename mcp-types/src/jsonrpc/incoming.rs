@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::invalid_message::InvalidMessage;
 use super::limits::Limits;
 use super::message::Message;
-use crate::scan::{ScanError, Scanner, kind};
+use crate::json::scan::{ScanError, Scanner, kind};
 
 /// What a line or a body holds: a message, or several.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::fault::Fault;
-use crate::scan::{Problem, ScanError};
+use crate::json::scan::{Problem, ScanError};
 use crate::{ErrorCode, ErrorObject, RequestId};
 
 /// Why a text of the peer is not a message, and what to answer.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de;
 
 use super::members::Unindexed;
-use crate::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{NAME, excerpt};
 use crate::{ErrorCode, ErrorObject};
 
 /// Why a payload does not have the shape that its reader wants.

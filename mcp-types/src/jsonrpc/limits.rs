@@ -1,6 +1,6 @@
 //! What a peer may ask of the parser.
 
-use crate::scan::MAX_DEPTH;
+use crate::json::scan::MAX_DEPTH;
 
 /// Bounds the work and the memory that one incoming text can cost.
 ///

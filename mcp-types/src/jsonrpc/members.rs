@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::scan::{ScanError, Scanner};
+use crate::json::scan::{ScanError, Scanner};
 
 /// Lists the top-level members of one object in the order of the text.
 ///

@@ -9,8 +9,8 @@ use super::decode::PayloadDeserializer;
 use super::invalid_payload::InvalidPayload;
 use super::limits::Limits;
 use super::members::{Members, MetaIndex};
-use crate::scan::{Scanner, count_members, kind};
-use crate::validated::raw_from_validated;
+use crate::json::scan::{Scanner, count_members, kind};
+use crate::json::validated::raw_from_validated;
 use crate::{RawJson, RawObject};
 
 /// The `params` or the `result` of a message: an object, as text with an index.

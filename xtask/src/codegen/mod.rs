@@ -156,7 +156,7 @@ impl<'a> Generator<'a> {
         paths.extend(self.revisions.iter().map(|name| format!("crate::Revision::{name}")));
         for name in &self.macros {
             let module = if *name == "tagged_union" { "tagged" } else { name };
-            paths.push(format!("crate::{module}::{name}"));
+            paths.push(format!("crate::codec::{module}::{name}"));
         }
         let (outside, inside): (Vec<_>, Vec<_>) =
             merge_imports(&paths).into_iter().partition(|path| path.starts_with("serde"));

@@ -325,7 +325,9 @@ impl Generator<'_> {
             Kind::Number => self.used("crate", "Number"),
             Kind::Any => self.used("crate", "RawJson"),
             Kind::Object => self.used("crate", "RawObject"),
-            Kind::Const(text) => self.used("crate::constant", &format!("{}Constant", crate::names::variant(text))),
+            Kind::Const(text) => {
+                self.used("crate::codec::constant", &format!("{}Constant", crate::names::variant(text)))
+            }
             Kind::Ref(name) => match self.model.types.get(name) {
                 Some(definition) if definition.topic == self.topic => definition.rust.clone(),
                 Some(definition) => self.used(module_path(&definition.topic), &definition.rust),

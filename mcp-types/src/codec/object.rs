@@ -30,9 +30,9 @@ macro_rules! object {
                     Other(N),
                 }
 
-                impl<'de, N: $crate::object::OtherName> serde::Deserialize<'de> for Key<N> {
+                impl<'de, N: $crate::codec::object::OtherName> serde::Deserialize<'de> for Key<N> {
                     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                        deserializer.deserialize_identifier($crate::object::NameVisitor(|name: &str| match name {
+                        deserializer.deserialize_identifier($crate::codec::object::NameVisitor(|name: &str| match name {
                             $($wire => Self::$field,)*
                             other => Self::Other(N::of(other)),
                         }))
@@ -57,16 +57,16 @@ macro_rules! object {
                                     if $field.is_some() {
                                         return Err(serde::de::Error::duplicate_field($wire));
                                     }
-                                    let value = members.next_value_seed($crate::object::Member::new($wire))?;
-                                    $field = Some($crate::object::object!(@take $mode value));
+                                    let value = members.next_value_seed($crate::codec::object::Member::new($wire))?;
+                                    $field = Some($crate::codec::object::object!(@take $mode value));
                                 })*
-                                $crate::object::object!(@pattern name $($extra)?) => {
-                                    $crate::object::object!(@other members name $($extra)?);
+                                $crate::codec::object::object!(@pattern name $($extra)?) => {
+                                    $crate::codec::object::object!(@other members name $($extra)?);
                                 }
                             }
                         }
                         Ok($type {
-                            $($field: $crate::object::object!(@finish $mode $field $wire),)*
+                            $($field: $crate::codec::object::object!(@finish $mode $field $wire),)*
                             $($extra: $crate::OrderedMap::unique($extra).map_err(serde::de::Error::custom)?,)?
                         })
                     }
@@ -80,9 +80,9 @@ macro_rules! object {
     (@take required $value:ident) => { $value };
     (@take optional $value:ident) => { $value };
     (@take present $value:ident) => { $value };
-    (@take required_integer $value:ident) => {{ let value: $crate::object::Integer = $value; value.0 }};
+    (@take required_integer $value:ident) => {{ let value: $crate::codec::object::Integer = $value; value.0 }};
     (@take optional_integer $value:ident) => {{
-        let value: Option<$crate::object::Integer> = $value;
+        let value: Option<$crate::codec::object::Integer> = $value;
         value.map(|value| value.0)
     }};
 

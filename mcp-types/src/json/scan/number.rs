@@ -44,7 +44,7 @@ impl Scanner<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::scan::{Problem, check};
+    use crate::json::scan::{Problem, check};
 
     #[test]
     fn numbers_follow_the_grammar() {

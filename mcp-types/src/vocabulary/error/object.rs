@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::object::object;
+use crate::codec::object::object;
 use crate::{ErrorCode, RawJson};
 
 /// The `error` of a response.

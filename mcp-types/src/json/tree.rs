@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn no_name_is_special() {
-        for name in [crate::validated::raw_value_name().unwrap(), NUMBER] {
+        for name in [crate::json::validated::raw_value_name().unwrap(), NUMBER] {
             let text = format!(r#"{{"{name}":"[1]"}}"#);
             let Tree(value) = serde_json::from_str(&text).unwrap();
             assert_eq!(value.to_string(), text);

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::RawObject;
-use crate::excerpt::{NAME, excerpt};
-use crate::tree::Tree;
+use crate::json::excerpt::{NAME, excerpt};
+use crate::json::tree::Tree;
 
 /// A JSON Schema that may come from a peer, with a bound for the work of checking values by it.
 ///

@@ -10,8 +10,9 @@ use std::marker::PhantomData;
 use serde::de::value::{MapAccessDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
-use crate::object::blame;
-use crate::{RawJson, erased};
+use super::erased;
+use crate::RawJson;
+use crate::codec::object::blame;
 
 /// A union whose variants are told apart by the string in one member.
 pub(crate) trait Tagged: Sized {
@@ -27,7 +28,7 @@ pub(crate) trait Tagged: Sized {
 /// Implements [`Tagged`], `Deserialize` and `From` of each held type for a union with an `Unknown` variant.
 macro_rules! tagged_union {
     ($union:ident by $tag:literal { $($value:literal => $variant:ident($held:ty)),* $(,)? }) => {
-        impl $crate::tagged::Tagged for $union {
+        impl $crate::codec::tagged::Tagged for $union {
             const TAG: &'static str = $tag;
             const KNOWN: &'static [&'static str] = &[$($value),*];
 
@@ -41,7 +42,7 @@ macro_rules! tagged_union {
 
         impl<'de> serde::Deserialize<'de> for $union {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::tagged::read(deserializer)
+                $crate::codec::tagged::read(deserializer)
             }
         }
 

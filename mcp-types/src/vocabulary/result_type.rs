@@ -1,6 +1,6 @@
 //! What a result means for the request it answers.
 
-use crate::open_set::open_set;
+use crate::codec::open_set::open_set;
 
 open_set! {
     /// Whether a result ends its request.

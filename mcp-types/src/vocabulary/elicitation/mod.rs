@@ -1,13 +1,15 @@
 //! Reads what elicitation leaves untagged: the mode of a question, the kind of a field, a value of an answer.
 
+mod form_answer;
+
 use std::fmt;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::closed_set::UnknownValue;
-use crate::object::object;
+use crate::codec::closed_set::UnknownValue;
+use crate::codec::object::object;
 use crate::{
     BooleanSchema, ElicitMode, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams,
     ElicitResult, EnumOption, InputRequest, JsonObject, LegacyTitledEnumSchema, Number, NumberSchema, NumberType,
@@ -15,6 +17,8 @@ use crate::{
     TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems, UntitledMultiSelectEnumSchema,
     UntitledSingleSelectEnumSchema,
 };
+
+pub use self::form_answer::InvalidAnswer;
 
 impl ElicitRequestUrlParams {
     /// Creates a question that the user answers on the page at `url`.

@@ -143,7 +143,7 @@ fn special_bits(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::{Problem, check};
+    use crate::json::scan::{Problem, check};
 
     #[test]
     fn the_wide_search_agrees_with_the_narrow_one() {

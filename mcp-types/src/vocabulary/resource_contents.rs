@@ -3,7 +3,7 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::object::object;
+use crate::codec::object::object;
 use crate::{BlobResourceContents, Meta, ResourceContents, TextResourceContents};
 
 /// The members of both forms.

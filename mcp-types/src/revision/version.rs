@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::open_set::open_set;
+use crate::codec::open_set::open_set;
 
 open_set! {
     /// A protocol version as a peer names it.

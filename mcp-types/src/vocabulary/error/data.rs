@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::object::object;
+use crate::codec::object::object;
 use crate::{ClientCapabilities, ElicitRequestUrlParams, Era, ErrorCode, ErrorObject, ProtocolVersion, Revision};
 
 /// The `data` of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`].

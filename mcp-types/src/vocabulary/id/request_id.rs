@@ -1,6 +1,6 @@
 //! The ids of requests.
 
-use crate::id::{Id, id_type};
+use crate::vocabulary::id::{Id, id_type};
 
 id_type! {
     /// The name of a request, by which its answer finds the way back.

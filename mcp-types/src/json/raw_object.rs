@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
 use crate::RawJson;
-use crate::validated::raw_from_validated;
+use crate::json::validated::raw_from_validated;
 
 /// One JSON object as the text it came in.
 ///
@@ -104,7 +104,7 @@ fn check<E: de::Error>(raw: RawJson) -> Result<RawObject, E> {
     if raw.as_str().starts_with('{') {
         Ok(RawObject(raw))
     } else {
-        let found = crate::scan::kind(raw.as_str());
+        let found = crate::json::scan::kind(raw.as_str());
         Err(E::custom(format_args!("expected an object, found {found}")))
     }
 }

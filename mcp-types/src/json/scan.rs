@@ -471,7 +471,7 @@ mod tests {
     // covers: SEC-2
     #[test]
     fn sec_2_reserved_names_are_refused() {
-        let raw = crate::validated::raw_value_name().unwrap();
+        let raw = crate::json::validated::raw_value_name().unwrap();
         assert!(raw.starts_with(RESERVED), "`serde_json` reserves another name now: {raw}");
         let number = "$serde_json::private::Number";
         let spelled = [raw, number].into_iter().flat_map(|name| {

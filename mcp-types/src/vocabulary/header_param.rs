@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Number;
 
-use crate::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{NAME, excerpt};
+use crate::json::scan::{ScanError, Scanner, unquote};
 use crate::jsonrpc::Limits;
-use crate::scan::{ScanError, Scanner, unquote};
 use crate::{Method, RawObject};
 
 /// The annotation in a schema.
@@ -321,7 +321,7 @@ mod tests {
     // covers: SEC-2
     #[test]
     fn sec_2_reserved_names_have_no_meaning() {
-        let name = crate::validated::raw_value_name().unwrap();
+        let name = crate::json::validated::raw_value_name().unwrap();
         let nested = (0..12).fold("1".to_owned(), |inner, _| {
             format!("{}{}{}", "[".repeat(100), json!({ name: inner }), "]".repeat(100))
         });

@@ -1,11 +1,17 @@
 //! The common form of request ids and progress tokens.
 
+mod progress_token;
+mod request_id;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
+
+pub use self::progress_token::ProgressToken;
+pub use self::request_id::RequestId;
 
 /// A string or an integer; the two kinds never compare equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,7 +109,7 @@ macro_rules! id_type {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(transparent)]
-        pub struct $name($crate::id::Id);
+        pub struct $name($crate::vocabulary::id::Id);
 
         impl $name {
             /// Returns the number, if it is one.
@@ -121,31 +127,31 @@ macro_rules! id_type {
 
         impl From<i32> for $name {
             fn from(number: i32) -> Self {
-                Self($crate::id::Id::Number(number.into()))
+                Self($crate::vocabulary::id::Id::Number(number.into()))
             }
         }
 
         impl From<u32> for $name {
             fn from(number: u32) -> Self {
-                Self($crate::id::Id::Number(number.into()))
+                Self($crate::vocabulary::id::Id::Number(number.into()))
             }
         }
 
         impl From<i64> for $name {
             fn from(number: i64) -> Self {
-                Self($crate::id::Id::Number(number))
+                Self($crate::vocabulary::id::Id::Number(number))
             }
         }
 
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
-                Self($crate::id::Id::Text(text.into()))
+                Self($crate::vocabulary::id::Id::Text(text.into()))
             }
         }
 
         impl From<String> for $name {
             fn from(text: String) -> Self {
-                Self($crate::id::Id::Text(text.into()))
+                Self($crate::vocabulary::id::Id::Text(text.into()))
             }
         }
 
@@ -195,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_number_is_not_its_text() {
-        let (number, text) = (crate::RequestId::from(1), crate::RequestId::from("1"));
+        let (number, text) = (RequestId::from(1), RequestId::from("1"));
         assert_ne!(number, text);
         assert_eq!((number.as_i64(), number.as_str()), (Some(1), None));
         assert_eq!((text.as_i64(), text.as_str()), (None, Some("1")));

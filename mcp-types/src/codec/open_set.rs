@@ -88,7 +88,7 @@ macro_rules! open_set {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::open_set::from_text(deserializer)
+                $crate::codec::open_set::from_text(deserializer)
             }
         }
 

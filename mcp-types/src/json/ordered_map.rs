@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{NAME, excerpt};
 
 /// A map from names to values in the order in which they were written.
 ///

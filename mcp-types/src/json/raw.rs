@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
 use crate::RawObject;
-use crate::scan::{MAX_DEPTH, Scanner};
-use crate::tree::{Tree, parse_value};
-use crate::validated::{raw_from_validated, visit_raw};
+use crate::json::scan::{MAX_DEPTH, Scanner};
+use crate::json::tree::{Tree, parse_value};
+use crate::json::validated::{raw_from_validated, visit_raw};
 
 /// One JSON value of any kind as the text it came in.
 ///
@@ -285,7 +285,7 @@ mod tests {
     /// A peer's text never becomes JSON by itself, whatever name it is given.
     #[test]
     fn text_stays_text() {
-        let name = crate::validated::raw_value_name().unwrap();
+        let name = crate::json::validated::raw_value_name().unwrap();
         let text = format!(r#"{{"a":{{"{name}":"[1]"}}}}"#);
         let flat: Flat = serde_json::from_str(&text).unwrap();
         assert_eq!(flat.rest["a"].as_str(), format!(r#"{{"{name}":"[1]"}}"#));

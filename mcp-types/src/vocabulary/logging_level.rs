@@ -1,6 +1,6 @@
 //! Severity of log messages.
 
-use crate::closed_set::closed_set;
+use crate::codec::closed_set::closed_set;
 
 closed_set! {
     /// The severity of a log message, in the order of RFC 5424: `Debug` is the least severe.

@@ -29,12 +29,12 @@ macro_rules! closed_set {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::closed_set::UnknownValue;
+            type Err = $crate::codec::closed_set::UnknownValue;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text {
                     $($text => Ok(Self::$variant),)*
-                    _ => Err($crate::closed_set::UnknownValue::new(text, &[$($text),*])),
+                    _ => Err($crate::codec::closed_set::UnknownValue::new(text, &[$($text),*])),
                 }
             }
         }
@@ -53,7 +53,7 @@ macro_rules! closed_set {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_str($crate::closed_set::TextVisitor(std::marker::PhantomData))
+                deserializer.deserialize_str($crate::codec::closed_set::TextVisitor(std::marker::PhantomData))
             }
         }
 
@@ -78,7 +78,7 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 
-use crate::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{NAME, excerpt};
 
 /// A string that is not in a closed set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The tokens that tie progress to a request.
 
 use crate::RequestId;
-use crate::id::id_type;
+use crate::vocabulary::id::id_type;
 
 id_type! {
     /// The name under which the progress of a request is reported.

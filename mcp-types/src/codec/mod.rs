@@ -1,0 +1,13 @@
+//! Macros and traits that read and write the types of the protocol.
+
+pub(crate) mod closed_set;
+pub(crate) mod constant;
+mod erased;
+pub(crate) mod object;
+mod one_or_many;
+pub(crate) mod open_set;
+pub(crate) mod setters;
+pub(crate) mod tagged;
+
+pub use self::closed_set::UnknownValue;
+pub use self::one_or_many::OneOrMany;

@@ -1,0 +1,8 @@
+//! The revisions of the protocol, and what exists in each.
+
+pub mod gate;
+mod restrict;
+mod version;
+
+pub use self::restrict::{Restrict, Restriction, restrict_to};
+pub use self::version::{Era, ProtocolVersion, Revision, UnknownRevision};

@@ -1,0 +1,12 @@
+//! Errors of JSON-RPC and of the protocol.
+
+mod code;
+mod data;
+mod object;
+
+pub use self::code::ErrorCode;
+pub use self::data::{
+    MissingRequiredClientCapabilityData, ResourceNotFoundData, UnsupportedProtocolVersionData,
+    UrlElicitationRequiredData,
+};
+pub use self::object::ErrorObject;

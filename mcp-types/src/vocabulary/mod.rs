@@ -1,0 +1,29 @@
+//! Types and constructors of the protocol that are written by hand.
+
+mod client_capability;
+mod content;
+mod elicitation;
+mod error;
+mod header_param;
+pub(crate) mod id;
+mod input;
+mod logging_level;
+pub mod meta;
+mod resource_contents;
+mod result_body;
+mod result_type;
+pub mod tasks;
+mod tool;
+
+pub use self::client_capability::ClientCapability;
+pub use self::elicitation::{ElicitValue, InvalidAnswer};
+pub use self::error::{
+    ErrorCode, ErrorObject, MissingRequiredClientCapabilityData, ResourceNotFoundData, UnsupportedProtocolVersionData,
+    UrlElicitationRequiredData,
+};
+pub use self::header_param::HeaderParam;
+pub use self::id::{ProgressToken, RequestId};
+pub use self::logging_level::LoggingLevel;
+pub use self::meta::Meta;
+pub use self::result_body::{CacheHints, ResultBody};
+pub use self::result_type::ResultType;
