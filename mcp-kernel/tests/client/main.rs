@@ -1,6 +1,7 @@
 //! A scripted server against the client's side of a connection.
 
 mod cancellation;
+mod idle;
 mod notifications;
 mod raw_text;
 mod renewal;
@@ -383,6 +384,22 @@ fn int_4_ids_of_long_responses_may_come_back_as_text() {
         script.say_too_much(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"#));
         assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::IdAsText(_))));
         script.assert_too_long(call);
+        assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooLong { .. })));
+        script.assert_nothing_left();
+    }
+}
+
+/// A request that is too long is refused by its id. A modern server has none to send, and gets no answer.
+// covers: INT-3, M-16
+#[test]
+fn int_3_a_request_that_is_too_long_is_refused_in_the_legacy_era() {
+    for (revision, is_refused) in [(Revision::V2025_11_25, true), (Revision::V2026_07_28, false)] {
+        let mut script = Script::ready(revision);
+        script.say_too_much(r#"{"jsonrpc":"2.0","id":7,"method":"roots/list","params":{"#);
+        if is_refused {
+            let refusal = script.sent();
+            assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(7), &json!(-32600)), "{refusal}");
+        }
         assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::TooLong { .. })));
         script.assert_nothing_left();
     }

@@ -16,7 +16,7 @@ impl Script {
     }
 
     /// Answers `initialize`.
-    fn shake_hands(&mut self, revision: Revision) {
+    pub(crate) fn shake_hands(&mut self, revision: Revision) {
         let hello = self.sent();
         assert_eq!(hello["method"], "initialize");
         let result = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "serverInfo": info() });
