@@ -98,4 +98,46 @@ mod tests {
         let shown = format!("{cache:?}");
         assert!(shown.contains('1') && !shown.contains("secret"), "{shown}");
     }
+
+    fn legacy() -> DetectedRevision {
+        DetectedRevision::new(Revision::V2025_11_25)
+    }
+
+    /// A legacy entry is probed again after a while, and after a probe that confirmed it not before as much time has
+    /// passed. A handshake confirms nothing.
+    // covers: INT-7
+    #[test]
+    fn int_7_entries_are_probed_again() {
+        let (cache, start) = (RevisionCache::default(), Time::EPOCH);
+        let is_probed = |at: Time| cache.get("server", at).unwrap().probe_again;
+        cache.put("server", legacy(), false, start);
+        let late = start + PROBE_AGAIN_AFTER;
+        assert!(!is_probed(late - Duration::from_secs(1)) && is_probed(late));
+        cache.put("server", legacy(), false, late);
+        assert!(is_probed(late));
+        cache.confirm("server", late);
+        assert!(!is_probed(late) && is_probed(late + PROBE_AGAIN_AFTER));
+    }
+
+    /// A server that exits when it is probed is not probed beside the handshake; its entry is dropped in the end.
+    // covers: INT-7
+    #[test]
+    fn int_7_servers_that_die_of_the_probe_are_spared() {
+        let (cache, start) = (RevisionCache::default(), Time::EPOCH);
+        cache.put("server", legacy(), true, start);
+        assert_eq!(cache.get("server", start + DROP_AFTER - Duration::from_secs(1)), Some(legacy()));
+        assert_eq!(cache.get("server", start + DROP_AFTER), None);
+    }
+
+    /// The oldest entry makes room for a new one.
+    // covers: INT-7
+    #[test]
+    fn int_7_entries_are_bounded() {
+        let (cache, start) = (RevisionCache::default(), Time::EPOCH);
+        for number in 0..=MOST as u64 {
+            cache.put(&number.to_string(), legacy(), false, start + Duration::from_secs(number));
+        }
+        assert_eq!(cache.0.lock().unwrap().len(), MOST);
+        assert!(cache.get("0", start).is_none() && cache.get("1", start).is_some());
+    }
 }

@@ -477,12 +477,14 @@ fn a_modern_client_does_not_fall_back() {
 }
 
 /// Silence is legacy behind a pipe, and an outage elsewhere.
-// covers: DU-27, DU-33, S4.62
+// covers: DU-27, DU-33, S4.62, INT-7
 #[test]
 fn silence_is_legacy_behind_a_pipe() {
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
     scene.request("server/discover");
-    scene.advance(Duration::from_secs(5));
+    scene.advance(Duration::from_millis(999));
+    scene.silence();
+    scene.advance(Duration::from_millis(1));
     scene.shake_hands("2025-11-25");
     connecting.done().unwrap();
     let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());

@@ -110,6 +110,23 @@ fn a_late_answer_to_the_probe_is_no_offence() {
     pair.assert_nothing_left();
 }
 
+/// A server that is silent is sent the handshake after a second.
+// covers: INT-7
+#[test]
+fn int_7_silence_costs_a_second() {
+    let mut pair = Pair::new(client_config(), server_config());
+    pair.client.start(pair.now, None);
+    pair.collect();
+    assert_eq!(pair.to_server.len(), 1);
+    pair.wait(Duration::from_millis(999));
+    pair.collect();
+    assert_eq!(pair.to_server.len(), 1);
+    pair.wait(Duration::from_millis(1));
+    pair.collect();
+    let handshake = String::from_utf8_lossy(&pair.to_server[1]);
+    assert!(handshake.contains(r#""method":"initialize""#), "{handshake}");
+}
+
 /// A server of both eras that only started slowly answers the probe before the handshake, and ends up modern.
 // covers: INT-7
 #[test]
