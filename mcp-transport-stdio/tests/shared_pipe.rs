@@ -152,6 +152,22 @@ async fn int_1_a_shared_pipe_begins_anew() {
     assert_eq!(gateway.finish().await, ["ended"; 3]);
 }
 
+/// What was said to the client before is still sent, even if the next handshake comes together with its last request.
+// covers: INT-1
+#[tokio::test]
+async fn int_1_a_shared_pipe_sends_what_was_said_before() {
+    let mut gateway = Gateway::start(ServeOptions::default().shared_pipe(true));
+    gateway.initialize("first", "2025-06-18", json!({})).await;
+    let client = json!({ "name": "second", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let next = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    let both = format!("{}\n{next}\n", json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" }));
+    within(gateway.writer.write_all(both.as_bytes())).await.expect("it reads");
+    assert_eq!(gateway.recv().await, json!({ "jsonrpc": "2.0", "id": 5, "result": {} }));
+    assert_eq!(gateway.recv().await["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(gateway.finish().await, ["ended"; 0]);
+}
+
 /// The requests of one client are not given up for another, nor does a malformed handshake end anything.
 // covers: INT-1
 #[tokio::test]

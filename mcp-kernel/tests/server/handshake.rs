@@ -151,7 +151,10 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
         script.connection.begins_anew(&incoming)
     };
     let (first, next) = (initialize(1, "2025-06-18", json!({ "roots": {} })), initialize(1, "2025-11-25", json!({})));
-    let mut script = shared(SecondHandshake::Restart);
+    let mut config = config();
+    config.limits.meta_bytes = 1000;
+    let mut script = Script::with(config);
+    script.connection.set_second_handshake(SecondHandshake::Restart);
     assert!(!begins(&script, &first), "there is nothing to end yet");
     script.send(first.clone());
     script.reply();
@@ -160,11 +163,11 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     script.event();
     assert!(begins(&script, &first) && begins(&script, &next));
     assert!(!begins(&script, &legacy(1, "initialize", json!({ "protocolVersion": "2025-11-25" }))), "malformed");
-    assert!(!begins(&script, &ping(2)) && !begins(&script, &modern(2, "initialize", json!({}))));
+    assert!(!begins(&script, &ping(2)) && !begins(&script, &modern(2, "initialize", next["params"].clone())));
     let long = initialize("x".repeat(1025), "2025-11-25", json!({}));
     let large = initialize(1, "2025-11-25", json!({ "experimental": { "x": { "y": "z".repeat(64 << 10) } } }));
     let mut fat = next.clone();
-    fat["params"]["_meta"] = json!({ "x": "y".repeat(64 << 10) });
+    fat["params"]["_meta"] = json!({ "x": "y".repeat(1000) });
     for refused in [long, large, fat] {
         assert!(!begins(&script, &refused), "it is refused, so nothing ends for it");
         script.send(refused);
