@@ -279,11 +279,16 @@ fn requests_declare_what_can_be_answered() {
     assert_eq!(initialize.params["capabilities"], json!({ "roots": { "listChanged": true } }));
 }
 
-/// A round with more input requests than the limit is refused before one of them is answered.
+/// A round with more input requests than the limit is refused before one of them is read, and so before one is answered.
 // covers: SEC-11
 #[test]
 fn sec_11_input_requests_of_a_round_are_bounded() {
-    for (count, fits) in [(64, true), (65, false), (50_000, false)] {
+    let form = json!({ "method": "elicitation/create", "params": {
+        "message": "?", "requestedSchema": { "type": "object", "properties": {} },
+    } });
+    for (count, question, fits) in
+        [(64, &form, true), (65, &form, false), (50_000, &form, false), (65, &json!("unreadable"), false)]
+    {
         let asked = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&asked);
         let builder = builder().on_form_elicitation(move |_| {
@@ -293,10 +298,8 @@ fn sec_11_input_requests_of_a_round_are_bounded() {
         let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
         let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
-        let form = json!({ "method": "elicitation/create", "params": {
-            "message": "?", "requestedSchema": { "type": "object", "properties": {} },
-        } });
-        let requests: serde_json::Map<_, _> = (0..count).map(|number| (format!("k{number}"), form.clone())).collect();
+        let requests: serde_json::Map<_, _> =
+            (0..count).map(|number| (format!("k{number}"), question.clone())).collect();
         scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": requests }));
         if fits {
             call.waits();

@@ -183,6 +183,11 @@ mod tests {
         let nested = |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
         assert_eq!(validators.check_arguments(&nested(5)), None);
         assert!(validators.check_arguments(&nested(100)).unwrap().contains("cannot be checked"));
+        // What is wrong would take hundreds of megabytes to say.
+        let branch = json!({ "properties": { "a": { "$ref": "#" } }, "required": ["x"] });
+        let validators = self::validators(json!({ "type": "object", "anyOf": [branch, branch] })).unwrap();
+        assert!(validators.check_arguments(&nested(1)).unwrap().contains("anyOf"));
+        assert_eq!(validators.check_arguments(&nested(14)).unwrap(), "it does not fit the schema");
     }
 
     /// What a tool promises about its results holds.

@@ -464,6 +464,20 @@ mod tests {
         });
         assert!(admit(&schema, &json!({ "x": 1 })).is_ok());
         assert!(admit(&schema, &json!({ "x".repeat(1 << 20): 1 })).is_err());
+        let schema = json!({
+            "allOf": vec![json!({ "$ref": "#/$defs/names" }); 3000],
+            "$defs": { "names": { "propertyNames": { "maxLength": 1 } } },
+        });
+        assert!(admit(&schema, &json!({ "x": 1 })).is_ok());
+        assert!(admit(&schema, &json!({ "x".repeat(1 << 20): 1 })).is_err());
+        for name in ["enum", "required"] {
+            let listed = |count: usize| {
+                let list: Vec<String> = (0..count).map(|n| n.to_string()).collect();
+                json!({ "allOf": vec![json!({ "$ref": "#/$defs/listed" }); 300], "$defs": { "listed": { name: list } } })
+            };
+            assert!(admit(&listed(100), &json!({})).is_ok());
+            assert!(admit(&listed(1000), &json!({})).is_err(), "{name}");
+        }
     }
 
     /// What schemas look like that are meant well, with values of a good size.
