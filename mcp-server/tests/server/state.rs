@@ -337,6 +337,7 @@ fn sec_6_values_are_dropped_without_a_lock() {
                     ctx.connection().insert(looks(&ctx));
                     looks(&ctx)
                 });
+                ctx.connection().insert(looks(&ctx));
                 let kept = looks(&ctx);
                 let other = tool("other", move |_, _: NoArguments| {
                     let _ = &kept;
