@@ -17,6 +17,7 @@ fn service(shared: &Shared, store: &Arc<Faulty>) -> HttpService {
 }
 
 /// What a notification has settled waits for the store, and takes room meanwhile.
+// covers: MIS-15
 #[tokio::test]
 async fn notifications_that_wait_for_the_store_are_bounded() {
     let store = Arc::new(Faulty::default());

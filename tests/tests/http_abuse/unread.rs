@@ -129,3 +129,27 @@ fn sec_4_events_that_are_not_read() {
         repeated(1, "streams")
     });
 }
+
+/// A response whose last bytes are not read is reset alone, too.
+// covers: SEC-4
+#[test]
+fn sec_4_last_bytes_that_are_not_read() {
+    let alone = alone();
+    mistreat_stalled(&alone, "last bytes that are not read", ROOM, STALL, async |arena| {
+        let mut streams = Streams::with_window(arena.address, 1).await;
+        let stuck = streams.call(1, "big", &format!(r#"{{"bytes":{BYTES}}}"#)).await;
+        let mut stuck = within(stuck).await.expect("an answer").into_body();
+        let reset = loop {
+            match within(stuck.data()).await.expect("no end") {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert!(reset.is_reset() && reset.is_remote(), "{reset}");
+        let answer = within(streams.call(2, "echo", r#"{"text":"x"}"#).await).await.expect("the connection goes on");
+        assert_eq!(answer.status(), 200);
+        drop(answer);
+        streams.close().await;
+        repeated(1, "streams")
+    });
+}

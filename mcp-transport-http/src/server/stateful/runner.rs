@@ -101,3 +101,26 @@ impl Drop for Held<'_> {
         self.runner.wake_waiting();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcp_server::Server;
+
+    use super::*;
+
+    /// What other tasks and handlers want while a task runs the session is done by that task before it leaves.
+    // covers: SEC-6, SEC-12
+    #[test]
+    fn sec_6_what_is_wanted_meanwhile_is_done() {
+        let server = Server::builder("test", "1").build().expect("a server");
+        let readers = Arc::default();
+        let runner = Runner::new(Connection::long_lived(&server), &readers);
+        let mut held = runner.take().expect("no task runs it");
+        assert!(runner.take().is_none());
+        assert!(!held.give_back(), "another task wants it to run");
+        readers.wake_route(None);
+        assert!(!held.give_back(), "a handler can go on");
+        assert!(held.with(|_| ()).is_some() && held.give_back());
+        assert!(runner.take().is_some_and(|mut held| held.with(|_| ()).is_some()), "it is free again");
+    }
+}
