@@ -7,6 +7,8 @@ use tokio::process::Command;
 
 const README: &str = include_str!("../../../README.md");
 
+const CRATE_PAGE: &str = include_str!("../../../mcp/src/lib.rs");
+
 const MINIMAL: &str = include_str!("../../src/bin/minimal.rs");
 
 const MINIMAL_CLIENT: &str = include_str!("../../src/bin/minimal_client.rs");
@@ -24,10 +26,22 @@ fn the_smallest_server_is_shown_as_it_is() {
 
 #[test]
 fn the_smallest_client_is_shown_as_it_is() {
-    // README.md omits the attributes for the lints of this workspace.
-    let shown: String =
-        MINIMAL_CLIENT.split_inclusive('\n').filter(|line| !line.starts_with("#[expect(clippy::")).collect();
-    assert!(README.contains(&format!("```rust\n{shown}```")));
+    assert!(README.contains(&format!("```rust\n{}```", minimal_client())));
+}
+
+/// The page of the crate `mcp` shows the same programs, without their own documentation.
+#[test]
+fn the_crate_page_shows_the_smallest_server_and_client() {
+    for program in [MINIMAL, &minimal_client()] {
+        let (_, code) = program.split_once('\n').expect("a line of documentation");
+        let shown: String = code.lines().map(|line| format!("{}\n", format!("//! {line}").trim_end())).collect();
+        assert!(CRATE_PAGE.contains(&format!("{shown}//! ```\n")), "{shown}");
+    }
+}
+
+/// The smallest client without the attributes for the lints of this workspace, which no page shows.
+fn minimal_client() -> String {
+    MINIMAL_CLIENT.split_inclusive('\n').filter(|line| !line.starts_with("#[expect(clippy::")).collect()
 }
 
 /// The client expects the server where a release build puts it, hence a folder with a copy of it there.
@@ -47,10 +61,13 @@ async fn the_smallest_client_calls_the_smallest_server() {
 }
 
 #[test]
-fn the_smallest_server_has_twelve_lines() {
-    let lines = MINIMAL.lines().filter(|line| !line.trim().is_empty()).count();
-    assert!(lines <= 12, "{lines} lines");
-    assert!(MINIMAL.lines().all(|line| line.len() <= 120), "too long for a line");
+fn the_smallest_server_and_client_have_twelve_lines() {
+    // One more for the documentation, which the page of the crate does not show.
+    for (program, limit) in [(MINIMAL, 12), (&minimal_client(), 13)] {
+        let lines = program.lines().filter(|line| !line.trim().is_empty()).count();
+        assert!(lines <= limit, "{lines} lines");
+        assert!(program.lines().all(|line| line.len() <= 120), "too long for a line");
+    }
 }
 
 /// The command prints the response that is shown below it.
