@@ -1,4 +1,4 @@
-//! A connection to Redis that comes back by itself.
+//! A connection to Redis that reconnects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +12,21 @@ use tokio::time::{Instant, timeout_at};
 use crate::script::{Script, Scripts};
 use mcp_session::StoreError;
 
-/// Why there is no answer.
+/// Why a command failed.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// Nothing can be said about what became of the commands.
+    /// No response: the commands may or may not have been executed.
     Away(String),
-    /// Redis has read a command and will not do it.
+    /// Redis refused a command.
     Refused {
-        /// Whether it may think otherwise later.
+        /// Whether it may succeed later.
         for_now: bool,
         text: String,
     },
 }
 
-/// One connection, made anew when it breaks. Many commands can be on their way at once.
-pub(crate) struct Link {
+/// One connection, which is re-established when it breaks. Commands are pipelined.
+pub(crate) struct Connection {
     client: Client,
     limit: Duration,
     state: Mutex<State>,
@@ -36,7 +36,7 @@ pub(crate) struct Link {
 struct State {
     connected: Option<Connected>,
     backoff: Backoff,
-    /// Not earlier than this is the next attempt, after one that failed for this reason.
+    /// The earliest time of the next attempt, and the failure of the last one.
     failed: Option<(Instant, Failure)>,
 }
 
@@ -47,12 +47,12 @@ struct Connected {
     is_closed: Arc<AtomicBool>,
 }
 
-impl Link {
+impl Connection {
     pub(crate) fn new(client: Client, limit: Duration) -> Self {
         Self { client, limit, state: Mutex::default() }
     }
 
-    /// Does commands that may be done twice: on a connection that breaks they are tried once more.
+    /// Executes idempotent commands, which are retried once if the connection breaks.
     pub(crate) async fn repeat(
         &self,
         commands: impl Fn(&Scripts) -> Pipeline,
@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// Does commands at most once, and gives them more time than others have.
+    /// Executes commands at most once, with additional time.
     pub(crate) async fn once(
         &self,
         more: Duration,
@@ -73,12 +73,12 @@ impl Link {
         self.attempt(Instant::now() + self.limit + more, &commands).await
     }
 
-    /// Does one command, at most once.
+    /// Executes one command at most once.
     pub(crate) async fn one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
         single(self.once(Duration::ZERO, |scripts| pipeline([command(scripts)])).await?)
     }
 
-    /// Does one command that may be done twice.
+    /// Executes one idempotent command.
     pub(crate) async fn repeat_one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
         single(self.repeat(|scripts| pipeline([command(scripts)])).await?)
     }
@@ -91,7 +91,7 @@ impl Link {
         let mut connected = self.connected(deadline).await?;
         let first = commands(&connected.scripts);
         let results = self.send(deadline, &mut connected, &first).await?;
-        // Scripts that Redis does not know any more have done nothing; all that was sent with them may be done twice.
+        // Redis forgot a script, which had no effect then; the commands that were sent with it are idempotent.
         if results.iter().any(|result| result.as_ref().is_err_and(is_unknown_script)) {
             return self.send(deadline, &mut connected, &commands(&Scripts::Whole)).await.map(failures);
         }
@@ -109,12 +109,12 @@ impl Link {
             Ok(Err(error)) => error.into(),
             Err(_) => self.too_slow(),
         };
-        // Whatever it was, what comes next on this connection is in doubt.
+        // Later responses on this connection could belong to other commands.
         connected.is_closed.store(true, Ordering::Relaxed);
         Err(error)
     }
 
-    /// The connection that there is, or a new one.
+    /// The current connection, or a new one.
     async fn connected(&self, deadline: Instant) -> Result<Connected, Failure> {
         let mut state = timeout_at(deadline, self.state.lock()).await.map_err(|_| self.too_slow())?;
         if let Some(connected) = &state.connected {
@@ -143,7 +143,7 @@ impl Link {
     }
 
     fn too_slow(&self) -> Failure {
-        Failure::Away(format!("nothing came within {:?}", self.limit))
+        Failure::Away(format!("no response within {:?}", self.limit))
     }
 }
 
@@ -169,7 +169,7 @@ async fn connect(client: &Client) -> Result<Connected, RedisError> {
     Ok(Connected { connection, scripts, is_closed })
 }
 
-/// Commands that go together, each with a result of its own.
+/// A pipeline of commands with separate results.
 pub(crate) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
     let mut pipeline = Pipeline::new();
     pipeline.ignore_errors();
@@ -180,7 +180,7 @@ pub(crate) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
 }
 
 fn single(results: Vec<Result<Value, Failure>>) -> Result<Value, Failure> {
-    results.into_iter().next().unwrap_or_else(|| Err(Failure::Away("there was no answer to the command".to_owned())))
+    results.into_iter().next().unwrap_or_else(|| Err(Failure::Away("there was no response to the command".to_owned())))
 }
 
 fn failures(results: Vec<Result<Value, RedisError>>) -> Vec<Result<Value, Failure>> {
@@ -207,13 +207,13 @@ impl From<RedisError> for Failure {
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Away(text) => Self(format!("Redis does not answer: {text}")),
-            Failure::Refused { text, .. } => Self(format!("Redis refuses: {text}")),
+            Failure::Away(text) => Self(format!("Redis does not respond: {text}")),
+            Failure::Refused { text, .. } => Self(format!("Redis refused the command: {text}")),
         }
     }
 }
 
-/// How long to wait before another attempt: longer each time, and not as long as everybody else.
+/// The exponential backoff between attempts, with jitter.
 #[derive(Default)]
 pub(crate) struct Backoff(u32);
 
@@ -222,7 +222,7 @@ impl Backoff {
         let whole = LONGEST_PAUSE.min(SHORTEST_PAUSE * (1 << self.0));
         self.0 = (self.0 + 1).min(8);
         let mut random = [0];
-        // Without randomness, all wait for the same time, which is no reason to fail.
+        // Without randomness there is no jitter, which is no reason to fail.
         let _ = getrandom::fill(&mut random);
         whole / 2 + whole / 2 * u32::from(random[0]) / 255
     }
@@ -231,9 +231,9 @@ impl Backoff {
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// So many commands wait for their answers; the next ones wait to be sent, each within its time.
+/// The maximum number of commands in flight; others wait within their timeout.
 const CONCURRENT_COMMANDS: usize = 1024;
 
-/// What Redis says while it starts, has no memory left, is a replica, or cannot write to its disk.
+/// The errors of Redis that may pass: it starts, has no memory left, is a replica, or cannot write to its disk.
 const PASSING: [&str; 9] =
     ["LOADING", "BUSY", "TRYAGAIN", "READONLY", "MASTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "CLUSTERDOWN"];

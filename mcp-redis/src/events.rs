@@ -1,4 +1,4 @@
-//! Events of streams in Redis.
+//! The event store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::record::nonsense;
 use crate::script::{Script, Scripts};
 use mcp_session::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
-/// Keeps events in Redis, where all instances can replay them; made by [`Redis::events`](crate::Redis::events).
+/// An [`EventStore`] in Redis, so that all instances can replay events; created by [`Redis::events`](crate::Redis::events).
 ///
-/// Events wait in a queue for one task that writes them. While Redis is away the queue fills, and then events are
-/// [dropped](Self::dropped). Of a stream of which something was dropped, only what came after that is replayed.
+/// One task writes the events from a queue. While Redis is unavailable the queue fills, and then events are
+/// [dropped](Self::dropped). Of a stream with dropped events, only the later events are replayed.
 #[derive(Clone)]
 pub struct RedisEvents {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl RedisEvents {
-    /// How many events were lost because the queue was full, or because Redis would not have them.
+    /// Returns the number of events that were dropped because the queue was full, or because Redis refused them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.queue.dropped()
     }
 
-    /// How many events wait to be written, and how many bytes that takes.
+    /// Returns the number of events in the queue, and their bytes.
     #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
         self.shared.queue.waiting()
     }
 
-    /// Waits until everything that was appended or forgotten so far is in Redis, or dropped. A process that ends
-    /// without it loses what still waits.
+    /// Waits until everything that was appended or removed so far is written to Redis, or dropped. A process that exits
+    /// without it loses the events in the queue.
     ///
     /// # Errors
     ///
-    /// Fails if that takes longer than [a command may](crate::RedisOptions::command_limit), or if the runtime in which
-    /// the connection was made is gone.
+    /// Returns an error after the [timeout](crate::RedisOptions::command_limit), or if the runtime of the connection has shut
+    /// down.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.shared.flush().await
     }
@@ -86,7 +86,7 @@ impl Shared {
                 let (events, bytes) = self.queue.waiting();
                 let limit = self.limit;
                 Err(StoreError(format!(
-                    "Redis does not answer: {events} events ({bytes} bytes) still wait to be written after {limit:?}"
+                    "Redis does not respond: {events} events ({bytes} bytes) still wait to be written after {limit:?}"
                 )))
             }
         }

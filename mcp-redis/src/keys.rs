@@ -1,4 +1,4 @@
-//! What things are called in Redis.
+//! The keys in Redis.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use mcp_session::SessionId;
 
-/// The names of everything that belongs to one prefix.
+/// The keys of one prefix.
 ///
 /// | key | type | content |
 /// |---|---|---|
@@ -14,9 +14,9 @@ use mcp_session::SessionId;
 /// | `<prefix>:events:<hash>` | sorted set | the streams of the session, by their last use; a string once it has ended |
 /// | `<prefix>:events:<hash>:<stream>` | stream | its events, by their numbers |
 /// | `<prefix>:events:<hash>:<stream>:meta` | hash | what is known of the stream |
-/// | `<prefix>:events:epoch` | string | changes when no stream can be relied on any more |
+/// | `<prefix>:events:epoch` | string | changes when all streams become incomplete |
 ///
-/// Seen from the end, each says what it is and what its prefix is, whatever that contains.
+/// Keys of different prefixes never collide, whatever the prefixes contain.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
@@ -40,7 +40,7 @@ impl Keys {
     }
 }
 
-/// What stands for a session where operators can read it: the id itself would let them take the session over.
+/// The hash of a session id, as the id itself would give access to the session.
 pub(crate) fn hash(id: SessionId) -> String {
     hex(&Sha256::digest(id.as_bytes()))
 }

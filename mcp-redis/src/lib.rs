@@ -1,6 +1,8 @@
-//! Session and event stores in Redis, for servers that run on several machines.
+//! Session and event stores in Redis, for servers of the Model Context Protocol that run on several machines.
 //!
-//! See [`Redis`].
+//! [`Redis`] connects to a Redis server, and provides a [`SessionStore`](mcp_session::SessionStore) and an
+//! [`EventStore`](mcp_session::EventStore) for `HttpOptions::session_store` and `HttpOptions::event_store` of
+//! `mcp-transport-http`.
 
 #![forbid(unsafe_code)]
 
@@ -27,13 +29,15 @@ pub use events::RedisEvents;
 pub use options::RedisOptions;
 pub use sessions::RedisSessions;
 
-use connection::Link;
+use connection::Connection;
 use keys::Keys;
 use mcp_session::StoreError;
 use queue::{Queue, QueueLimits};
 use writer::Writer;
 
-/// A Redis server that several instances of a server keep their sessions in.
+/// A connection to a Redis server, in which several instances of an MCP server keep their sessions.
+///
+/// # Examples
 ///
 /// ```no_run
 /// use mcp_redis::{Redis, RedisOptions};
@@ -42,72 +46,71 @@ use writer::Writer;
 /// let options = RedisOptions::default().prefix("shop");
 /// let redis = Redis::connect("redis://127.0.0.1:6379/0", options).await?;
 /// let (sessions, events) = (redis.sessions(), redis.events());
-/// // At the end, so that what waits is written:
+/// // Before the process exits, write the queued events:
 /// events.flush().await?;
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// # What instances share, and what they do not
+/// # What instances share
 ///
-/// Instances that use the same server, database and prefix share the **records** of sessions: what one has saved, the
-/// others load, and of two that save at once one learns that it was too late. They share the **events** that have been
-/// written, so a client that lost its stream can have it replayed by any of them.
+/// Instances with the same Redis server, database and prefix share the **records** of sessions: each loads what another has
+/// saved, and of two that save at once, one gets a conflict. They share the **events** that were written, so any of them can
+/// replay a stream.
 ///
-/// They do not share anything that runs. A request that an instance works on, the questions that it has asked the
-/// client, and a stream that is open stay where they are, and end with their process. An event is sent before it is
-/// written, a few milliseconds before as a rule: another instance may replay a stream without its very last events, and
-/// what waited in a process that was killed is lost, without a trace if nothing of the same stream was written later.
-/// An instance that wrote to a stream knows of everything that it could not write; then nobody gets what came before the
-/// gap. A stream has one writer at a time, who has the greatest numbers: what others still write to it is lost.
+/// Instances do not share requests in flight, server-to-client requests or open streams; these end with their process. An
+/// event is sent before it is written, usually by a few milliseconds. Another instance may therefore replay a stream
+/// without its last events, and events in the queue of a process that is killed are lost. An instance records the events
+/// that it could not write, and no instance replays the events before such a gap as complete. A stream has one writer at a
+/// time; events with lower numbers than those in Redis are dropped.
 ///
-/// What Redis itself loses is lost: without persistence all sessions, when it restarts; with a replica that takes over,
-/// what was not replicated yet, which may bring an older version of a record back. Redis Cluster is not supported,
-/// neither is TLS (`rediss:`); use a tunnel or a private network. Redis 6 or newer is needed, for its protocol RESP3.
+/// Data that Redis loses is lost: without persistence all sessions, when it restarts; after a failover what was not
+/// replicated, which may restore an older version of a record. Redis Cluster and TLS (`rediss:`) are not supported; use a
+/// tunnel or a private network. Redis 6 or newer is required, for its protocol RESP3.
 ///
-/// # Who can read it
+/// # Confidentiality
 ///
-/// Ids of sessions are not in Redis, only their SHA-256. But records contain what clients say of themselves and whose
-/// sessions they are, and events are all that was said. Whoever can read the database can read that, and whoever can
-/// write to it can give a session to somebody else.
+/// Redis has the SHA-256 of session ids, not the ids. But records contain the parameters of `initialize` and the owner, and
+/// events contain the messages. Read access to the database reveals these, and write access allows to change the owner of a
+/// session.
 ///
-/// # When Redis is away
+/// # When Redis is unavailable
 ///
-/// Every command has [a limit](RedisOptions::command_limit) and then fails with a [`StoreError`] that says why. The
-/// connection is made anew by itself, with pauses of up to a second in between, during which commands fail at once.
-/// Appending never fails and never waits, see [`RedisEvents`].
+/// Each command has a [timeout](RedisOptions::command_limit), after which it fails with a [`StoreError`]. The connection is
+/// re-established automatically, with a backoff of up to a second, during which commands fail at once. Appending events
+/// never fails and never waits, see [`RedisEvents`].
 #[derive(Clone)]
 pub struct Redis {
     shared: Arc<Shared>,
 }
 
-/// What all handles have in common.
+/// The part that all handles share.
 struct Shared {
-    /// For everything but the writing of events, so that no request waits behind those.
-    commands: Link,
+    /// A connection for everything but the writing of events, so that requests do not wait behind those.
+    commands: Connection,
     keys: Keys,
     limit: Duration,
     queue: Arc<Queue>,
 }
 
 impl Redis {
-    /// Connects to a server, for example `redis://user:password@host:6379/0` or `unix:///run/redis.sock`, and starts the
-    /// task that writes events, in the runtime of the caller. It ends after the last handle is gone.
+    /// Connects to a server, for example `redis://user:password@host:6379/0` or `unix:///run/redis.sock`, and spawns the
+    /// task that writes events. The task ends after the last handle is dropped.
     ///
     /// # Errors
     ///
-    /// Fails if the address is none, or if no Redis answers there within
-    /// [the limit of a command](RedisOptions::command_limit).
+    /// Returns an error if the URL is not valid, or if Redis does not respond within the
+    /// [timeout](RedisOptions::command_limit).
     ///
     /// # Panics
     ///
     /// Panics outside of a Tokio runtime.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        let invalid = |error| StoreError(format!("the address of Redis cannot be used: {error}"));
+        let invalid = |error| StoreError(format!("the URL of Redis is not valid: {error}"));
         let info = url.into_connection_info().map_err(invalid)?;
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
-        let link = || Link::new(client.clone(), options.command_limit);
+        let link = || Connection::new(client.clone(), options.command_limit);
         let commands = link();
         commands.one(|_| redis::cmd("PING")).await.map_err(StoreError::from)?;
 
@@ -123,13 +126,13 @@ impl Redis {
         Ok(Self { shared: Arc::new(Shared { commands, keys, limit: options.command_limit, queue }) })
     }
 
-    /// The records of sessions.
+    /// Returns the session store.
     #[must_use]
     pub fn sessions(&self) -> RedisSessions {
         RedisSessions { shared: self.shared.clone() }
     }
 
-    /// The events of streams. All that come from one connection share a queue.
+    /// Returns the event store. All stores of one connection share a queue.
     #[must_use]
     pub fn events(&self) -> RedisEvents {
         RedisEvents { shared: self.shared.clone() }
@@ -137,7 +140,7 @@ impl Redis {
 }
 
 impl fmt::Debug for Redis {
-    /// Without the address, which may have a password in it.
+    /// Omits the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redis").field("keys", &self.shared.keys).finish_non_exhaustive()
     }
@@ -149,10 +152,10 @@ impl Drop for Shared {
     }
 }
 
-/// A time as Redis counts it. What is not nothing is at least one millisecond.
+/// A duration in milliseconds, rounded up.
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).min(FOREVER)
 }
 
-/// More than a thousand years; Redis refuses what does not fit into 63 bits when the date is added.
+/// More than a thousand years. Redis refuses expiry times that do not fit into 63 bits.
 const FOREVER: u64 = 1 << 45;

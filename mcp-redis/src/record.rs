@@ -1,4 +1,4 @@
-//! Records of sessions as JSON.
+//! The JSON format of session records.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! What is done in Redis in one step.
+//! Scripts that Redis executes atomically.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Records of sessions in Redis.
+//! The session store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use crate::script::Script;
 use crate::{Shared, milliseconds};
 use mcp_session::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
 
-/// Keeps the records of sessions in Redis, where all instances find them; made by [`Redis::sessions`](crate::Redis::sessions).
+/// A [`SessionStore`] in Redis, so that all instances can resume sessions; created by
+/// [`Redis::sessions`](crate::Redis::sessions).
 ///
-/// A command on a connection that breaks is tried once more if doing it twice makes no difference. Saving and removing
-/// are not: after an error, whether it was done is open, and [`load`](SessionStore::load) tells.
+/// Idempotent commands are retried once if the connection breaks. Saving and removing are not: after an error, use
+/// [`load`](SessionStore::load) to find out whether they took effect.
 #[derive(Clone)]
 pub struct RedisSessions {
     pub(crate) shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! The one task that writes events to Redis.
+//! The task that writes events to Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use redis::{Cmd, Pipeline};
 use tokio::time::sleep;
 
-use crate::connection::{Backoff, Failure, Link, pipeline};
+use crate::connection::{Backoff, Connection, Failure, pipeline};
 use crate::keys::{Keys, hex};
 use crate::queue::{Batch, Item, Previous, Queue};
 use crate::script::{Script, Scripts};
 use crate::{RedisOptions, milliseconds};
 
 pub(crate) struct Writer {
-    pub(crate) link: Link,
+    pub(crate) link: Connection,
     pub(crate) queue: Arc<Queue>,
     pub(crate) keys: Keys,
     pub(crate) limits: StreamLimits,
 }
 
-/// What is kept in Redis of streams.
+/// The limits of streams in Redis.
 pub(crate) struct StreamLimits {
     events: usize,
     bytes: usize,
@@ -58,7 +58,7 @@ impl Writer {
             let failure = match self.attempt(batch, &epoch).await {
                 Ok(refused) => {
                     if is_away {
-                        tracing::info!(dropped = self.queue.dropped(), "Redis takes events again");
+                        tracing::info!(dropped = self.queue.dropped(), "Redis accepts events again");
                     }
                     return Some(refused);
                 }
@@ -73,7 +73,7 @@ impl Writer {
                 return None;
             }
             if !is_away {
-                tracing::warn!(?failure, "Redis does not take events, they wait");
+                tracing::warn!(?failure, "Redis does not accept events; they stay in the queue");
                 is_away = true;
             }
             sleep(backoff.next()).await;
@@ -100,7 +100,7 @@ impl Writer {
             match result {
                 Ok(_) => {}
                 Err(Failure::Refused { for_now: false, text }) => {
-                    tracing::warn!(text, "Redis refuses to keep an event");
+                    tracing::warn!(text, "Redis refused an event");
                     refused.extend(index.checked_sub(first));
                 }
                 Err(failure) => return Err(failure),

@@ -1,4 +1,4 @@
-//! The names of events, which are good for one session only.
+//! Event ids, which are valid for one session only.
 
 use std::fmt;
 
@@ -8,11 +8,12 @@ use sha2::Sha256;
 
 use crate::{NoRandomness, SessionId};
 
-/// Writes and reads the ids of events, so that nobody but the session that they were sent to can ask for what came
-/// after them.
+/// The key that authenticates event ids, so that a client can only resume streams of its own session.
 ///
-/// An id is 43 characters of base64url: the stream, the number of the event in it, and half of an HMAC-SHA-256 of both
-/// and of the session. One that is made up, changed, or of another session is none.
+/// An event id has 43 characters of URL-safe Base64: the stream, the number of the event in it, and half of an HMAC-SHA-256
+/// of both and of the session id. Ids that are forged, changed, or from another session are refused.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_session::{EventKey, SessionId};
@@ -29,9 +30,9 @@ use crate::{NoRandomness, SessionId};
 pub struct EventKey(Hmac<Sha256>);
 
 impl EventKey {
-    /// Takes a key that other processes have as well, so that clients can go on with any of them.
+    /// Creates a key from bytes that several processes share, so that clients can resume streams at any of them.
     ///
-    /// It has to be as random as [`random`](Self::random) makes it, and has to be kept secret.
+    /// The bytes must be random and secret.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         // HMAC pads a key that is shorter than a block of its hash with zeros.
@@ -40,18 +41,18 @@ impl EventKey {
         Self(Hmac::new(&block.into()))
     }
 
-    /// Makes a key that only this process has.
+    /// Creates a random key, which only this process has.
     ///
     /// # Errors
     ///
-    /// Fails if the system has no randomness to give.
+    /// Returns an error if the operating system's random source fails.
     pub fn random() -> Result<Self, NoRandomness> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|_| NoRandomness)?;
         Ok(Self::new(key))
     }
 
-    /// Names an event.
+    /// Returns the id of an event.
     #[must_use]
     pub fn write(&self, session: &SessionId, stream: u64, number: u64) -> String {
         let place = place(stream, number);
@@ -62,12 +63,12 @@ impl EventKey {
         url_safe::encode(&bytes)
     }
 
-    /// Finds the stream of an event and its number there, if this is the id of an event of this session.
+    /// Returns the stream and the number of an event, if this is the id of an event of this session.
     #[must_use]
     pub fn read(&self, session: &SessionId, id: &str) -> Option<(u64, u64)> {
         let bytes: [u8; LENGTH] = url_safe::decode(id).ok()?.try_into().ok()?;
         let (place, tag) = bytes.split_first_chunk::<PLACE>()?;
-        // In constant time, as `verify` methods are.
+        // Compares in constant time.
         self.authenticate(session, place).verify_truncated_left(tag).ok()?;
         let (stream, number) = place.split_first_chunk()?;
         Some((u64::from_be_bytes(*stream), u64::from_be_bytes(*number.first_chunk()?)))
@@ -79,7 +80,7 @@ impl EventKey {
 }
 
 impl fmt::Debug for EventKey {
-    /// Nothing of the key.
+    /// Shows nothing of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EventKey(..)")
     }
@@ -93,7 +94,7 @@ fn place(stream: u64, number: u64) -> [u8; PLACE] {
 const PLACE: usize = 16;
 /// The bytes of an id: the place, and half of an HMAC-SHA-256.
 const LENGTH: usize = 32;
-/// Keeps codes apart from those that the same key may make for something else.
+/// Separates these codes from other uses of the same key.
 const USE: &[u8] = b"mcp event id 1";
 
 #[cfg(test)]

@@ -1,40 +1,42 @@
-//! The name of a session, which nobody can guess.
+//! Session ids.
 
 use std::fmt;
 
-/// 256 bits from the system's source of randomness. On the wire they are 64 lower-case hexadecimal digits.
+/// The id of a session: 256 bits from the operating system's random source, on the wire as 64 lower-case hexadecimal digits.
+///
+/// An id gives access to its session, so [`Debug`](fmt::Debug) shows only its beginning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 32]);
 
-/// The system has no randomness to give: then there is no session either, rather than one that can be guessed.
+/// The error of the operating system's random source. No ids or keys are created without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the system's source of randomness does not answer")]
+#[error("the operating system's random source failed")]
 #[non_exhaustive]
 pub struct NoRandomness;
 
-/// A text that no session is named by.
+/// The error of parsing a session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session is named by 64 lower-case hexadecimal digits")]
+#[error("a session id has 64 lower-case hexadecimal digits")]
 #[non_exhaustive]
 pub struct InvalidId;
 
 impl SessionId {
-    /// Makes up a new one.
+    /// Creates a random id.
     ///
     /// # Errors
     ///
-    /// Fails if the system has no randomness to give.
+    /// Returns an error if the operating system's random source fails.
     pub fn random() -> Result<Self, NoRandomness> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
         Ok(Self(bytes))
     }
 
-    /// Reads one as it comes from a client.
+    /// Parses an id that a client sent.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not exactly what [`Display`](fmt::Display) writes.
+    /// Returns an error if the text is not exactly what [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Ok(byte - b'0'),
@@ -53,7 +55,7 @@ impl SessionId {
         Ok(Self(bytes))
     }
 
-    /// The bits.
+    /// Returns the bytes of the id.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -67,7 +69,7 @@ impl fmt::Display for SessionId {
 }
 
 impl fmt::Debug for SessionId {
-    /// Only the beginning: whoever has the whole of it has the session, and logs are read by many.
+    /// Shows only the beginning, as the whole id gives access to the session.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, ..] = self.0;
         write!(f, "SessionId({a:02x}{b:02x}{c:02x}..)")

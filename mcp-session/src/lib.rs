@@ -1,24 +1,30 @@
-//! Sessions of the stateful revisions: who has one, for how long, and what was said in it.
+//! Sessions for the legacy revisions of the Model Context Protocol (before 2026-07-28): ids, owners, limits, expiry, and
+//! stores to resume sessions and streams.
 //!
-//! | for | there is |
+//! Applications choose [`SessionOptions`] and stores, and hand them to `mcp-transport-http`. Transports use the
+//! [`SessionManager`].
+//!
+//! | to | use |
 //! |---|---|
-//! | who has a session | [`SessionManager`] with its [`SessionOptions`]: [`Lease`] while it is used, [`Ended`] when it is over |
-//! | ids that nobody can guess | [`SessionId`], and [`EventKey`] for the ids of events |
-//! | going on elsewhere | [`SessionStore`] with what a [`SessionRecord`] says |
-//! | going on after a gap | [`EventStore`] with what was sent |
-//! | one process, and tests | [`MemorySessions`], [`MemoryEvents`] |
-//! | more than one process | the crate `mcp-redis` |
-//! | a store of your own | `store_tests` (with the feature `store-tests`): what it has to do, as tests |
+//! | manage sessions | [`SessionManager`] with [`SessionOptions`]: a [`Lease`] while a session is used, [`Ended`] when it has ended |
+//! | create ids that cannot be guessed | [`SessionId`], and [`EventKey`] for event ids |
+//! | resume a session in another process | a [`SessionStore`] for [`SessionRecord`]s |
+//! | resume a stream after a disconnect | an [`EventStore`] |
+//! | store both in one process, or in tests | [`MemorySessions`], [`MemoryEvents`] |
+//! | store both for several processes | the crate `mcp-redis` |
+//! | test a store of your own | the module `store_tests` (feature `store-tests`) |
 //!
-//! What is not here: HTTP, servers, tasks and timers. A transport decides what a refusal is on the wire, keeps its own
-//! state in each session, calls [`sweep`](SessionManager::sweep), and tears down what has ended.
+//! This crate has no HTTP, no tasks and no timers. The transport maps refusals to responses, keeps its own state in each
+//! session, calls [`sweep`](SessionManager::sweep), and tears down the sessions that have ended.
+//!
+//! # Examples
 //!
 //! ```
 //! use mcp_kernel::server::Principal;
 //! use mcp_session::{Ended, Reason, Refused, SessionManager, SessionOptions};
 //! use tokio::time::{Instant, sleep_until};
 //!
-//! /// What the transport has for each session.
+//! /// The state of the transport in each session.
 //! struct State {
 //!     greeting: String,
 //! }
@@ -27,25 +33,25 @@
 //! let sessions = SessionManager::new(SessionOptions::default());
 //! let ann = Principal::new(Some("https://issuer.example"), "ann");
 //!
-//! // The handshake was good.
+//! // `initialize` was accepted.
 //! let created = sessions.create(Some(ann.clone()), |_| State { greeting: "hello".into() })?;
 //! created.evicted.into_iter().for_each(tear_down);
 //! let id = created.lease.id();
 //! drop(created.lease);
 //!
-//! // A request names it. As long as there is a lease, the session is not idle.
+//! // A request has the id of the session, which is not idle while there is a lease.
 //! let lease = sessions.enter(&id, Some(&ann))?;
 //! assert_eq!(lease.greeting, "hello");
 //! assert_eq!(sessions.enter(&id, None).err(), Some(Refused::WrongOwner));
 //!
-//! // The client says that it is done.
+//! // The client sends `DELETE`.
 //! tear_down(sessions.end(&id, Some(&ann), Reason::Deleted)?);
 //! assert!(lease.is_ended());
 //! assert_eq!(sessions.enter(&id, Some(&ann)).err(), Some(Refused::Unknown));
 //! # Ok(())
 //! # }
 //!
-//! /// Runs beside the server.
+//! /// Runs in the background.
 //! async fn sweeper(sessions: SessionManager<State>) {
 //!     loop {
 //!         sleep_until(sessions.next_sweep(Instant::now())).await;
@@ -54,7 +60,7 @@
 //! }
 //!
 //! fn tear_down(ended: Ended<State>) {
-//!     // Cancel what runs, close what is open, forget what was kept.
+//!     // Cancel requests, close streams, drop events.
 //!     drop(ended);
 //! }
 //! ```

@@ -1,4 +1,4 @@
-//! Who has a session, and for how long.
+//! The manager of sessions.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::table::{Place, Table};
 use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 
-/// All sessions of a server, each with the state `T` that its transport has for it.
+/// The sessions of a server, each with a state `T` of the transport.
 ///
 /// ```text
 ///   create, adopt ──> active ──last lease dropped──> idle ──sweep, cap──> ended
@@ -20,18 +20,18 @@ use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 ///                        └───────────────end, shutdown──────────────────────┘
 /// ```
 ///
-/// A session is *active* as long as somebody has a [`Lease`] of it, which is whoever answers a request or sends on a
-/// stream; such a session is never idle, however silent it is. With its last lease it becomes *idle*, and ends when it
-/// was that for [too long](SessionOptions::idle_time), or when there are [too many](SessionOptions::idle_limit), or too
-/// many [bytes](SessionOptions::idle_bytes_limit) in them, and it is the first to go.
+/// A session is *active* while there is a [`Lease`] of it: requests in flight and open streams hold one. When the last lease
+/// is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_time), or when it is
+/// evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
+/// [bytes](SessionOptions::idle_bytes_limit) in them.
 ///
-/// The manager has no task and no timer. Whoever runs the server calls [`sweep`](Self::sweep), and tears down what has
-/// [`Ended`]; every session that is created ends exactly once, and whoever makes it end gets it.
+/// The manager has no task and no timer. The transport calls [`sweep`](Self::sweep), and tears down the sessions that have
+/// [`Ended`]. Every session ends exactly once, and the call that ends it returns it.
 ///
-/// An idle session takes about 300 bytes beside `T` if its owner has no other one, and about 220 if nobody owns it
-/// (measured with 10,000 of them).
+/// An idle session takes about 300 bytes beside `T` if its owner has no other session, and about 220 without an owner
+/// (measured with 10,000 sessions).
 ///
-/// Clones are the same manager.
+/// Clones share the sessions.
 pub struct SessionManager<T> {
     shared: Arc<Shared<T>>,
 }
@@ -39,55 +39,55 @@ pub struct SessionManager<T> {
 struct Shared<T> {
     options: SessionOptions,
     bytes_of: fn(&T) -> usize,
-    /// Nothing of `T` is run while it is locked: what is dropped or made there could come back here.
+    /// No code of `T` runs while it is locked, as that could call the manager.
     table: Mutex<Table<T>>,
 }
 
-/// A session that has ended: whoever gets it tears down what belongs to it.
+/// A session that has ended, for the transport to tear down.
 #[derive(Debug)]
 #[non_exhaustive]
 #[must_use = "what belongs to the session has to be torn down"]
 pub struct Ended<T> {
-    /// Its name, which nobody can enter any more.
+    /// The id, which is not valid any more.
     pub id: SessionId,
-    /// Its state; whoever has a lease has it as well.
+    /// The state, which remaining leases share.
     pub value: Arc<T>,
-    /// Why.
+    /// Why it ended.
     pub reason: Reason,
 }
 
-/// A session that is there now.
+/// A new or adopted session.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Created<T> {
-    /// The right to use it.
+    /// A lease of the session.
     pub lease: Lease<T>,
-    /// The sessions that had to end for it.
+    /// The sessions that were evicted for it.
     pub evicted: Vec<Ended<T>>,
 }
 
 impl<T> SessionManager<T> {
-    /// Begins without sessions. What they keep in `T` is not measured: their number bounds it.
+    /// Creates a manager that limits the number of sessions, but does not measure the bytes in `T`.
     #[must_use]
     pub fn new(options: SessionOptions) -> Self {
         Self::measured(options, |_| 0)
     }
 
-    /// Begins without sessions, and bounds the bytes that idle ones [keep](SessionOptions::idle_bytes_limit). `bytes_of`
-    /// measures one whenever it was used; it must not wait for anything.
+    /// Creates a manager that also limits the [bytes](SessionOptions::idle_bytes_limit) in idle sessions. `bytes_of` measures
+    /// a session whenever a lease is dropped; it must not block.
     #[must_use]
     pub fn measured(options: SessionOptions, bytes_of: fn(&T) -> usize) -> Self {
         Self { shared: Arc::new(Shared { options, bytes_of, table: Mutex::new(Table::new()) }) }
     }
 
-    /// Creates a session, for a client whose handshake is known to be good: what is refused must leave nothing behind.
+    /// Creates a session for a client whose `initialize` was accepted.
     ///
-    /// If there is a principal, the session is its own, and nobody else can enter it; otherwise whoever knows the id
-    /// can. `make` runs when it is sure that there is room.
+    /// If there is a principal, it owns the session, and no other principal can enter it; otherwise every client that knows
+    /// the id can. `make` creates the state, and is only called if there is room.
     ///
     /// # Errors
     ///
-    /// Fails if the principal has too many sessions that are all active, if no id can be made up, or after
+    /// Returns an error if the principal has too many active sessions, if the random source fails, or after
     /// [`shutdown`](Self::shutdown).
     // RB-53, S4.69, S4.72
     pub fn create(
@@ -100,14 +100,14 @@ impl<T> SessionManager<T> {
         room.fill(id, Arc::new(make(id)), Origin::Here)
     }
 
-    /// Goes on with a session that began elsewhere, under the id that it had there.
+    /// Adds a session of another process, with its id there.
     ///
-    /// `principal` is whose session it is by its record; that whoever asks for it is that one is for the caller to
-    /// check before. If the session is here already, nothing is made, and this is [`enter`](Self::enter).
+    /// `principal` is the owner in its record; the caller has to check before that the request comes from this principal. If
+    /// the session is here already, this is [`enter`](Self::enter).
     ///
     /// # Errors
     ///
-    /// Fails like [`create`](Self::create), and if the session is here and belongs to somebody else.
+    /// Returns the errors of [`create`](Self::create), and an error if the session is here and belongs to another principal.
     // S4.115
     pub fn adopt(
         &self,
@@ -118,7 +118,7 @@ impl<T> SessionManager<T> {
         if self.knows(&id) {
             match self.enter(&id, principal.as_ref()) {
                 Ok(lease) => return Ok(Created { lease, evicted: Vec::new() }),
-                // It ended in between.
+                // It ended meanwhile.
                 Err(Refused::Unknown) if !self.knows(&id) => {}
                 Err(refused) => return Err(refused),
             }
@@ -127,11 +127,11 @@ impl<T> SessionManager<T> {
         room.fill(id, Arc::new(make(id)), Origin::Elsewhere)
     }
 
-    /// Finds a session for somebody who names it, which is a use of it.
+    /// Returns a lease of a session, which counts as a use of it.
     ///
     /// # Errors
     ///
-    /// Fails if there is no such session (any more), or if it belongs to somebody else.
+    /// Returns an error if there is no such session, or if it belongs to another principal.
     // S0.26, S4.35
     pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<Lease<T>, Refused> {
         let mut table = self.table();
@@ -139,9 +139,9 @@ impl<T> SessionManager<T> {
         self.lease(&mut table, *id, place)
     }
 
-    /// Returns a lease of each session that is active. That is no use of it: only whoever has another lease uses it.
+    /// Returns a lease of each active session, which does not count as a use of it.
     ///
-    /// This is for whoever keeps sessions elsewhere as well, to see whether they have ended there.
+    /// A transport with a shared store uses it to check whether sessions have ended in another process.
     #[must_use]
     pub fn active(&self) -> Vec<Lease<T>> {
         let leases = self.table().lease_active();
@@ -149,17 +149,17 @@ impl<T> SessionManager<T> {
         leases.into_iter().map(|(id, place, value)| Lease { shared: Arc::clone(shared), value, id, place }).collect()
     }
 
-    /// Whether a session is here, whoever may enter it. To ask is no use of it, and is not counted.
+    /// Returns whether a session is here, whoever owns it. This does not count as a use of it.
     #[must_use]
     pub fn knows(&self, id: &SessionId) -> bool {
         self.table().find(id).is_some()
     }
 
-    /// Ends a session because somebody asks for it. Whoever has a lease keeps the state, but nobody finds it any more.
+    /// Ends a session. Remaining leases keep its state, but it cannot be entered any more.
     ///
     /// # Errors
     ///
-    /// Fails like [`enter`](Self::enter).
+    /// Returns the errors of [`enter`](Self::enter).
     pub fn end(&self, id: &SessionId, principal: Option<&Principal>, reason: Reason) -> Result<Ended<T>, Refused> {
         let ended = {
             let mut table = self.table();
@@ -171,8 +171,8 @@ impl<T> SessionManager<T> {
         Ok(ended)
     }
 
-    /// Ends all sessions whose time is over, and the oldest of those that are idle beyond the limit. Takes time for
-    /// what ends, and none for the rest.
+    /// Ends expired sessions, and evicts idle sessions beyond the limits. The time that it takes is proportional to the
+    /// number of sessions that end.
     pub fn sweep(&self, now: Instant) -> Vec<Ended<T>> {
         let (ended, is_first, pruned) = {
             let mut table = self.table();
@@ -195,8 +195,8 @@ impl<T> SessionManager<T> {
         ended
     }
 
-    /// When to [`sweep`](Self::sweep) next: in a [while](SessionOptions::sweep_interval), or later if nothing can end
-    /// before, but within a minute.
+    /// Returns when to [`sweep`](Self::sweep) next: after the [interval](SessionOptions::sweep_interval), or later if nothing
+    /// can expire before, but within a minute.
     #[must_use]
     pub fn next_sweep(&self, now: Instant) -> Instant {
         let options = &self.shared.options;
@@ -206,7 +206,7 @@ impl<T> SessionManager<T> {
             let is_quiet = table.is_within(options) && table.pruned.0 == 0 && table.unseen.is_empty();
             (table.first_deadline(options), is_quiet)
         };
-        // What is not idle yet, or not there yet, has the whole time, but may be more than there is room for.
+        // Active and future sessions have the whole timeout, but may exceed the limits.
         let others = now.checked_add(options.idle_time.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE));
         match others.filter(|_| is_quiet) {
             Some(others) => first.map_or(others, |first| first.min(others)).max(soon),
@@ -214,7 +214,7 @@ impl<T> SessionManager<T> {
         }
     }
 
-    /// Ends all sessions, and takes on no more.
+    /// Ends all sessions, and refuses new ones.
     // S4.42
     pub fn shutdown(&self) -> Vec<Ended<T>> {
         let ended = {
@@ -228,13 +228,12 @@ impl<T> SessionManager<T> {
         ended
     }
 
-    /// Counts somebody who asks for a session that is not here and, by its record, belongs to somebody else; returns
-    /// what they hear.
+    /// Records an access attempt by a non-owner to a session that is not in this process; returns the configured refusal.
     pub fn refuse_stranger(&self) -> Refused {
         self.refuse(&mut self.table(), Refused::WrongOwner)
     }
 
-    /// How many sessions there are, and what happened to the others.
+    /// Returns the current metrics.
     #[must_use]
     pub fn metrics(&self) -> SessionMetrics {
         self.table().metrics()
@@ -244,7 +243,7 @@ impl<T> SessionManager<T> {
         self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds a session for somebody who may have it.
+    /// Finds a session, and checks its owner.
     fn find(&self, table: &mut Table<T>, id: &SessionId, principal: Option<&Principal>) -> Result<Place, Refused> {
         match table.find(id) {
             Some((place, owner)) if owner.is_none() || owner == principal => Ok(place),
@@ -259,7 +258,7 @@ impl<T> SessionManager<T> {
         Ok(Lease { shared: Arc::clone(&self.shared), value, id, place })
     }
 
-    /// Counts a refusal; returns what to say about it.
+    /// Counts a refusal; returns the one for the client.
     fn refuse(&self, table: &mut Table<T>, refused: Refused) -> Refused {
         table.counted.count_refused(refused);
         if refused == Refused::WrongOwner { self.shared.options.answer_to_stranger() } else { refused }
@@ -283,7 +282,7 @@ impl<T> fmt::Debug for SessionManager<T> {
     }
 }
 
-/// How much time is between two sweeps at most, if there are sessions.
+/// The maximum time between two sweeps, if there are sessions.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 fn log<T>(ended: &[Ended<T>]) {
@@ -292,14 +291,14 @@ fn log<T>(ended: &[Ended<T>]) {
     }
 }
 
-/// Where a session began.
+/// The origin of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Here,
     Elsewhere,
 }
 
-/// Room for a session that is not there yet; it is given back if there never is one.
+/// A reservation for a new session, which is released if the session is not created.
 struct Room<'a, T> {
     manager: &'a SessionManager<T>,
     owner: Option<Principal>,
@@ -338,7 +337,7 @@ impl<'a, T> Room<'a, T> {
                 return Err(self.manager.refuse(&mut table, Refused::Closed));
             }
             if table.find(&id).is_some() {
-                // Somebody was faster. What was made here is dropped with this function, and the room with it.
+                // Another call added the session meanwhile. The new state and the reservation are dropped.
                 let place = self.manager.find(&mut table, &id, self.owner.as_ref())?;
                 self.manager.lease(&mut table, id, place)?
             } else {
@@ -364,14 +363,14 @@ impl<T> Drop for Room<'_, T> {
         if let Some(owner) = self.owner.take() {
             table.give_room(&owner);
         }
-        // The next sweep tells of them.
+        // The next sweep returns them.
         table.unseen.append(&mut self.evicted);
     }
 }
 
-/// The right to use a session, which is active as long as there is one.
+/// A lease of a session, which is active while there is one.
 ///
-/// A state must not have a lease of its own session: that would never be idle.
+/// A state must not hold a lease of its own session, which would never become idle.
 pub struct Lease<T> {
     shared: Arc<Shared<T>>,
     value: Arc<T>,
@@ -380,19 +379,19 @@ pub struct Lease<T> {
 }
 
 impl<T> Lease<T> {
-    /// The name of the session.
+    /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// Whether the session has ended while it was used.
+    /// Returns whether the session has ended.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         !self.table().has(self.place)
     }
 
-    /// Ends the session, if it has not ended yet. Whoever has a lease keeps the state, but nobody finds it any more.
+    /// Ends the session, unless it has ended. Remaining leases keep its state, but it cannot be entered any more.
     pub fn end(&self, reason: Reason) -> Option<Ended<T>> {
         let ended = self.table().end(self.place, reason);
         log(ended.as_slice());
@@ -406,7 +405,7 @@ impl<T> Lease<T> {
 
 impl<T> Clone for Lease<T> {
     fn clone(&self) -> Self {
-        // It counts only as long as the session is there.
+        // A lease of a session that has ended does not count.
         drop(self.table().lease(self.place));
         let (shared, value) = (Arc::clone(&self.shared), Arc::clone(&self.value));
         Self { shared, value, id: self.id, place: self.place }
@@ -415,7 +414,7 @@ impl<T> Clone for Lease<T> {
 
 impl<T> Drop for Lease<T> {
     fn drop(&mut self) {
-        // This is measured before the table is locked, as nothing of `T` runs there.
+        // Measured before the table is locked, as no code of `T` runs there.
         let bytes = (self.shared.bytes_of)(&self.value);
         self.table().give_back(self.place, bytes);
     }

@@ -1,74 +1,74 @@
-//! What happened to sessions, in numbers.
+//! Metrics of sessions, and the reasons that they count.
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Its client said so.
+    /// The client sent `DELETE`.
     Deleted,
-    /// Nobody used it for too long.
+    /// The idle timeout expired.
     Idle,
-    /// The idle sessions were too many, or kept too many bytes, and it was the first to go.
+    /// It was evicted, because there were too many idle sessions or too many bytes in them.
     Cap,
-    /// Nobody used it for too long, nor ever after the handshake.
+    /// The idle timeout expired, and the session was never used after its handshake.
     NeverUsed,
-    /// The server ended.
+    /// The server shut down.
     Shutdown,
 }
 
-/// Why there is no session for somebody.
+/// The error of creating or entering a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// It has ended, or there never was one.
+    /// The session has ended, or never existed.
     #[error("there is no such session")]
     Unknown,
-    /// It is somebody else's.
-    #[error("the session belongs to somebody else")]
+    /// The session belongs to another principal.
+    #[error("the session belongs to another principal")]
     WrongOwner,
-    /// The principal has as many as it may, and all of them are active.
+    /// The principal has the maximum number of sessions, and all of them are active.
     #[error("there are too many active sessions of this principal")]
     TooMany,
-    /// No id can be made up that nobody can guess.
-    #[error("the system's source of randomness does not answer")]
+    /// The operating system's random source failed, so no session id can be created.
+    #[error("the operating system's random source failed")]
     NoRandomness,
-    /// The server ends; there are no new sessions.
-    #[error("the server takes on no more sessions")]
+    /// The server is shutting down.
+    #[error("the server is shutting down and accepts no new sessions")]
     Closed,
 }
 
-/// How many sessions there are, and what happened to the others.
+/// Counters of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionMetrics {
-    /// How many there are.
+    /// The number of sessions.
     pub live: usize,
-    /// How many of them nobody uses at the moment.
+    /// The number of idle sessions.
     pub idle: usize,
-    /// How many bytes the idle ones keep, as far as their transport measures them.
+    /// The number of bytes in idle sessions, as far as the transport measures them.
     pub idle_bytes: usize,
-    /// How many of them are in use.
+    /// The number of active sessions.
     pub active: usize,
-    /// How many were created here.
+    /// The number of sessions that were created in this process.
     pub created: u64,
-    /// How many came from a store.
+    /// The number of sessions that were adopted from a store.
     pub adopted: u64,
-    /// How many events clients came back for, and got. Whoever serves the streams of sessions counts them.
+    /// The number of events that were replayed to clients; counted by the transport.
     pub replayed: u64,
-    /// How many messages were said to nobody, because there was no stream for them; counted by the same.
+    /// The number of messages that were dropped because there was no stream for them; counted by the transport.
     pub unheard: u64,
     pub(crate) ended: [u64; 5],
     pub(crate) refused: [u64; 5],
 }
 
 impl SessionMetrics {
-    /// How many ended for this reason.
+    /// Returns the number of sessions that ended for this reason.
     #[must_use]
     pub fn ended(&self, reason: Reason) -> u64 {
         self.ended.get(reason as usize).copied().unwrap_or(0)
     }
 
-    /// How often somebody got none for this reason; what was hidden from them is counted as what it was.
+    /// Returns the number of refusals for this reason; hidden refusals count under the actual reason.
     #[must_use]
     pub fn refused(&self, reason: Refused) -> u64 {
         self.refused.get(reason as usize).copied().unwrap_or(0)

@@ -1,33 +1,33 @@
-//! How long sessions live, how many there may be, and how much memory they may take.
+//! Options of sessions.
 
 use std::time::Duration;
 
 use crate::metrics::Refused;
 
-/// What somebody hears who asks for the session of somebody else.
+/// How a request for the session of another principal is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WrongOwner {
-    /// That it is not theirs: helps whoever mixed up their tokens. Ids cannot be guessed, so it gives little away.
+    /// As forbidden, which helps clients that mixed up their tokens. Session ids cannot be guessed, so it reveals little.
     #[default]
     Forbidden,
-    /// That there is no such session.
+    /// As if there were no such session.
     Hidden,
 }
 
-/// How long sessions live, how many there may be, and how much memory they may take.
+/// The limits of sessions: their idle timeout, number and memory.
 ///
-/// A session that was never used after its handshake lives as long as any other while there is room. Where there is not,
-/// by count or by bytes, such sessions end first: clients that only shake hands, however often, do not end what others
-/// use. The last tenth of the room is shared by age, so that new clients can begin where all others are in use.
+/// If there are too many idle sessions, or too many bytes in them, sessions that were never used after their handshake are
+/// evicted first, so that clients that only send `initialize` do not evict sessions that others use. Within the last tenth
+/// of the limit the oldest session is evicted, used or not, so that new clients can begin when all other sessions are used.
 ///
-/// | setting | default | more of it |
+/// | setting | default | a greater value |
 /// |---|---|---|
-/// | [`idle_time`](Self::idle_time) | 2 h | lets clients pause for longer, and keeps what was left behind for as long |
-/// | [`sweep_interval`](Self::sweep_interval) | 5 s | wakes the process less often; sessions end that much later |
+/// | [`idle_time`](Self::idle_time) | 2 h | keeps sessions of inactive clients longer |
+/// | [`sweep_interval`](Self::sweep_interval) | 5 s | expires sessions later, and wakes the process less often |
 /// | [`idle_limit`](Self::idle_limit) | 10,000 | keeps more idle sessions |
-/// | [`idle_bytes_limit`](Self::idle_bytes_limit) | 256 MiB | takes more memory for them |
-/// | [`limit_per_principal`](Self::limit_per_principal) | 64 | lets one user take more of these |
+/// | [`idle_bytes_limit`](Self::idle_bytes_limit) | 256 MiB | takes more memory for idle sessions |
+/// | [`limit_per_principal`](Self::limit_per_principal) | 64 | lets one user have more of the sessions |
 /// | [`wrong_owner`](Self::wrong_owner) | [`Forbidden`](WrongOwner::Forbidden) | |
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -53,53 +53,53 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// How long a session may be idle before it ends; `None` is for ever, which is for those who count their clients.
+    /// Sets how long a session may be idle before it expires. Defaults to 2 hours; `None` disables expiry.
     #[must_use]
     pub fn idle_time(mut self, time: Option<Duration>) -> Self {
         self.idle_time = time;
         self
     }
 
-    /// How much time is between two sweeps, at least.
+    /// Sets the minimum time between two sweeps. Defaults to 5 seconds.
     #[must_use]
     pub fn sweep_interval(mut self, time: Duration) -> Self {
         self.sweep_interval = time;
         self
     }
 
-    /// Sets the maximum number of idle sessions. Beyond that, sessions end before their time: those that were never used
-    /// first, as long as they are more than a tenth of this, then the oldest. Active ones never do, and do not count.
+    /// Sets the maximum number of idle sessions. Beyond that, idle sessions are evicted: those that were never used first, as
+    /// long as they are more than a tenth of this, then the oldest. Active sessions do not count. Defaults to 10,000.
     #[must_use]
     pub fn idle_limit(mut self, count: usize) -> Self {
         self.idle_limit = count;
         self
     }
 
-    /// Sets the maximum number of bytes that idle sessions keep together, as far as their transport
-    /// [measures](crate::SessionManager::measured) them. Beyond that, sessions end before their time, as they do beyond
-    /// [`idle_limit`](Self::idle_limit).
+    /// Sets the maximum number of bytes in all idle sessions, as far as the transport
+    /// [measures](crate::SessionManager::measured) them. Beyond that, sessions are evicted as for
+    /// [`idle_limit`](Self::idle_limit). Defaults to 256 MiB.
     #[must_use]
     pub fn idle_bytes_limit(mut self, bytes: usize) -> Self {
         self.idle_bytes_limit = bytes;
         self
     }
 
-    /// How many sessions one principal may have, idle or not. Its oldest idle one makes room for a new one; if all are
-    /// active there is none.
+    /// Sets the maximum number of sessions of one principal, idle or active. A new session evicts its oldest idle one, and is
+    /// refused if all are active. Defaults to 64.
     #[must_use]
     pub fn limit_per_principal(mut self, count: usize) -> Self {
         self.limit_per_principal = count;
         self
     }
 
-    /// What somebody hears who asks for the session of somebody else.
+    /// Sets how requests for the session of another principal are refused. Defaults to [`WrongOwner::Forbidden`].
     #[must_use]
     pub fn wrong_owner(mut self, answer: WrongOwner) -> Self {
         self.wrong_owner = answer;
         self
     }
 
-    /// What somebody hears who asks for the session of somebody else, wherever that is kept.
+    /// Returns the refusal for a request for the session of another principal.
     #[must_use]
     pub fn answer_to_stranger(&self) -> Refused {
         match self.wrong_owner {

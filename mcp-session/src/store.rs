@@ -1,4 +1,4 @@
-//! Where sessions and their events are kept, so that another process can go on with them.
+//! The traits of stores, which several processes can share.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use mcp_types::{LoggingLevel, RawObject, Revision};
 
 use crate::SessionId;
 
-/// A future of something, wherever it runs.
+/// A boxed future that can be sent between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What there is to know about a session, to go on with it elsewhere.
+/// The record of a session, with which another process can resume it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionRecord {
-    /// The parameters of `initialize`: who the client is, and what it can do.
+    /// The parameters of `initialize`.
     pub initialize: RawObject,
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Whether the client has confirmed the handshake.
+    /// Whether the client has sent `notifications/initialized`.
     pub is_ready: bool,
-    /// The least that the client wants to see of the log.
+    /// The minimum level of log messages for the client.
     pub log_level: LoggingLevel,
-    /// The resources that the client has subscribed to.
+    /// The URIs of the resources that the client has subscribed to.
     pub subscriptions: Vec<String>,
-    /// Whose session it is, if anybody's.
+    /// The owner, if there is one.
     pub principal: Option<Principal>,
 }
 
 impl SessionRecord {
-    /// Describes a session in which nothing but the handshake has happened.
+    /// Creates the record of a session right after `initialize`.
     #[must_use]
     pub fn new(initialize: RawObject, revision: Revision, principal: Option<Principal>) -> Self {
         let (is_ready, log_level, subscriptions) = (false, LoggingLevel::Info, Vec::new());
@@ -39,51 +39,51 @@ impl SessionRecord {
     }
 }
 
-/// How often a record was saved: whoever saves has to name the one that it has read.
+/// The version of a record, for optimistic concurrency: how often it was saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(clippy::exhaustive_structs, reason = "it is a number with a meaning")]
+#[expect(clippy::exhaustive_structs, reason = "a number with a meaning")]
 pub struct Version(pub u64);
 
 impl Version {
-    /// That of a record which is not there yet.
+    /// The version of a record that does not exist yet.
     pub const NONE: Self = Self(0);
 }
 
-/// A record as it was found.
+/// A record with its version.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing else to find")]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing else to load")]
 pub struct Versioned {
-    /// What was saved.
+    /// The record.
     pub record: SessionRecord,
-    /// How often.
+    /// Its version.
     pub version: Version,
 }
 
-/// What became of saving a record.
+/// The outcome of [`SessionStore::save`].
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "it was saved or it was not")]
+#[expect(clippy::exhaustive_enums, reason = "there are no other outcomes")]
 pub enum Saved {
-    /// It is there now.
+    /// The record was saved, and has this version now.
     As(Version),
-    /// Somebody else was faster; this is what there is, if anything.
+    /// The version did not match. This is the record in the store, if there is one.
     Not(Option<Box<Versioned>>),
 }
 
-/// A place to keep sessions that does not answer, or answers nonsense.
+/// The error of a store: it does not respond, or has invalid data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store of sessions failed: {0}")]
-#[expect(clippy::exhaustive_structs, reason = "whoever writes a store makes them")]
+#[expect(clippy::exhaustive_structs, reason = "implementations of stores construct it")]
 pub struct StoreError(pub String);
 
-/// Keeps the records of sessions.
+/// A store for the records of sessions.
 ///
-/// A record goes by itself when nobody has touched it for its time to live.
+/// A record expires when it was neither saved nor touched for its time to live. Implementations can be tested with
+/// `mcp_session::store_tests` (feature `store-tests`).
 pub trait SessionStore: Send + Sync + 'static {
-    /// Finds the record of a session.
+    /// Loads the record of a session.
     fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>>;
 
-    /// Saves a record, if the one that is there has the version `read`, or if there is none and that is
-    /// [`Version::NONE`].
+    /// Saves a record if the one in the store has the version `read`, or if there is none and `read` is [`Version::NONE`].
     fn save(
         &self,
         id: SessionId,
@@ -92,45 +92,44 @@ pub trait SessionStore: Send + Sync + 'static {
         time_to_live: Duration,
     ) -> BoxFuture<Result<Saved, StoreError>>;
 
-    /// Says that a session is in use; returns whether there is a record of it.
+    /// Extends the life of a record; returns whether there is one.
     fn touch(&self, id: SessionId, time_to_live: Duration) -> BoxFuture<Result<bool, StoreError>>;
 
-    /// Forgets a session; returns whether there was a record of it.
+    /// Removes a record; returns whether there was one.
     fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>>;
 }
 
-/// One event of a stream, as it was sent.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "an event has no more than a place and a content")]
+#[expect(clippy::exhaustive_structs, reason = "an event has nothing else")]
 pub struct StoredEvent {
-    /// Its number in the stream; they grow, but need not be without gaps.
+    /// The number of the event in its stream. Numbers increase, and may have gaps.
     pub number: u64,
     /// The message.
     pub message: Bytes,
 }
 
-/// What is left of a stream, for a client that comes back.
+/// The events of a stream that a client missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "whoever writes a store makes them")]
+#[expect(clippy::exhaustive_structs, reason = "implementations of stores construct it")]
 pub struct Replay {
-    /// The events after the one that the client has seen, oldest first.
+    /// The events after the last one that the client received, oldest first.
     pub events: Vec<StoredEvent>,
-    /// Whether these are known to be all. If not, a client is still better off with the rest, which may end with the
-    /// answer that it waits for.
+    /// Whether no event is missing. If not, the client gets the rest, which may still contain the response it waits for.
     pub is_whole: bool,
 }
 
-/// Keeps what was sent on the streams of sessions, for clients that come back for what they missed.
+/// A store for the events of streams, for clients that reconnect and resume.
 ///
-/// What is kept is bounded, by count, bytes and age; the oldest goes first.
+/// The events are limited by number, bytes and age; the oldest are evicted first.
 pub trait EventStore: Send + Sync + 'static {
-    /// Keeps an event. This does not wait: what cannot be kept is lost, and counted.
+    /// Appends an event. This does not wait: events that cannot be stored are dropped, and counted.
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent);
 
-    /// The events of a stream after a number, as far as they are there; of a stream that is not known, nothing is.
+    /// Returns the stored events of a stream after a number; none of an unknown stream.
     fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>>;
 
-    /// Forgets all streams of a session, which has ended: events that are appended later, for example by a process that has
-    /// not heard of it yet, are not kept.
+    /// Removes all streams of a session that has ended. Events that are appended later, for example by a process that does not
+    /// know of the end yet, are dropped.
     fn forget(&self, session: SessionId);
 }

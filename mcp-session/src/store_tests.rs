@@ -1,7 +1,19 @@
-//! What every store has to do, as tests for those who write one.
+//! Tests for implementations of [`SessionStore`] and [`EventStore`].
 //!
-//! Each function takes a way to make an empty store, and panics if something is not as it should be. They wait with
-//! `tokio::time`, so a store that uses the same clock can be tested with a paused one.
+//! Each function takes a function that creates an empty store, and panics if the store does not behave as its trait
+//! requires. They wait with `tokio::time`, so a store that uses the same clock can be tested with a paused one.
+//!
+//! # Examples
+//!
+//! ```
+//! use mcp_session::{MemoryEvents, MemorySessions, store_tests};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! store_tests::check_session_store(async || MemorySessions::new()).await;
+//! store_tests::check_event_store(async || MemoryEvents::default()).await;
+//! # }
+//! ```
 
 use std::time::Duration;
 
@@ -12,11 +24,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::{EventStore, Replay, Saved, SessionId, SessionRecord, SessionStore, StoredEvent, Version, Versioned};
 
-/// Tests a store of records.
+/// Tests an implementation of [`SessionStore`].
 ///
 /// # Panics
 ///
-/// Panics if the store does not do what it has to.
+/// Panics if the store does not behave as the trait requires.
 // S4.115, S4.116
 pub async fn check_session_store<S: SessionStore>(make: impl AsyncFn() -> S) {
     records_survive(&make().await).await;
@@ -26,11 +38,11 @@ pub async fn check_session_store<S: SessionStore>(make: impl AsyncFn() -> S) {
     one_of_many_wins(make().await).await;
 }
 
-/// Tests a store of events.
+/// Tests an implementation of [`EventStore`].
 ///
 /// # Panics
 ///
-/// Panics if the store does not do what it has to.
+/// Panics if the store does not behave as the trait requires.
 // S4.117
 pub async fn check_event_store<S: EventStore>(make: impl AsyncFn() -> S) {
     events_come_back(&make().await).await;
@@ -41,11 +53,11 @@ pub async fn check_event_store<S: EventStore>(make: impl AsyncFn() -> S) {
     many_can_append(make().await).await;
 }
 
-/// A record with something everywhere.
+/// Returns a record with a value in every member.
 ///
 /// # Panics
 ///
-/// Never: what it parses is known.
+/// Never, as it parses a constant.
 #[must_use]
 pub fn record() -> SessionRecord {
     let text = r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"ein Prüfer 🦀","version":"1"}}"#;

@@ -104,14 +104,14 @@ async fn beginnings_and_ends() {
         let with = |password: &str| server.url().replace("127", &format!(":{password}@127"));
         for url in [server.url(), with("secret")] {
             let error = Redis::connect(&url, RedisOptions::default()).await.unwrap_err().to_string();
-            assert!(error.contains("Redis refuses: ") && !error.contains("secret"), "{error}");
+            assert!(error.contains("Redis refused the command: ") && !error.contains("secret"), "{error}");
         }
         let redis = Redis::connect(&with("right"), RedisOptions::default()).await.unwrap();
         assert!(!format!("{redis:?}{:?}{:?}", redis.sessions(), redis.events()).contains("right"));
         assert_eq!(replay(&redis.events(), session, 0, 1999).await, Some(vec![2000]));
         server.stop();
         for (url, reason) in [
-            (server.url(), "Redis does not answer: "),
+            (server.url(), "Redis does not respond: "),
             ("nonsense".to_owned(), "cannot be used: "),
             ("rediss://user:secret@127.0.0.1/".to_owned(), "cannot be used: "),
         ] {

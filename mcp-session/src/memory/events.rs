@@ -1,4 +1,4 @@
-//! What was sent, kept in memory.
+//! Events in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::slab::{Link, List, Slab};
 use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
-/// How much is kept of what was sent. The oldest goes first.
+/// The limits of [`MemoryEvents`]. The oldest events are evicted first.
 ///
-/// | setting | default | more of it |
+/// | setting | default | a greater value |
 /// |---|---|---|
 /// | [`events_per_session`](Self::events_per_session) | 1,024 | lets a client miss more |
 /// | [`bytes_per_session`](Self::bytes_per_session) | 1 MiB | lets a client miss more, and one session take more of the whole |
@@ -39,57 +39,58 @@ impl Default for MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// How many events of one session are kept.
+    /// Sets the maximum number of events of one session.
     #[must_use]
     pub fn events_per_session(mut self, count: usize) -> Self {
         self.events_per_session = count;
         self
     }
 
-    /// How many bytes the events of one session may take. An event counts as its message and [`EVENT`](Self::EVENT).
+    /// Sets the maximum number of bytes in the events of one session. An event counts as its message and
+    /// [`EVENT`](Self::EVENT).
     #[must_use]
     pub fn bytes_per_session(mut self, bytes: usize) -> Self {
         self.bytes_per_session = bytes;
         self
     }
 
-    /// How many bytes all events may take.
+    /// Sets the maximum number of bytes in all events.
     #[must_use]
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// For how long an event is kept.
+    /// Sets the maximum age of an event.
     #[must_use]
     pub fn age(mut self, time: Duration) -> Self {
         self.age = time;
         self
     }
 
-    /// What an event takes beside its message, in bytes: this bounds the number of small ones as well.
+    /// The bytes that an event counts beside its message, which also limits the number of small events.
     pub const EVENT: usize = 160;
 }
 
-/// How much is kept, and what is not.
+/// The usage of [`MemoryEvents`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventUsage {
-    /// How many events are kept.
+    /// The number of events.
     pub events: usize,
-    /// How many bytes they take.
+    /// The number of bytes in them.
     pub bytes: usize,
-    /// Of how many sessions.
+    /// The number of sessions with events.
     pub sessions: usize,
-    /// How many events went because of a limit.
+    /// The number of events that were evicted because of a limit.
     pub dropped: u64,
-    /// How many were never kept: they were too large, or came out of order.
+    /// The number of events that were refused because they were too large or out of order.
     pub lost: u64,
 }
 
-/// Keeps events in memory. Clones are the same store.
+/// An [`EventStore`] in memory. Clones share the events.
 ///
-/// Keeping one takes the same time however many there are. Nothing is left of a session without events.
+/// Appending takes constant time. A session without events takes no memory.
 #[derive(Clone, Default)]
 pub struct MemoryEvents(Arc<Shared>);
 
@@ -99,13 +100,13 @@ struct Shared {
     log: Mutex<Log>,
 }
 
-/// All events, in the order in which they came: in total, of each session, of each stream.
+/// All events in the order of their arrival: in total, by session, and by stream.
 struct Log {
     events: Slab<Event>,
     sessions: HashMap<SessionId, Session>,
     all: List,
     usage: EventUsage,
-    /// The sessions that ended last: nothing more is kept of them.
+    /// The sessions that ended last, whose events are refused.
     ended: VecDeque<SessionId>,
 }
 
@@ -129,18 +130,18 @@ struct Session {
 
 struct Stream {
     order: List,
-    /// Up to this number events are gone, or nobody knows of them.
+    /// Events up to this number were evicted, or are unknown.
     gone: Option<u64>,
 }
 
 impl MemoryEvents {
-    /// Begins without events.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
         Self(Arc::new(Shared { limits, log: Mutex::default() }))
     }
 
-    /// How much is kept, and what is not.
+    /// Returns the current usage.
     #[must_use]
     pub fn usage(&self) -> EventUsage {
         let log = self.0.log();
@@ -323,7 +324,7 @@ impl Log {
     }
 }
 
-/// How many sessions are remembered that have ended.
+/// The number of ended sessions that are remembered.
 const MOST_ENDED: usize = 32;
 
 impl Default for Session {

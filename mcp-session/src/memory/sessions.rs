@@ -1,4 +1,4 @@
-//! The records of sessions, kept in memory.
+//! Session records in memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -9,16 +9,16 @@ use tokio::time::Instant;
 
 use crate::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
 
-/// Keeps the records of sessions in memory. Clones are the same store.
+/// A [`SessionStore`] in memory, for tests and for several servers in one process.
 ///
-/// It does not outlive the process, so it is for several servers in one, and for tests.
+/// Clones share the records.
 #[derive(Clone, Default)]
 pub struct MemorySessions(Arc<Mutex<Records>>);
 
 #[derive(Default)]
 struct Records {
     by_id: HashMap<SessionId, Record>,
-    /// When records go, the first one first; those that never go are not here.
+    /// When records expire, in order; without those that never expire.
     ends: BTreeSet<(Instant, SessionId)>,
 }
 
@@ -28,13 +28,13 @@ struct Record {
 }
 
 impl MemorySessions {
-    /// Begins without records.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Does something with the records that are there now, as soon as somebody waits for it.
+    /// Runs `work` on the records that have not expired, when the future is polled.
     fn with<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Records, Instant) -> R + Send + 'static,
