@@ -17,11 +17,11 @@ use mcp_session::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEv
 /// One task writes the events from a queue. While Redis is unavailable the queue fills, and then events are
 /// [dropped](Self::dropped). Of a stream with dropped events, only the later events are replayed.
 #[derive(Clone)]
-pub struct RedisEvents {
+pub struct RedisEventStore {
     pub(crate) shared: Arc<Shared>,
 }
 
-impl RedisEvents {
+impl RedisEventStore {
     /// Returns the number of events that were dropped because the queue was full, or because Redis refused them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
@@ -39,14 +39,14 @@ impl RedisEvents {
     ///
     /// # Errors
     ///
-    /// Returns an error after the [timeout](crate::RedisOptions::command_limit), or if the runtime of the connection has shut
+    /// Returns an error after the [timeout](crate::RedisOptions::command_timeout), or if the runtime of the connection has shut
     /// down.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.shared.flush().await
     }
 }
 
-impl EventStore for RedisEvents {
+impl EventStore for RedisEventStore {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         self.shared.queue.append(session, stream, event);
     }
@@ -71,9 +71,9 @@ impl EventStore for RedisEvents {
     }
 }
 
-impl fmt::Debug for RedisEvents {
+impl fmt::Debug for RedisEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisEvents").field("dropped", &self.dropped()).finish_non_exhaustive()
+        f.debug_struct("RedisEventStore").field("dropped", &self.dropped()).finish_non_exhaustive()
     }
 }
 

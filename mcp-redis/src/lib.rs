@@ -25,9 +25,9 @@ use std::time::Duration;
 
 use redis::{Client, IntoConnectionInfo as _, ProtocolVersion};
 
-pub use events::RedisEvents;
+pub use events::RedisEventStore;
 pub use options::RedisOptions;
-pub use sessions::RedisSessions;
+pub use sessions::RedisSessionStore;
 
 use connection::Connection;
 use keys::Keys;
@@ -76,9 +76,9 @@ use writer::Writer;
 ///
 /// # When Redis is unavailable
 ///
-/// Each command has a [timeout](RedisOptions::command_limit), after which it fails with a [`StoreError`]. The connection is
+/// Each command has a [timeout](RedisOptions::command_timeout), after which it fails with a [`StoreError`]. The connection is
 /// re-established automatically, with a backoff of up to a second, during which commands fail at once. Appending events
-/// never fails and never waits, see [`RedisEvents`].
+/// never fails and never waits, see [`RedisEventStore`].
 #[derive(Clone)]
 pub struct Redis {
     shared: Arc<Shared>,
@@ -100,7 +100,7 @@ impl Redis {
     /// # Errors
     ///
     /// Returns an error if the URL is not valid, or if Redis does not respond within the
-    /// [timeout](RedisOptions::command_limit).
+    /// [timeout](RedisOptions::command_timeout).
     ///
     /// # Panics
     ///
@@ -110,32 +110,32 @@ impl Redis {
         let info = url.into_connection_info().map_err(invalid)?;
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
-        let link = || Connection::new(client.clone(), options.command_limit);
-        let commands = link();
+        let connect = || Connection::new(client.clone(), options.command_timeout);
+        let commands = connect();
         commands.one(|_| redis::cmd("PING")).await.map_err(StoreError::from)?;
 
         let keys = Keys::new(options.prefix.clone());
         let limits = QueueLimits {
-            events: options.queue_events,
-            bytes: options.queue_bytes,
-            streams: options.remembered_streams,
+            events: options.max_queued_events,
+            bytes: options.max_queued_bytes,
+            streams: options.max_tracked_streams,
         };
         let queue = Arc::new(Queue::new(limits));
-        let writer = Writer { link: link(), queue: queue.clone(), keys: keys.clone(), limits: (&options).into() };
+        let writer = Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), limits: (&options).into() };
         tokio::spawn(writer.run());
-        Ok(Self { shared: Arc::new(Shared { commands, keys, limit: options.command_limit, queue }) })
+        Ok(Self { shared: Arc::new(Shared { commands, keys, limit: options.command_timeout, queue }) })
     }
 
     /// Returns the session store.
     #[must_use]
-    pub fn sessions(&self) -> RedisSessions {
-        RedisSessions { shared: self.shared.clone() }
+    pub fn sessions(&self) -> RedisSessionStore {
+        RedisSessionStore { shared: self.shared.clone() }
     }
 
     /// Returns the event store. All stores of one connection share a queue.
     #[must_use]
-    pub fn events(&self) -> RedisEvents {
-        RedisEvents { shared: self.shared.clone() }
+    pub fn events(&self) -> RedisEventStore {
+        RedisEventStore { shared: self.shared.clone() }
     }
 }
 

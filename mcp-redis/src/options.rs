@@ -7,41 +7,41 @@ use std::time::Duration;
 /// | setting | default | a greater value |
 /// |---|---|---|
 /// | [`prefix`](Self::prefix) | `mcp` | |
-/// | [`command_limit`](Self::command_limit) | 2 s | lets requests wait longer while Redis is unavailable |
-/// | [`queue_events`](Self::queue_events) | 8,192 | loses fewer events while Redis is unavailable |
-/// | [`queue_bytes`](Self::queue_bytes) | 16 MiB | loses fewer events while Redis is unavailable, and takes this memory |
-/// | [`remembered_streams`](Self::remembered_streams) | 65,536 | keeps events replayable longer while Redis is unavailable, and takes up to 200 bytes each |
-/// | [`stream_events`](Self::stream_events) | 1,024 | lets a client miss more events |
-/// | [`stream_bytes`](Self::stream_bytes) | 1 MiB | lets a client miss more and larger messages |
-/// | [`session_streams`](Self::session_streams) | 32 | lets a client resume more streams |
-/// | [`stream_time_to_live`](Self::stream_time_to_live) | 30 min | lets a client be disconnected longer |
+/// | [`command_timeout`](Self::command_timeout) | 2 s | lets requests wait longer while Redis is unavailable |
+/// | [`max_queued_events`](Self::max_queued_events) | 8,192 | loses fewer events while Redis is unavailable |
+/// | [`max_queued_bytes`](Self::max_queued_bytes) | 16 MiB | loses fewer events while Redis is unavailable, and takes this memory |
+/// | [`max_tracked_streams`](Self::max_tracked_streams) | 65,536 | keeps events replayable longer while Redis is unavailable, and takes up to 200 bytes each |
+/// | [`max_stream_events`](Self::max_stream_events) | 1,024 | lets a client miss more events |
+/// | [`max_stream_bytes`](Self::max_stream_bytes) | 1 MiB | lets a client miss more and larger messages |
+/// | [`max_session_streams`](Self::max_session_streams) | 32 | lets a client resume more streams |
+/// | [`stream_timeout`](Self::stream_timeout) | 30 min | lets a client be disconnected longer |
 ///
 /// With the defaults, a session takes up to 32 MiB in Redis, for half an hour after its last event.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     pub(crate) prefix: String,
-    pub(crate) command_limit: Duration,
-    pub(crate) queue_events: usize,
-    pub(crate) queue_bytes: usize,
-    pub(crate) remembered_streams: usize,
-    pub(crate) stream_events: usize,
-    pub(crate) stream_bytes: usize,
-    pub(crate) session_streams: usize,
-    pub(crate) stream_time_to_live: Duration,
+    pub(crate) command_timeout: Duration,
+    pub(crate) max_queued_events: usize,
+    pub(crate) max_queued_bytes: usize,
+    pub(crate) max_tracked_streams: usize,
+    pub(crate) max_stream_events: usize,
+    pub(crate) max_stream_bytes: usize,
+    pub(crate) max_session_streams: usize,
+    pub(crate) stream_timeout: Duration,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
         Self {
             prefix: "mcp".to_owned(),
-            command_limit: Duration::from_secs(2),
-            queue_events: 8192,
-            queue_bytes: 16 * 1024 * 1024,
-            remembered_streams: 65_536,
-            stream_events: 1024,
-            stream_bytes: 1024 * 1024,
-            session_streams: 32,
-            stream_time_to_live: Duration::from_secs(30 * 60),
+            command_timeout: Duration::from_secs(2),
+            max_queued_events: 8192,
+            max_queued_bytes: 16 * 1024 * 1024,
+            max_tracked_streams: 65_536,
+            max_stream_events: 1024,
+            max_stream_bytes: 1024 * 1024,
+            max_session_streams: 32,
+            stream_timeout: Duration::from_secs(30 * 60),
         }
     }
 }
@@ -56,22 +56,22 @@ impl RedisOptions {
 
     /// Sets the timeout of a command, including the time to connect if necessary.
     #[must_use]
-    pub fn command_limit(mut self, time: Duration) -> Self {
-        self.command_limit = time;
+    pub fn command_timeout(mut self, time: Duration) -> Self {
+        self.command_timeout = time;
         self
     }
 
     /// Sets the maximum number of events in the queue; further events are dropped.
     #[must_use]
-    pub fn queue_events(mut self, count: usize) -> Self {
-        self.queue_events = count;
+    pub fn max_queued_events(mut self, count: usize) -> Self {
+        self.max_queued_events = count;
         self
     }
 
     /// Sets the maximum number of bytes in the queue; events beyond it are dropped.
     #[must_use]
-    pub fn queue_bytes(mut self, bytes: usize) -> Self {
-        self.queue_bytes = bytes;
+    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
+        self.max_queued_bytes = bytes;
         self
     }
 
@@ -79,36 +79,36 @@ impl RedisOptions {
     /// limits how many streams can lose events, and how many sessions can be removed, while Redis is unavailable: beyond
     /// that, all streams that are in Redis are treated as incomplete, in all instances.
     #[must_use]
-    pub fn remembered_streams(mut self, count: usize) -> Self {
-        self.remembered_streams = count;
+    pub fn max_tracked_streams(mut self, count: usize) -> Self {
+        self.max_tracked_streams = count;
         self
     }
 
     /// Sets the maximum number of events of a stream; the oldest are evicted.
     #[must_use]
-    pub fn stream_events(mut self, count: usize) -> Self {
-        self.stream_events = count;
+    pub fn max_stream_events(mut self, count: usize) -> Self {
+        self.max_stream_events = count;
         self
     }
 
     /// Sets the maximum number of bytes of a stream; the oldest events are evicted. A message that is larger is not stored.
     #[must_use]
-    pub fn stream_bytes(mut self, bytes: usize) -> Self {
-        self.stream_bytes = bytes;
+    pub fn max_stream_bytes(mut self, bytes: usize) -> Self {
+        self.max_stream_bytes = bytes;
         self
     }
 
     /// Sets the maximum number of streams of a session; the least recently written are evicted.
     #[must_use]
-    pub fn session_streams(mut self, count: usize) -> Self {
-        self.session_streams = count;
+    pub fn max_session_streams(mut self, count: usize) -> Self {
+        self.max_session_streams = count;
         self
     }
 
     /// Sets how long a stream is stored after its last event.
     #[must_use]
-    pub fn stream_time_to_live(mut self, time: Duration) -> Self {
-        self.stream_time_to_live = time;
+    pub fn stream_timeout(mut self, time: Duration) -> Self {
+        self.stream_timeout = time;
         self
     }
 }

@@ -17,11 +17,11 @@ use mcp_session::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, Stor
 /// Idempotent commands are retried once if the connection breaks. Saving and removing are not: after an error, use
 /// [`load`](SessionStore::load) to find out whether they took effect.
 #[derive(Clone)]
-pub struct RedisSessions {
+pub struct RedisSessionStore {
     pub(crate) shared: Arc<Shared>,
 }
 
-impl SessionStore for RedisSessions {
+impl SessionStore for RedisSessionStore {
     fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
@@ -84,9 +84,9 @@ impl SessionStore for RedisSessions {
     }
 }
 
-impl std::fmt::Debug for RedisSessions {
+impl std::fmt::Debug for RedisSessionStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisSessions").finish_non_exhaustive()
+        f.debug_struct("RedisSessionStore").finish_non_exhaustive()
     }
 }
 

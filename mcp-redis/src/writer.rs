@@ -13,7 +13,7 @@ use crate::script::{Script, Scripts};
 use crate::{RedisOptions, milliseconds};
 
 pub(crate) struct Writer {
-    pub(crate) link: Connection,
+    pub(crate) connection: Connection,
     pub(crate) queue: Arc<Queue>,
     pub(crate) keys: Keys,
     pub(crate) limits: StreamLimits,
@@ -30,10 +30,10 @@ pub(crate) struct StreamLimits {
 impl From<&RedisOptions> for StreamLimits {
     fn from(options: &RedisOptions) -> Self {
         Self {
-            events: options.stream_events,
-            bytes: options.stream_bytes,
-            streams: options.session_streams,
-            time_to_live: milliseconds(options.stream_time_to_live),
+            events: options.max_stream_events,
+            bytes: options.max_stream_bytes,
+            streams: options.max_session_streams,
+            time_to_live: milliseconds(options.stream_timeout),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Writer {
     async fn attempt(&self, batch: &Batch, epoch: &str) -> Result<Vec<usize>, Failure> {
         // A second more for each megabyte, or what is large would never get through a line that is slow.
         let more = Duration::from_micros(batch.bytes() as u64);
-        let results = self.link.once(more, |scripts| self.commands(batch, epoch, scripts)).await?;
+        let results = self.connection.once(more, |scripts| self.commands(batch, epoch, scripts)).await?;
         let first = results.len().saturating_sub(batch.items.len());
         let mut refused = Vec::new();
         for (index, result) in results.into_iter().enumerate() {

@@ -10,7 +10,7 @@
 //! | create ids that cannot be guessed | [`SessionId`], and [`EventKey`] for event ids |
 //! | resume a session in another process | a [`SessionStore`] for [`SessionRecord`]s |
 //! | resume a stream after a disconnect | an [`EventStore`] |
-//! | store both in one process, or in tests | [`MemorySessions`], [`MemoryEvents`] |
+//! | store both in one process, or in tests | [`MemorySessionStore`], [`MemoryEventStore`] |
 //! | store both for several processes | the crate `mcp-redis` |
 //! | test a store of your own | the module `store_tests` (feature `store-tests`) |
 //!
@@ -82,7 +82,7 @@ mod table;
 pub use event_id::EventKey;
 pub use id::{InvalidId, NoRandomness, SessionId};
 pub use manager::{Created, Ended, Lease, SessionManager};
-pub use memory::{EventUsage, MemoryEvents, MemoryLimits, MemorySessions};
+pub use memory::{EventUsage, MemoryEventStore, MemoryLimits, MemorySessionStore};
 pub use metrics::{Reason, Refused, SessionMetrics};
 pub use options::{SessionOptions, WrongOwner};
 pub use store::{

@@ -21,7 +21,7 @@ use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 /// ```
 ///
 /// A session is *active* while there is a [`Lease`] of it: requests in flight and open streams hold one. When the last lease
-/// is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_time), or when it is
+/// is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_timeout), or when it is
 /// evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
 /// [bytes](SessionOptions::idle_bytes_limit) in them.
 ///
@@ -207,7 +207,7 @@ impl<T> SessionManager<T> {
             (table.first_deadline(options), is_quiet)
         };
         // Active and future sessions have the whole timeout, but may exceed the limits.
-        let others = now.checked_add(options.idle_time.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE));
+        let others = now.checked_add(options.idle_timeout.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE));
         match others.filter(|_| is_quiet) {
             Some(others) => first.map_or(others, |first| first.min(others)).max(soon),
             None => soon,

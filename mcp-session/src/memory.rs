@@ -3,5 +3,5 @@
 mod events;
 mod sessions;
 
-pub use events::{EventUsage, MemoryEvents, MemoryLimits};
-pub use sessions::MemorySessions;
+pub use events::{EventUsage, MemoryEventStore, MemoryLimits};
+pub use sessions::MemorySessionStore;

@@ -23,7 +23,7 @@ pub enum WrongOwner {
 ///
 /// | setting | default | a greater value |
 /// |---|---|---|
-/// | [`idle_time`](Self::idle_time) | 2 h | keeps sessions of inactive clients longer |
+/// | [`idle_timeout`](Self::idle_timeout) | 2 h | keeps sessions of inactive clients longer |
 /// | [`sweep_interval`](Self::sweep_interval) | 5 s | expires sessions later, and wakes the process less often |
 /// | [`idle_limit`](Self::idle_limit) | 10,000 | keeps more idle sessions |
 /// | [`idle_bytes_limit`](Self::idle_bytes_limit) | 256 MiB | takes more memory for idle sessions |
@@ -31,7 +31,7 @@ pub enum WrongOwner {
 /// | [`wrong_owner`](Self::wrong_owner) | [`Forbidden`](WrongOwner::Forbidden) | |
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    pub(crate) idle_time: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
     pub(crate) sweep_interval: Duration,
     pub(crate) idle_limit: usize,
     pub(crate) idle_bytes_limit: usize,
@@ -42,7 +42,7 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
-            idle_time: Some(Duration::from_secs(2 * 60 * 60)),
+            idle_timeout: Some(Duration::from_secs(2 * 60 * 60)),
             sweep_interval: Duration::from_secs(5),
             idle_limit: 10_000,
             idle_bytes_limit: 256 << 20,
@@ -55,8 +55,8 @@ impl Default for SessionOptions {
 impl SessionOptions {
     /// Sets how long a session may be idle before it expires. Defaults to 2 hours; `None` disables expiry.
     #[must_use]
-    pub fn idle_time(mut self, time: Option<Duration>) -> Self {
-        self.idle_time = time;
+    pub fn idle_timeout(mut self, time: Option<Duration>) -> Self {
+        self.idle_timeout = time;
         self
     }
 

@@ -6,12 +6,12 @@
 //! # Examples
 //!
 //! ```
-//! use mcp_session::{MemoryEvents, MemorySessions, store_tests};
+//! use mcp_session::{MemoryEventStore, MemorySessionStore, store_tests};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! store_tests::check_session_store(async || MemorySessions::new()).await;
-//! store_tests::check_event_store(async || MemoryEvents::default()).await;
+//! store_tests::check_session_store(async || MemorySessionStore::new()).await;
+//! store_tests::check_event_store(async || MemoryEventStore::default()).await;
 //! # }
 //! ```
 

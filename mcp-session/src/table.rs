@@ -324,7 +324,7 @@ impl<T> Table<T> {
     /// When the first of an order has to end.
     fn deadline(&self, list: List, options: &SessionOptions) -> Option<Instant> {
         let oldest = self.sessions.get(list.oldest()?)?;
-        oldest.since.checked_add(options.idle_time?)
+        oldest.since.checked_add(options.idle_timeout?)
     }
 
     /// When the first session has to end, as far as is known.

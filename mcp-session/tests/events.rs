@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcp_session::{EventStore, MemoryEvents, MemoryLimits, Replay, SessionId, StoredEvent};
+use mcp_session::{EventStore, MemoryEventStore, MemoryLimits, Replay, SessionId, StoredEvent};
 use tokio::time::{Instant, advance};
 
 const AGE: Duration = Duration::from_millis(300);
@@ -96,7 +96,7 @@ async fn any_order_is_kept() {
             state ^= state << 17;
             (state >> 11) % below
         };
-        let (store, mut naive) = (MemoryEvents::new(limits.clone()), Naive::default());
+        let (store, mut naive) = (MemoryEventStore::new(limits.clone()), Naive::default());
         let mut sessions = [(); 4].map(|()| SessionId::random().unwrap());
         let (mut whole, mut partial) = (0, 0);
         for step in 0..1500 {

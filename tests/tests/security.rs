@@ -51,7 +51,7 @@ const SETTINGS: [Settings; 18] = [
     all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
     all("MemoryLimits", "mcp-session/src/memory/events.rs", &[]),
-    all("RedisOptions", "mcp-redis/src/options.rs", &["command_limit", "prefix"]),
+    all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),

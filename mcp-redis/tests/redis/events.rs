@@ -64,7 +64,7 @@ async fn streams_are_in_order_and_bounded() {
     limited(async {
         let redis = connect_with(
             &server,
-            options().stream_events(10).session_streams(4).stream_time_to_live(Duration::from_millis(1500)),
+            options().max_stream_events(10).max_session_streams(4).stream_timeout(Duration::from_millis(1500)),
         );
         let (events, session) = (redis.await.events(), id());
         assert_eq!(replay(&events, session, 0, 0).await, None, "there is no such stream");
@@ -151,7 +151,7 @@ async fn a_full_queue_drops() {
     limited(async {
         let redis = connect_with(
             &server,
-            options().command_limit(Duration::from_millis(500)).queue_events(100).queue_bytes(64 * 1024),
+            options().command_timeout(Duration::from_millis(500)).max_queued_events(100).max_queued_bytes(64 * 1024),
         );
         let (events, whole, broken, late) = (redis.await.events(), id(), id(), id());
         append(&events, whole, 0, 1..=5);
@@ -196,7 +196,7 @@ async fn a_full_queue_drops() {
 async fn memory_of_streams_is_bounded() {
     let Some(server) = Server::start().await else { return };
     limited(async {
-        let bounded = options().command_limit(Duration::from_millis(500)).queue_events(3).remembered_streams(2);
+        let bounded = options().command_timeout(Duration::from_millis(500)).max_queued_events(3).max_tracked_streams(2);
         let (events, other) = (connect_with(&server, bounded).await.events(), connect(&server).await.events());
         let sessions = [id(), id(), id()];
         for session in sessions {

@@ -14,7 +14,7 @@ use crate::server::{Server, Way, limited};
 async fn redis_comes_back() {
     let Some(mut server) = Server::start().await else { return };
     limited(async {
-        let redis = connect_with(&server, options().command_limit(Duration::from_secs(1))).await;
+        let redis = connect_with(&server, options().command_timeout(Duration::from_secs(1))).await;
         let (sessions, events, id) = (redis.sessions(), redis.events(), id());
         sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap();
         append(&events, id, 0, 1..=3);
@@ -58,7 +58,7 @@ async fn redis_comes_back() {
 async fn redis_hangs() {
     let Some(server) = Server::start().await else { return };
     limited(async {
-        let redis = connect_with(&server, options().command_limit(Duration::from_millis(400))).await;
+        let redis = connect_with(&server, options().command_timeout(Duration::from_millis(400))).await;
         let (sessions, id) = (redis.sessions(), id());
         sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap();
         server.freeze();
@@ -68,7 +68,7 @@ async fn redis_hangs() {
         let results = tokio::join!(sessions.load(id), sessions.touch(id, HOUR), sessions.remove(self::id()));
         assert!(results.0.is_err() && results.1.is_err() && results.2.is_err());
         assert!(begin.elapsed() < Duration::from_millis(1200), "{:?}", begin.elapsed());
-        let brief = options().command_limit(Duration::from_millis(200));
+        let brief = options().command_timeout(Duration::from_millis(200));
         Redis::connect(&server.url(), brief).await.unwrap_err();
         server.thaw();
         eventually("sessions are found again", async || sessions.load(id).await.is_ok()).await;
@@ -84,7 +84,7 @@ async fn connections_go_silent() {
     let Some(server) = Server::start().await else { return };
     limited(async {
         let way = Way::to(&server).await;
-        let options = options().command_limit(Duration::from_millis(400));
+        let options = options().command_timeout(Duration::from_millis(400));
         let redis = Redis::connect(&way.url(), options).await.unwrap();
         let (sessions, events, id) = (redis.sessions(), redis.events(), id());
         sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap();
@@ -180,7 +180,7 @@ async fn garbage_is_refused() {
 async fn redis_is_full() {
     let Some(server) = Server::start().await else { return };
     limited(async {
-        let redis = connect_with(&server, options().command_limit(Duration::from_millis(500))).await;
+        let redis = connect_with(&server, options().command_timeout(Duration::from_millis(500))).await;
         let (sessions, events, session) = (redis.sessions(), redis.events(), id());
         let _: redis::Value = server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
         let error = sessions.save(session, record("a"), Version::NONE, HOUR).await.unwrap_err().to_string();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_kernel::server::Principal;
-use mcp_redis::{Redis, RedisEvents, RedisOptions};
+use mcp_redis::{Redis, RedisEventStore, RedisOptions};
 use mcp_session::{EventStore as _, SessionId, SessionRecord, StoredEvent};
 use mcp_types::{RawObject, Revision};
 use tokio::time::{Instant, sleep};
@@ -24,7 +24,7 @@ pub(crate) fn record(name: &str) -> SessionRecord {
 
 /// With more time than usual, because the machine may have other things to do.
 pub(crate) fn options() -> RedisOptions {
-    RedisOptions::default().command_limit(Duration::from_secs(5))
+    RedisOptions::default().command_timeout(Duration::from_secs(5))
 }
 
 pub(crate) async fn connect(server: &Server) -> Redis {
@@ -39,12 +39,17 @@ pub(crate) fn event(number: u64) -> StoredEvent {
     StoredEvent { number, message: Bytes::from(format!("message {number}")) }
 }
 
-pub(crate) fn append(events: &RedisEvents, session: SessionId, stream: u64, numbers: impl IntoIterator<Item = u64>) {
+pub(crate) fn append(
+    events: &RedisEventStore,
+    session: SessionId,
+    stream: u64,
+    numbers: impl IntoIterator<Item = u64>,
+) {
     numbers.into_iter().for_each(|number| events.append(session, stream, event(number)));
 }
 
 /// The numbers that are replayed if these are all, after it was checked that each comes with its message.
-pub(crate) async fn replay(events: &RedisEvents, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
+pub(crate) async fn replay(events: &RedisEventStore, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
     let replayed = events.replay(session, stream, after).await.unwrap();
     for found in &replayed.events {
         assert_eq!(*found, event(found.number));

@@ -22,7 +22,7 @@ async fn redis_does_what_stores_do() {
 async fn large_values() {
     let Some(server) = Server::start().await else { return };
     limited(async {
-        let redis = connect_with(&server, options().stream_bytes(4 * 1024 * 1024)).await;
+        let redis = connect_with(&server, options().max_stream_bytes(4 * 1024 * 1024)).await;
         let (sessions, events, id) = (redis.sessions(), redis.events(), id());
         let large = record(&"x".repeat(8 * 1024 * 1024));
         sessions.save(id, large.clone(), Version::NONE, HOUR).await.unwrap();

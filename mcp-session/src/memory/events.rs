@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::slab::{Link, List, Slab};
 use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
-/// The limits of [`MemoryEvents`]. The oldest events are evicted first.
+/// The limits of [`MemoryEventStore`]. The oldest events are evicted first.
 ///
 /// | setting | default | a greater value |
 /// |---|---|---|
@@ -72,7 +72,7 @@ impl MemoryLimits {
     pub const EVENT: usize = 160;
 }
 
-/// The usage of [`MemoryEvents`].
+/// The usage of [`MemoryEventStore`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventUsage {
@@ -92,7 +92,7 @@ pub struct EventUsage {
 ///
 /// Appending takes constant time. A session without events takes no memory.
 #[derive(Clone, Default)]
-pub struct MemoryEvents(Arc<Shared>);
+pub struct MemoryEventStore(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -134,7 +134,7 @@ struct Stream {
     gone: Option<u64>,
 }
 
-impl MemoryEvents {
+impl MemoryEventStore {
     /// Creates an empty store.
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
@@ -149,13 +149,13 @@ impl MemoryEvents {
     }
 }
 
-impl fmt::Debug for MemoryEvents {
+impl fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MemoryEvents").field(&self.usage()).finish()
+        f.debug_tuple("MemoryEventStore").field(&self.usage()).finish()
     }
 }
 
-impl EventStore for MemoryEvents {
+impl EventStore for MemoryEventStore {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         self.0.log().append(session, stream, event, Instant::now(), &self.0.limits);
     }
@@ -351,13 +351,13 @@ mod tests {
     }
 
     /// What is left, if that is all.
-    async fn numbers(store: &MemoryEvents, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
+    async fn numbers(store: &MemoryEventStore, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
         let is_whole = store.replay(session, stream, after).await.unwrap().is_whole;
         let numbers = rest(store, session, stream, after).await;
         is_whole.then_some(numbers)
     }
 
-    async fn rest(store: &MemoryEvents, session: SessionId, stream: u64, after: u64) -> Vec<u64> {
+    async fn rest(store: &MemoryEventStore, session: SessionId, stream: u64, after: u64) -> Vec<u64> {
         let found = store.replay(session, stream, after).await.unwrap();
         found.events.into_iter().map(|event| event.number).collect()
     }
@@ -366,14 +366,14 @@ mod tests {
     // covers: S4.117, RB-54
     #[tokio::test(start_paused = true)]
     async fn events_are_kept() {
-        check_event_store(async || MemoryEvents::default()).await;
+        check_event_store(async || MemoryEventStore::default()).await;
     }
 
     /// A session keeps so many events, and who asks for one that is gone gets the rest.
     // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn sessions_keep_so_many() {
-        let store = MemoryEvents::new(MemoryLimits::default().events_per_session(3));
+        let store = MemoryEventStore::new(MemoryLimits::default().events_per_session(3));
         let (mine, yours) = (session(), session());
         store.append(yours, 1, event(1, 1));
         for number in 1..=5 {
@@ -403,7 +403,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bytes_are_bounded() {
         let kib = 1024 - MemoryLimits::EVENT;
-        let store = MemoryEvents::new(MemoryLimits::default().bytes_per_session(4096).bytes(8192));
+        let store = MemoryEventStore::new(MemoryLimits::default().bytes_per_session(4096).bytes(8192));
         let sessions = [session(), session(), session()];
         for number in 1..=5 {
             for session in sessions {
@@ -434,7 +434,7 @@ mod tests {
     // covers: S4.98, S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn events_grow_old() {
-        let (store, mine) = (MemoryEvents::default(), session());
+        let (store, mine) = (MemoryEventStore::default(), session());
         store.append(mine, 1, event(1, 1));
         tokio::time::advance(Duration::from_secs(20 * 60)).await;
         store.append(mine, 1, event(2, 1));

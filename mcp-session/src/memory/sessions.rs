@@ -13,7 +13,7 @@ use crate::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError
 ///
 /// Clones share the records.
 #[derive(Clone, Default)]
-pub struct MemorySessions(Arc<Mutex<Records>>);
+pub struct MemorySessionStore(Arc<Mutex<Records>>);
 
 #[derive(Default)]
 struct Records {
@@ -27,7 +27,7 @@ struct Record {
     end: Option<Instant>,
 }
 
-impl MemorySessions {
+impl MemorySessionStore {
     /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
@@ -53,13 +53,13 @@ fn lock(records: &Mutex<Records>) -> MutexGuard<'_, Records> {
     records.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for MemorySessions {
+impl fmt::Debug for MemorySessionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemorySessions").field("records", &lock(&self.0).by_id.len()).finish_non_exhaustive()
+        f.debug_struct("MemorySessionStore").field("records", &lock(&self.0).by_id.len()).finish_non_exhaustive()
     }
 }
 
-impl SessionStore for MemorySessions {
+impl SessionStore for MemorySessionStore {
     fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
         self.with(move |records, _| records.by_id.get(&id).map(|record| record.found.clone()))
     }
@@ -132,14 +132,14 @@ mod tests {
     // covers: S4.115, S4.116, RB-54
     #[tokio::test(start_paused = true)]
     async fn records_are_kept() {
-        check_session_store(async || MemorySessions::new()).await;
+        check_session_store(async || MemorySessionStore::new()).await;
     }
 
     /// Nothing is left of what went, and time that never ends is no trouble.
     // covers: RB-54
     #[tokio::test(start_paused = true)]
     async fn nothing_is_left() {
-        let store = MemorySessions::new();
+        let store = MemorySessionStore::new();
         let [short, long, never] = [(); 3].map(|()| SessionId::random().unwrap());
         let second = Duration::from_secs(1);
         for (id, time) in [(short, second), (long, 10 * second), (never, Duration::MAX)] {

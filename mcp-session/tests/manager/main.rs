@@ -85,7 +85,7 @@ async fn uses_begin_the_time_anew() {
 // covers: S4.37, S4.41, RB-32
 #[tokio::test(start_paused = true)]
 async fn active_sessions_are_never_idle() {
-    let manager = manager(SessionOptions::default().idle_limit(0).idle_time(Some(SECOND)));
+    let manager = manager(SessionOptions::default().idle_limit(0).idle_timeout(Some(SECOND)));
     let lease = create(&manager);
     let other = lease.clone();
     drop(lease);
@@ -107,7 +107,7 @@ async fn active_sessions_are_never_idle() {
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_may_stay() {
     for time in [None, Some(Duration::MAX)] {
-        let manager = manager(SessionOptions::default().idle_time(time));
+        let manager = manager(SessionOptions::default().idle_timeout(time));
         let (used, unused) = (leave(&manager), create(&manager).id());
         advance(10_000 * HOUR).await;
         assert_eq!(sweep(&manager), []);
@@ -405,7 +405,7 @@ async fn sweeps_come_in_time() {
 #[test]
 fn threads_share_sessions() {
     const THREADS: usize = 8;
-    let options = SessionOptions::default().idle_limit(16).limit_per_principal(4).idle_time(Some(Duration::ZERO));
+    let options = SessionOptions::default().idle_limit(16).limit_per_principal(4).idle_timeout(Some(Duration::ZERO));
     let manager: SessionManager<AtomicUsize> = SessionManager::new(options);
     let (ids, created, ended) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicUsize::new(0));
     let end = |sessions: Vec<Ended<AtomicUsize>>| {

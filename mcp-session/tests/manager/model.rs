@@ -101,7 +101,7 @@ async fn any_order_is_right() {
             state ^= state << 17;
             (state >> 11) as usize % below
         };
-        let options = SessionOptions::default().idle_time(Some(MODEL_IDLE));
+        let options = SessionOptions::default().idle_timeout(Some(MODEL_IDLE));
         let manager = manager(options.idle_limit(MODEL_LIMIT).limit_per_principal(MODEL_OWN));
         let (mut model, mut leases, mut ids) = (Model::default(), Vec::<Lease<()>>::new(), Vec::new());
         let (mut created, mut ended) = (0, 0);

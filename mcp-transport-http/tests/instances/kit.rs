@@ -12,8 +12,8 @@ use http_body::{Body, Frame};
 use mcp_server::types::LoggingLevel;
 use mcp_server::{NoArguments, Principal, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::session::{
-    BoxFuture, EventKey, MemoryEvents, MemorySessions, Saved, SessionId, SessionRecord, SessionStore, StoreError,
-    Version, Versioned,
+    BoxFuture, EventKey, MemoryEventStore, MemorySessionStore, Saved, SessionId, SessionRecord, SessionStore,
+    StoreError, Version, Versioned,
 };
 use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode};
 use serde_json::{Value, json};
@@ -55,8 +55,8 @@ pub(crate) fn server() -> Server {
 /// What instances share.
 #[derive(Clone, Default)]
 pub(crate) struct Shared {
-    pub(crate) sessions: MemorySessions,
-    pub(crate) events: MemoryEvents,
+    pub(crate) sessions: MemorySessionStore,
+    pub(crate) events: MemoryEventStore,
 }
 
 impl Shared {
@@ -76,12 +76,12 @@ impl Shared {
 /// A store that does not answer, or not any more once it has saved so much.
 #[derive(Default)]
 pub(crate) struct Gone {
-    before: Option<MemorySessions>,
+    before: Option<MemorySessionStore>,
     saves: AtomicUsize,
 }
 
 impl Gone {
-    pub(crate) fn after(before: MemorySessions, saves: usize) -> Self {
+    pub(crate) fn after(before: MemorySessionStore, saves: usize) -> Self {
         Self { before: Some(before), saves: AtomicUsize::new(saves) }
     }
 }
@@ -141,7 +141,7 @@ impl SessionStore for Silent {
 /// A store that does some things, and fails at others as soon as it is told to.
 #[derive(Default)]
 pub(crate) struct Faulty {
-    pub(crate) store: MemorySessions,
+    pub(crate) store: MemorySessionStore,
     /// Saving does not come to an end.
     pub(crate) hangs_at_save: AtomicBool,
     /// How often that was tried.
@@ -260,7 +260,7 @@ impl Client {
 }
 
 /// A store that is slow, and in which records go while they are used.
-pub(crate) struct Leaky(pub(crate) MemorySessions);
+pub(crate) struct Leaky(pub(crate) MemorySessionStore);
 
 impl SessionStore for Leaky {
     fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcp_transport_http::session::{MemorySessions, SessionId, SessionStore as _};
+use mcp_transport_http::session::{MemorySessionStore, SessionId, SessionStore as _};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ async fn sessions_end_everywhere() {
 // covers: S4.42
 #[tokio::test(start_paused = true)]
 async fn sessions_end_without_their_client() {
-    let sessions = MemorySessions::new();
+    let sessions = MemorySessionStore::new();
     let options = Shared::default().options().session_store(Arc::new(Leaky(sessions.clone())), Duration::from_secs(60));
     let service = HttpService::with_options(server(), options);
     let client = Client::initialize(&service, None).await;
@@ -88,7 +88,7 @@ async fn sessions_end_without_their_client() {
 // covers: S4.42, S4.115
 #[tokio::test(start_paused = true)]
 async fn sessions_may_end_elsewhere_at_any_time() {
-    let store = Arc::new(Leaky(MemorySessions::new()));
+    let store = Arc::new(Leaky(MemorySessionStore::new()));
     let service =
         HttpService::with_options(server(), Shared::default().options().session_store(store, Duration::from_secs(60)));
     let client = Client::initialize(&service, None).await;
@@ -102,7 +102,7 @@ async fn sessions_may_end_elsewhere_at_any_time() {
 // covers: S4.42, S4.84
 #[tokio::test(start_paused = true)]
 async fn the_end_waits_for_the_store() {
-    let sessions = MemorySessions::new();
+    let sessions = MemorySessionStore::new();
     let options = Shared::default().options().session_store(Arc::new(Leaky(sessions.clone())), Duration::from_secs(60));
     let service = HttpService::with_options(server(), options);
     let client = Client::initialize(&service, None).await;

@@ -194,7 +194,7 @@ async fn answers_take_no_room() {
 #[tokio::test(start_paused = true)]
 async fn idle_sessions_end() {
     let shop = Shop::default();
-    let service = with(shop.server(), SessionOptions::default().idle_time(Some(seconds(600))));
+    let service = with(shop.server(), SessionOptions::default().idle_timeout(Some(seconds(600))));
     let (client, busy) = (Client::open(&service, NEWEST).await, Client::open(&service, NEWEST).await);
     client.call("leave").await;
     for _ in 0..3 {
@@ -212,7 +212,7 @@ async fn idle_sessions_end() {
 #[tokio::test(start_paused = true)]
 async fn silence_is_not_idleness() {
     let shop = Shop::default();
-    let options = SessionOptions::default().idle_time(Some(seconds(60)));
+    let options = SessionOptions::default().idle_timeout(Some(seconds(60)));
     let service = HttpService::with_options(
         shop.server(),
         stateful().session_options(options).orphaned_request_timeout(seconds(10_000)),
@@ -244,7 +244,7 @@ async fn silence_is_not_idleness() {
 // covers: MIS-10, S4.39, RB-53
 #[tokio::test(start_paused = true)]
 async fn mis_10_unused_sessions_last_as_long() {
-    let service = with(Shop::default().server(), SessionOptions::default().idle_time(None));
+    let service = with(Shop::default().server(), SessionOptions::default().idle_timeout(None));
     let used = Client::open(&service, NEWEST).await;
     let post = crate::kit::initialize(NEWEST, json!({}));
     let unused = Client::shake_hands(&service, NEWEST, post, None).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
 use mcp_session::{
-    BoxFuture, EventKey, EventStore, MemoryEvents, MemoryLimits, Replay, SessionId, StoreError, StoredEvent,
+    BoxFuture, EventKey, EventStore, MemoryEventStore, MemoryLimits, Replay, SessionId, StoreError, StoredEvent,
 };
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ async fn the_end_can_be_read_again() {
 // covers: S4.117
 #[tokio::test]
 async fn the_rest_is_better_than_nothing() {
-    let (shop, store) = (Shop::default(), MemoryEvents::new(MemoryLimits::default().events_per_session(3)));
+    let (shop, store) = (Shop::default(), MemoryEventStore::new(MemoryLimits::default().events_per_session(3)));
     let options = stateful().event_store(Arc::new(store), EventKey::new([7; 32]));
     let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
     let events = ten_steps(&shop, &client).await;
@@ -179,7 +179,7 @@ async fn the_rest_is_better_than_nothing() {
 /// Keeps events, but does not always answer.
 #[derive(Clone, Default)]
 struct Moody {
-    events: MemoryEvents,
+    events: MemoryEventStore,
     is_away: Arc<AtomicBool>,
 }
 
@@ -202,7 +202,7 @@ impl EventStore for Moody {
 
 /// A store that writes what it keeps in its own way, on many lines.
 #[derive(Default)]
-struct Pretty(MemoryEvents);
+struct Pretty(MemoryEventStore);
 
 impl EventStore for Pretty {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {

@@ -17,7 +17,7 @@ const READY: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"
 /// Sessions that end soon after they were left.
 pub(crate) fn short() -> HttpOptions {
     let options =
-        SessionOptions::default().idle_time(Some(Duration::from_secs(10))).sweep_interval(Duration::from_millis(20));
+        SessionOptions::default().idle_timeout(Some(Duration::from_secs(10))).sweep_interval(Duration::from_millis(20));
     HttpOptions::default().session_options(options).orphaned_request_timeout(Duration::from_millis(100))
 }
 

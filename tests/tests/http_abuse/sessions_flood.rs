@@ -59,7 +59,7 @@ fn handshakes_without_end() {
     let alone = alone();
     let options = SessionOptions::default()
         .idle_limit(IDLE)
-        .idle_time(Some(Duration::from_secs(10)))
+        .idle_timeout(Some(Duration::from_secs(10)))
         .sweep_interval(Duration::from_millis(20));
     let options = HttpOptions::default().session_options(options);
     mistreat_sessions(&alone, "handshakes without end", 1, options, async |arena| {
@@ -107,7 +107,7 @@ fn sec_5_fat_handshakes() {
     let entries: Vec<String> = (0..5500).map(|number| format!(r#""e{number:04}":{{}}"#)).collect();
     let fat = HELLO.replace(r#"{"elicitation":{}}"#, &format!(r#"{{"experimental":{{{}}}}}"#, entries.join(",")));
     let options = SessionOptions::default()
-        .idle_time(Some(Duration::from_secs(10)))
+        .idle_timeout(Some(Duration::from_secs(10)))
         .idle_bytes_limit(BUDGET)
         .sweep_interval(Duration::from_millis(20));
     let options = HttpOptions::default().session_options(options);

@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, Method as Verb, Response, StatusCode};
 use mcp_kernel::Route;
 use mcp_server::{Caller, Connection, Principal, Server};
 use mcp_session::{
-    BoxFuture, Ended, EventKey, Lease, MemoryEvents, NoRandomness, Reason, Refused, SessionId, SessionManager,
+    BoxFuture, Ended, EventKey, Lease, MemoryEventStore, NoRandomness, Reason, Refused, SessionId, SessionManager,
     SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
@@ -88,7 +88,7 @@ impl Sessions {
         };
         let events = options.resumable.then(|| match options.event_store.clone() {
             Some(store) => EventLog { store, is_shared: options.session_store.is_some() },
-            None => EventLog { store: Arc::new(MemoryEvents::default()), is_shared: false },
+            None => EventLog { store: Arc::new(MemoryEventStore::default()), is_shared: false },
         });
         let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
         Ok(Self { manager, settings, events, record_sync, counters: Arc::default(), retry_after: options.retry_after })

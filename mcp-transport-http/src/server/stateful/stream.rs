@@ -148,7 +148,7 @@ impl ResponseStream {
     /// The handler runs on for at least `retry` and [`HttpOptions::orphaned_request_timeout`](crate::HttpOptions::orphaned_request_timeout) together, and is
     /// dropped if the client has not come back by then. A time beyond [`MAX_RETRY`](Self::MAX_RETRY) is cut down to it.
     /// What the handler said meanwhile is there for as long as the store of events keeps it, which is half an hour for
-    /// [`MemoryEvents`](crate::session::MemoryEvents) by default: choose a shorter `retry` than that.
+    /// [`MemoryEventStore`](crate::session::MemoryEventStore) by default: choose a shorter `retry` than that.
     pub fn close(&self, retry: Duration) {
         self.close_request.set(retry.min(Self::MAX_RETRY));
         if let Some(request) = self.close_request.request.get() {

@@ -52,7 +52,7 @@ struct Crowd {
 
 impl Crowd {
     fn of(live: usize) -> Result<Self, String> {
-        let options = SessionOptions::default().idle_time(Some(IDLE)).idle_limit(usize::MAX);
+        let options = SessionOptions::default().idle_timeout(Some(IDLE)).idle_limit(usize::MAX);
         let mut crowd = Self { sessions: SessionManager::new(options), moments: [].into() };
         for _ in 0..live / ENDING {
             crowd.add()?;
