@@ -99,14 +99,14 @@ impl Redis {
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL is not valid, or if Redis does not respond within the
+    /// Returns an error if the URL cannot be used, or if Redis does not respond within the
     /// [timeout](RedisOptions::command_timeout).
     ///
     /// # Panics
     ///
     /// Panics outside of a Tokio runtime.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        let invalid = |error| StoreError(format!("the URL of Redis is not valid: {error}"));
+        let invalid = |error| StoreError(format!("the URL of Redis cannot be used: {error}"));
         let info = url.into_connection_info().map_err(invalid)?;
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
@@ -121,7 +121,8 @@ impl Redis {
             streams: options.max_tracked_streams,
         };
         let queue = Arc::new(Queue::new(limits));
-        let writer = Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), limits: (&options).into() };
+        let writer =
+            Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), limits: (&options).into() };
         tokio::spawn(writer.run());
         Ok(Self { shared: Arc::new(Shared { commands, keys, limit: options.command_timeout, queue }) })
     }
