@@ -1,9 +1,9 @@
-//! What a state belongs to.
+//! Binds a state to a request.
 
 use mcp_types::jsonrpc::PayloadBuf;
 use sha2::{Digest, Sha256};
 
-/// Who asks what of whom: a state is good for nothing else.
+/// The principal, the server and the request that a state is valid for.
 #[derive(Clone, Debug)]
 pub struct Binding {
     pub(crate) principal: [u8; DIGEST],
@@ -11,17 +11,17 @@ pub struct Binding {
     pub(crate) request: [u8; DIGEST],
 }
 
-/// As much of a digest as is kept: enough that nobody finds another text with the same one.
+/// The length of a truncated digest in bytes, enough to resist collisions.
 pub(crate) const DIGEST: usize = 16;
 
-/// What changes from round to round, and so is not what a request is about.
+/// The parameters that change from round to round, and are not part of the binding.
 const ROUND: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 impl Binding {
-    /// Binds to a request: its method, and all parameters but those of the round.
+    /// Creates the binding to a request: its method, and all parameters but `_meta`, `inputResponses` and `requestState`.
     ///
-    /// `principal` is who is behind the request, by issuer and subject, if that is known. `audience` is the server, so
-    /// that a state of one that shares its keys with another is not good there.
+    /// `principal` is the issuer and subject of the authenticated user, if there is one. `audience` names the server, so
+    /// that servers that share keys do not accept each other's states.
     #[must_use]
     pub fn new(principal: Option<(Option<&str>, &str)>, audience: &str, method: &str, params: &PayloadBuf) -> Self {
         let mut members: Vec<(&str, &str)> = params
@@ -47,7 +47,7 @@ impl Binding {
     }
 }
 
-/// A digest of several parts, none of which can pass for a piece of another.
+/// A digest of several parts, each prefixed by its length.
 #[derive(Default)]
 pub(crate) struct Hasher(Sha256);
 
@@ -66,7 +66,7 @@ impl Hasher {
     }
 }
 
-/// The same JSON however it is spaced: a client that writes it anew may space it differently.
+/// Removes insignificant whitespace: a client that serializes the JSON again may space it differently.
 fn without_whitespace(json: &str) -> Vec<u8> {
     let (mut kept, mut in_string, mut is_escaped) = (Vec::with_capacity(json.len()), false, false);
     for byte in json.bytes() {

@@ -1,34 +1,34 @@
-//! What a handler must find again in the next round.
+//! The content of a sealed state.
 
 use mcp_types::{InputRequest, OrderedMap, RawJson, RawObject};
 use serde::{Deserialize, Serialize};
 
 use crate::binding::Hasher;
-use crate::round::Skew;
+use crate::round::ResumeError;
 
 /// The version of what is written below; another one is not read.
 const VERSION: u8 = 1;
 
-/// The answers of earlier rounds and the results of steps that are done.
+/// The input responses of earlier rounds and the results of completed steps.
 ///
-/// It travels to the client and back inside the sealed state, so it holds nothing but what is needed.
+/// It travels to the client and back inside the sealed state, so it is kept small.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     #[serde(rename = "v")]
     version: u8,
-    /// Questions that the client was asked, with their shapes.
+    /// Digests of the input requests that the client received in the last round.
     #[serde(rename = "q", default, skip_serializing_if = "OrderedMap::is_empty")]
     pub(crate) asked: OrderedMap<Shape>,
     #[serde(rename = "a", default, skip_serializing_if = "OrderedMap::is_empty")]
     pub(crate) answers: OrderedMap<Answer>,
     #[serde(rename = "s", default, skip_serializing_if = "OrderedMap::is_empty")]
     pub(crate) steps: OrderedMap<RawJson>,
-    /// What the application wants to find again.
+    /// A value of the application.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<RawJson>,
 }
 
-/// An answer, and what it is the answer to.
+/// An input response, with the digest of its request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     #[serde(rename = "q")]
@@ -37,14 +37,14 @@ pub(crate) struct Answer {
     pub(crate) value: RawObject,
 }
 
-/// Tells one question from another: an answer to a different one is not an answer.
+/// The digest of an input request: a response counts only for the request that it was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shape(String);
 
 impl Shape {
     pub(crate) fn of(question: &InputRequest) -> Self {
         let mut hasher = Hasher::default();
-        // What cannot be written is never asked, so nothing is told apart by it.
+        // A request that cannot be serialized is never sent.
         hasher.part(&serde_json::to_vec(question).unwrap_or_default());
         let digest = hasher.finish();
         Self(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
@@ -64,31 +64,32 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// Writes the journal, to be sealed.
+    /// Serializes the journal, to be sealed.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Maps with text for names, and JSON, can always be written.
+        // Maps with string keys and raw JSON values can always be serialized.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a journal that was opened.
+    /// Parses the journal of an opened state.
     ///
     /// # Errors
     ///
-    /// Fails if another version of this crate wrote it in another way.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Skew> {
-        let text = str::from_utf8(bytes).map_err(|_| Skew::UnknownJournal)?;
-        let journal: Self = RawObject::parse(text).and_then(|text| text.decode()).map_err(|_| Skew::UnknownJournal)?;
-        if journal.version == VERSION { Ok(journal) } else { Err(Skew::UnknownJournal) }
+    /// Returns an error if an incompatible version of this crate wrote it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ResumeError> {
+        let text = str::from_utf8(bytes).map_err(|_| ResumeError::UnknownJournal)?;
+        let journal: Self =
+            RawObject::parse(text).and_then(|text| text.decode()).map_err(|_| ResumeError::UnknownJournal)?;
+        if journal.version == VERSION { Ok(journal) } else { Err(ResumeError::UnknownJournal) }
     }
 
-    /// What the application put in, in the round before.
+    /// Returns the application's value from the previous round.
     #[must_use]
     pub fn state(&self) -> Option<&RawJson> {
         self.state.as_ref()
     }
 
-    /// Has the application find something again in the next round.
+    /// Sets a value of the application for the next round.
     pub fn set_state(&mut self, state: RawJson) {
         self.state = Some(state);
     }

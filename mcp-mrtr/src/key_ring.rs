@@ -1,9 +1,9 @@
-//! The keys that states are sealed with.
+//! The keys that seal states.
 
 use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::KeyInit;
 
-/// A secret with a name, by which it is found when a state comes back.
+/// A secret key with an id, by which it is found when a state returns.
 #[derive(Clone)]
 pub struct Key {
     pub(crate) id: u32,
@@ -11,17 +11,18 @@ pub struct Key {
 }
 
 impl Key {
-    /// Names a secret. It must come from a good source of randomness, and a name must never be used for another one.
+    /// Creates a key. The secret must come from a cryptographically secure random source, and each id must have only one
+    /// secret.
     #[must_use]
     pub fn new(id: u32, secret: [u8; 32]) -> Self {
         Self { id, cipher: XChaCha20Poly1305::new(&secret.into()) }
     }
 }
 
-/// One key to seal with, and others that still open.
+/// The current key, which seals, and further keys, which only open.
 ///
-/// To change the key without breaking rounds that are under way: first give all instances the new one with
-/// [`and`](Self::and), then make it the first, and once the oldest state has expired leave the old one out.
+/// To rotate keys without rejecting states in circulation: first add the new key on all instances with
+/// [`and`](Self::and), then make it the current one, and remove the old one after the state lifetime.
 #[derive(Clone)]
 pub struct KeyRing {
     current: Key,
@@ -29,13 +30,13 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// Seals and opens with one key.
+    /// Creates a key ring with one key.
     #[must_use]
     pub fn new(current: Key) -> Self {
         Self { current, others: Vec::new() }
     }
 
-    /// Opens with another one too.
+    /// Adds a key that opens states and does not seal any.
     #[must_use]
     pub fn and(mut self, key: Key) -> Self {
         self.others.push(key);
@@ -51,7 +52,7 @@ impl KeyRing {
     }
 }
 
-/// Secrets are not for logs.
+/// Does not print the secret.
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()

@@ -1,21 +1,23 @@
-//! States that were used.
+//! Records of used states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use crate::seal::NONCE_BYTES;
 
-/// Knows which states were used, so that none is used twice.
+/// Records which states were used, so that each is accepted once.
 ///
-/// Instances that serve the same clients must share one.
+/// Instances that serve the same clients must share a ledger.
 pub trait Ledger: Send + Sync {
-    /// Notes that a state is used; returns whether it is the first time. The entry may be forgotten once it has expired.
+    /// Records the use of a state, and returns whether it is the first. `now` and `expires` are in seconds since the Unix
+    /// epoch; the record may be dropped once it has expired.
     ///
-    /// Two calls at the same time must not both be the first. An implementation that cannot tell must return `false`.
+    /// Of concurrent calls with one nonce, only one may return `true`. An implementation that cannot decide, for example
+    /// because its store is unavailable, must return `false`.
     fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool;
 }
 
-/// A ledger for a single instance.
+/// A ledger in memory, for a single instance.
 #[derive(Debug)]
 pub struct MemoryLedger {
     used: Mutex<Used>,
@@ -29,7 +31,7 @@ struct Used {
 }
 
 impl MemoryLedger {
-    /// Remembers up to `limit` states; beyond that, none is good for use until others have expired.
+    /// Creates a ledger of up to `limit` states. When it is full, further states are rejected until others have expired.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { used: Mutex::default(), limit }
@@ -62,7 +64,7 @@ mod tests {
         assert!(ledger.claim(0, nonce(1), 10));
         assert!(!ledger.claim(5, nonce(1), 10));
         assert!(ledger.claim(5, nonce(2), 20));
-        assert!(!ledger.claim(5, nonce(3), 20), "full, and nobody can tell");
+        assert!(!ledger.claim(5, nonce(3), 20), "full, so it cannot be decided");
         assert!(ledger.claim(10, nonce(3), 20), "the first has expired");
         assert_eq!(ledger.used.lock().unwrap().nonces.len(), 2);
     }

@@ -1,45 +1,45 @@
-//! Why a state is not taken.
+//! Why a state is rejected.
 
 use mcp_types::ErrorObject;
 
-/// Why a state was refused: for the operator. Whoever sent it learns only that it was.
+/// The reason for rejecting a state, for logs: clients get the same error for each ([`to_error_object`](Self::to_error_object)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// It is longer than any that is given out.
+    /// The state exceeds the size limit.
     #[error("the state is too large")]
     TooLarge,
-    /// It does not have the form of a state.
+    /// The state cannot be decoded.
     #[error("the state is malformed")]
     Malformed,
-    /// It has a form that this version does not know.
+    /// The format version of the state is unknown.
     #[error("the state is of an unknown version")]
     UnknownVersion,
-    /// It was sealed with a key that is not in the ring: a retired one, or somebody else's.
+    /// The key that sealed the state is not in the key ring: it was removed, or belongs to another server.
     #[error("the state was sealed with an unknown key")]
     UnknownKey,
-    /// It was changed, or is not one of ours.
+    /// The state was modified, or was not sealed by this server.
     #[error("the state is not authentic")]
     NotAuthentic,
-    /// Its time is over.
+    /// The lifetime of the state is over.
     #[error("the state has expired")]
     Expired,
-    /// It was given to somebody else.
+    /// The state was sealed for another principal.
     #[error("the state belongs to another principal")]
     OtherPrincipal,
-    /// It was given out by another server.
+    /// The state was sealed by another server.
     #[error("the state belongs to another server")]
     OtherAudience,
-    /// It was given out for another request.
+    /// The state was sealed for another request.
     #[error("the state belongs to another request")]
     OtherRequest,
-    /// It was used before.
+    /// The state was used before.
     #[error("the state was used before")]
     Replayed,
 }
 
 impl Rejected {
-    /// What the client is told: the same for every reason, so that it learns nothing from trying.
+    /// Returns the error for the client, which is the same for every reason so that it reveals nothing.
     //
     #[must_use]
     pub fn to_error_object(self) -> ErrorObject {

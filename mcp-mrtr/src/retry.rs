@@ -1,126 +1,128 @@
-//! The client's side: answer, and ask again.
+//! The client side: respond, and repeat the request.
 
 use std::time::Duration;
 
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{InputRequests, InputRequiredResult, InputResponses, JsonObject, RawJson, RawObject};
 
-/// How often a client lets a server ask.
+/// Limits on the rounds of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryLimits {
-    /// How many rounds one request may take. Default: 10.
-    pub rounds: u32,
+    /// The maximum number of rounds of one request. Defaults to 10.
+    pub max_rounds: u32,
     /// The maximum number of input requests in one round. Defaults to 64.
-    pub input_requests: usize,
-    /// How many rounds in a row may bring nothing but a state. Default: 5.
-    pub waits: u32,
-    /// How long to wait after the first of those; each further one doubles it. Default: 500 ms.
-    pub first_wait: Duration,
-    /// How long to wait at most. Default: 10 s.
-    pub longest_wait: Duration,
+    pub max_input_requests: usize,
+    /// The maximum number of consecutive rounds without an input request. Defaults to 5.
+    pub max_waits: u32,
+    /// The delay after the first of those; each further one doubles it. Defaults to 500 milliseconds.
+    pub initial_wait: Duration,
+    /// The maximum delay. Defaults to 10 seconds.
+    pub max_wait: Duration,
 }
 
 impl Default for RetryLimits {
     fn default() -> Self {
         Self {
-            rounds: 10,
-            input_requests: 64,
-            waits: 5,
-            first_wait: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(10),
+            max_rounds: 10,
+            max_input_requests: 64,
+            max_waits: 5,
+            initial_wait: Duration::from_millis(500),
+            max_wait: Duration::from_secs(10),
         }
     }
 }
 
 impl RetryLimits {
-    /// Replaces [`rounds`](Self::rounds).
+    /// Sets [`max_rounds`](field@Self::max_rounds).
     #[must_use]
-    pub fn with_rounds(self, rounds: u32) -> Self {
-        Self { rounds, ..self }
+    pub fn max_rounds(self, max_rounds: u32) -> Self {
+        Self { max_rounds, ..self }
     }
 
-    /// Replaces [`input_requests`](Self::input_requests).
+    /// Sets [`max_input_requests`](field@Self::max_input_requests).
     #[must_use]
-    pub fn with_input_requests(self, input_requests: usize) -> Self {
-        Self { input_requests, ..self }
+    pub fn max_input_requests(self, max_input_requests: usize) -> Self {
+        Self { max_input_requests, ..self }
     }
 
-    /// Replaces [`waits`](Self::waits).
+    /// Sets [`max_waits`](field@Self::max_waits).
     #[must_use]
-    pub fn with_waits(self, waits: u32) -> Self {
-        Self { waits, ..self }
+    pub fn max_waits(self, max_waits: u32) -> Self {
+        Self { max_waits, ..self }
     }
 }
 
-/// One request, over all its rounds. Each request has its own, so that nothing of one gets into another.
+/// The rounds of one request.
+///
+/// Each request has its own `Retry`, so that no state or response reaches another request.
 #[derive(Clone, Debug)]
 pub struct Retry {
     original: JsonObject,
     limits: RetryLimits,
     rounds: u32,
     waits: u32,
-    /// What is to be answered in this round.
+    /// The input requests of the latest round.
     open: InputRequests,
     answers: InputResponses,
     state: Option<String>,
 }
 
-/// What to do about an interim result.
+/// What to do after an [`InputRequiredResult`].
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "there are questions or there are none")]
+#[expect(clippy::exhaustive_enums, reason = "there are input requests or there are none")]
 pub enum Next {
-    /// Answer these questions, and then send the request again.
+    /// Respond to these input requests, then repeat the request.
     Answer(InputRequests),
-    /// Send the request again after a while: the server has nothing to ask, but cannot answer yet.
+    /// Repeat the request after this delay: the server needs no input, but has no result yet.
     Wait(Duration),
 }
 
-/// Why a request is given up, or an answer is not taken.
+/// The error of a request that takes several rounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetryError {
     /// The parameters of the request are not an object.
     #[error("the parameters are not an object")]
     NotAnObject,
-    /// The server asks without end.
+    /// The server asked for input in too many rounds.
     #[error("the server asked for input more than {limit} times")]
     TooManyRounds {
-        /// The limit that was hit.
+        /// The limit.
         limit: u32,
     },
-    /// The server asks for too much at once.
+    /// The server sent too many input requests in one round.
     #[error("the server sent more than {limit} input requests at once")]
     TooManyInputRequests {
-        /// The limit that was hit.
+        /// The limit.
         limit: usize,
     },
-    /// The result is not one that asks for input.
-    #[error("the server's request for input cannot be read: {0}")]
+    /// The result is not a valid [`InputRequiredResult`].
+    #[error("the server's `InputRequiredResult` is not valid: {0}")]
     InvalidResult(String),
-    /// The server puts the client off without end.
-    #[error("the server put the request off more than {limit} times")]
+    /// The server deferred the request too often.
+    #[error("the server deferred the request more than {limit} times")]
     TooManyWaits {
-        /// The limit that was hit.
+        /// The limit.
         limit: u32,
     },
-    /// The server asks nothing and gives no state.
-    #[error("the server asks for input without saying what")]
-    AsksNothing,
-    /// Nobody asked this.
-    #[error("there is no question `{0}`")]
-    NotAsked(String),
-    /// Some questions have no answer yet.
-    #[error("the question `{0}` has no answer")]
-    Unanswered(String),
+    /// The result has neither input requests nor a state.
+    #[error("the server's `InputRequiredResult` has neither input requests nor a state")]
+    Empty,
+    /// There is no input request with this key.
+    #[error("there is no input request `{0}`")]
+    UnknownKey(String),
+    /// An input request has no response yet.
+    #[error("the input request `{0}` has no response")]
+    MissingResponse(String),
 }
 
 impl Retry {
-    /// Starts with the parameters of a request, as they were sent the first time.
+    /// Creates a `Retry` from the parameters of the original request.
     ///
     /// # Errors
     ///
-    /// Fails if they are not an object.
+    /// Returns an error if the parameters are not an object.
     pub fn new(params: &RawObject, limits: RetryLimits) -> Result<Self, RetryError> {
         let original: JsonObject = params.decode().map_err(|_| RetryError::NotAnObject)?;
         Ok(Self {
@@ -134,30 +136,30 @@ impl Retry {
         })
     }
 
-    /// Takes an interim result as it came. It is not read if it holds more input requests than the limits allow.
+    /// Handles an encoded [`InputRequiredResult`]. It is not decoded if it has more input requests than the limit.
     ///
     /// # Errors
     ///
-    /// Returns an error if the result cannot be read, or if [`handle`](Self::handle) does.
+    /// Returns an error if the result cannot be decoded, or if [`handle`](Self::handle) returns one.
     pub fn handle_payload(&mut self, result: &PayloadBuf) -> Result<Next, RetryError> {
         self.check_count(result.member_count("inputRequests").unwrap_or_default())?;
         self.handle(result.decode().map_err(|fault| RetryError::InvalidResult(fault.to_string()))?)
     }
 
     fn check_count(&self, count: usize) -> Result<(), RetryError> {
-        let limit = self.limits.input_requests;
+        let limit = self.limits.max_input_requests;
         if count > limit { Err(RetryError::TooManyInputRequests { limit }) } else { Ok(()) }
     }
 
-    /// Takes an interim result.
+    /// Handles an [`InputRequiredResult`].
     ///
     /// # Errors
     ///
-    /// Fails if the server asks too often, too much at once, or nothing.
+    /// Returns an error if a limit is exceeded, or if the result has neither input requests nor a state.
     pub fn handle(&mut self, result: InputRequiredResult) -> Result<Next, RetryError> {
         self.rounds += 1;
-        if self.rounds > self.limits.rounds {
-            return Err(RetryError::TooManyRounds { limit: self.limits.rounds });
+        if self.rounds > self.limits.max_rounds {
+            return Err(RetryError::TooManyRounds { limit: self.limits.max_rounds });
         }
         self.check_count(result.input_requests.as_ref().map_or(0, InputRequests::len))?;
         // only the latest round counts.
@@ -169,39 +171,39 @@ impl Retry {
             return Ok(Next::Answer(self.open.clone()));
         }
         if self.state.is_none() {
-            return Err(RetryError::AsksNothing);
+            return Err(RetryError::Empty);
         }
         self.waits += 1;
-        if self.waits > self.limits.waits {
-            return Err(RetryError::TooManyWaits { limit: self.limits.waits });
+        if self.waits > self.limits.max_waits {
+            return Err(RetryError::TooManyWaits { limit: self.limits.max_waits });
         }
-        let doubled = self.limits.first_wait.saturating_mul(1 << (self.waits - 1).min(16));
-        Ok(Next::Wait(doubled.min(self.limits.longest_wait)))
+        let doubled = self.limits.initial_wait.saturating_mul(1 << (self.waits - 1).min(16));
+        Ok(Next::Wait(doubled.min(self.limits.max_wait)))
     }
 
-    /// Answers a question.
+    /// Adds the response to an input request.
     ///
     /// # Errors
     ///
-    /// Fails if it was not asked in the latest round.
+    /// Returns an error if the latest round has no input request with this key.
     pub fn answer(&mut self, key: &str, answer: RawObject) -> Result<(), RetryError> {
         if !self.open.contains(key) {
-            return Err(RetryError::NotAsked(key.to_owned()));
+            return Err(RetryError::UnknownKey(key.to_owned()));
         }
         self.answers.insert(key, answer);
         Ok(())
     }
 
-    /// The parameters of the next round: the original ones, with the answers, and with the state exactly as it came.
-    /// They are sent under a new id, and what comes of them is never cached.
+    /// Returns the parameters of the next round: the original ones with the input responses and the unchanged state. Send
+    /// them with a new request id, and do not cache the result.
     ///
     /// # Errors
     ///
-    /// Fails if a question has no answer.
+    /// Returns an error if an input request has no response.
     //
     pub fn params(&self) -> Result<RawObject, RetryError> {
         if let Some((key, _)) = self.open.iter().find(|(key, _)| !self.answers.contains(key)) {
-            return Err(RetryError::Unanswered(key.to_owned()));
+            return Err(RetryError::MissingResponse(key.to_owned()));
         }
         let mut params = self.original.clone();
         params.remove("inputResponses");
@@ -216,7 +218,7 @@ impl Retry {
         RawObject::new(&params).map_err(|_| RetryError::NotAnObject)
     }
 
-    /// How many rounds there were.
+    /// Returns the number of rounds so far.
     #[must_use]
     pub fn rounds(&self) -> u32 {
         self.rounds
@@ -260,8 +262,8 @@ mod tests {
         let state = " {\"not\": \"ours to read\"} \u{e9}";
         assert!(matches!(retry.handle(asks(&["x", "y"], Some(state))), Ok(Next::Answer(_))));
         retry.answer("x", answer()).unwrap();
-        assert_eq!(retry.params(), Err(RetryError::Unanswered("y".into())));
-        assert_eq!(retry.answer("z", answer()), Err(RetryError::NotAsked("z".into())));
+        assert_eq!(retry.params(), Err(RetryError::MissingResponse("y".into())));
+        assert_eq!(retry.answer("z", answer()), Err(RetryError::UnknownKey("z".into())));
         retry.answer("y", answer()).unwrap();
         let roots = json!({ "roots": [] });
         assert_eq!(
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(waits.first(), Some(&Next::Wait(Duration::from_millis(500))));
         assert_eq!(waits.last(), Some(&Next::Wait(Duration::from_secs(8))));
         assert_eq!(put_off.handle(asks(&[], Some("s"))), Err(RetryError::TooManyWaits { limit: 5 }));
-        assert_eq!(retry().handle(asks(&[], None)), Err(RetryError::AsksNothing));
+        assert_eq!(retry().handle(asks(&[], None)), Err(RetryError::Empty));
     }
 
     /// A round holds as many questions as the limits allow, and they are counted before they are read.

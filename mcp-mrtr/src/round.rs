@@ -4,66 +4,66 @@ use mcp_types::{InputRequest, InputRequests, InputResponses, RawJson, RawObject}
 
 use crate::journal::{Answer, Journal, Shape};
 
-/// One run of a handler, with what earlier ones found out.
+/// One run of a handler, with the results of earlier runs.
 ///
-/// A handler runs from its beginning in every round. It asks the same questions again, and finds the answers here; it
-/// takes the same steps again, and finds their results. The first question without an answer ends the round.
+/// A handler runs from its beginning in every round. It makes the same input requests again and gets the responses from
+/// here; it takes the same steps again and gets their results. The first input request without a response ends the round.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
     journal: Journal,
-    /// The answers that came with this round.
+    /// The input responses of this round.
     responses: InputResponses,
-    /// What has no answer yet.
+    /// The input requests without a response.
     questions: InputRequests,
 }
 
-/// What there is to a question.
+/// The outcome of an input request.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "it is answered or not")]
 pub enum Asked {
-    /// The answer, as the client gave it.
+    /// The response, as the client sent it.
     Answered(RawObject),
-    /// No answer yet: the round ends with this question, among others.
+    /// There is no response yet: the round ends with this input request.
     Open,
 }
 
-/// A handler, or its server, that is not the one of the round before.
+/// The error of resuming a round with a handler or a server that has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Skew {
-    /// Two questions of one round have the same key.
-    #[error("two different questions have the key `{0}`: give each its own")]
-    KeyTwice(String),
+pub enum ResumeError {
+    /// Two input requests of one round have the same key.
+    #[error("two different input requests have the key `{0}`: use a different key for each")]
+    DuplicateKey(String),
     /// The state was written by another version.
     #[error("the state was written by another version of the server")]
     UnknownJournal,
 }
 
 impl Round {
-    /// Goes on from a journal, with the answers that the client sent.
+    /// Creates a round that continues from a journal, with the input responses that the client sent.
     #[must_use]
     pub fn new(journal: Journal, responses: InputResponses) -> Self {
         Self { journal, responses, questions: InputRequests::new() }
     }
 
-    /// Asks a question: finds its answer, or notes that there is none.
+    /// Returns the response to an input request, or records that it is pending.
     ///
-    /// An answer to another question under the same key does not count: the handler has changed since, or asks by what
-    /// it found out, and the client is asked again. Answers that nobody asked for are ignored.
+    /// A response to a different request under the same key does not count: the request is made again. Responses without
+    /// a request are ignored.
     ///
     /// # Errors
     ///
-    /// Fails if this round has another question under the key.
+    /// Returns an error if this round has a different input request under the key.
     // R-13, R-14
-    pub fn ask(&mut self, key: &str, question: &InputRequest) -> Result<Asked, Skew> {
+    pub fn ask(&mut self, key: &str, question: &InputRequest) -> Result<Asked, ResumeError> {
         let shape = Shape::of(question);
         if let Some(other) = self.questions.get(key) {
-            return if other == question { Ok(Asked::Open) } else { Err(Skew::KeyTwice(key.to_owned())) };
+            return if other == question { Ok(Asked::Open) } else { Err(ResumeError::DuplicateKey(key.to_owned())) };
         }
         if let Some(answer) = self.journal.answers.get(key).filter(|answer| answer.shape == shape) {
             return Ok(Asked::Answered(answer.value.clone()));
         }
-        // Whoever comes without a state was not asked before, and may know the question all the same.
+        // A client without a state may send responses in its first round, if it knows the requests.
         let was_asked = self.journal.asked.get(key).map_or(self.journal.asked.is_empty(), |asked| *asked == shape);
         if let Some(value) = self.responses.get(key).filter(|_| was_asked).cloned() {
             self.journal.answers.insert(key, Answer { shape, value: value.clone() });
@@ -74,35 +74,36 @@ impl Round {
         Ok(Asked::Open)
     }
 
-    /// The result of a step that was taken in an earlier round.
+    /// Returns the result of a step that was completed in an earlier round.
     #[must_use]
     pub fn step(&self, key: &str) -> Option<&RawJson> {
         self.journal.steps.get(key)
     }
 
-    /// Notes the result of a step, so that it is not taken again.
+    /// Records the result of a step, so that later rounds do not repeat it.
     pub fn complete_step(&mut self, key: &str, result: RawJson) {
         self.journal.steps.insert(key, result);
     }
 
-    /// What earlier rounds found out.
+    /// Returns the journal.
     #[must_use]
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// What earlier rounds found out, to be added to.
+    /// Returns the journal for modification.
     pub fn journal_mut(&mut self) -> &mut Journal {
         &mut self.journal
     }
 
-    /// Whether the round has to end with questions.
+    /// Returns whether an input request has no response, so that the round must end.
     #[must_use]
     pub fn has_questions(&self) -> bool {
         !self.questions.is_empty()
     }
 
-    /// Ends the round: the questions, and the journal for the next one. There is none if nothing was asked.
+    /// Ends the round. Returns the pending input requests and the journal for the next round, or `None` if no request is
+    /// pending.
     #[must_use]
     pub fn finish(mut self) -> Option<(InputRequests, Journal)> {
         if self.questions.is_empty() {
@@ -210,8 +211,8 @@ mod tests {
         let mut round = Round::default();
         assert_eq!(round.ask("a", &form("A?")).unwrap(), Asked::Open);
         assert_eq!(round.ask("a", &form("A?")).unwrap(), Asked::Open, "the same question twice is one");
-        assert_eq!(round.ask("a", &form("B?")), Err(Skew::KeyTwice("a".into())));
-        assert_eq!(Journal::from_bytes(br#"{"v":2}"#), Err(Skew::UnknownJournal));
-        assert_eq!(Journal::from_bytes(b"nonsense"), Err(Skew::UnknownJournal));
+        assert_eq!(round.ask("a", &form("B?")), Err(ResumeError::DuplicateKey("a".into())));
+        assert_eq!(Journal::from_bytes(br#"{"v":2}"#), Err(ResumeError::UnknownJournal));
+        assert_eq!(Journal::from_bytes(b"nonsense"), Err(ResumeError::UnknownJournal));
     }
 }

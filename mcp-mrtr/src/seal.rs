@@ -1,4 +1,4 @@
-//! States that only their server can read and make.
+//! Encrypts and authenticates states.
 //!
 //! ```text
 //!  version  key id   nonce      sealed: expiry  principal  audience  request  content   tag
@@ -14,14 +14,14 @@ use crate::key_ring::KeyRing;
 use crate::ledger::Ledger;
 use crate::rejected::Rejected;
 
-/// How many random bytes each state needs; they must never repeat, which this many do not.
+/// The length of a nonce in bytes: enough for random nonces never to repeat.
 pub const NONCE_BYTES: usize = 24;
 
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 4;
 const EXPIRY: usize = 8;
 
-/// Makes states and opens them.
+/// Seals and opens states.
 #[derive(Clone, Debug)]
 pub struct Sealer {
     ring: KeyRing,
@@ -29,53 +29,53 @@ pub struct Sealer {
     limit: usize,
 }
 
-/// A state that came back.
+/// An opened state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opened {
-    /// What was put in.
+    /// The content that was sealed.
     pub content: Vec<u8>,
-    /// What tells this state from all others.
+    /// The nonce, which is unique to this state.
     pub nonce: [u8; NONCE_BYTES],
-    /// When it expires, in seconds since 1970.
+    /// When it expires, in seconds since the Unix epoch.
     pub expires: u64,
 }
 
-/// The content does not fit into a state.
+/// The error of sealing content that exceeds the size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the state has {found} bytes, which is more than {limit}")]
+#[error("the state has {found} bytes, which exceeds the limit of {limit}")]
 #[non_exhaustive]
 pub struct TooLarge {
-    /// How long the state would be.
+    /// The size of the state in bytes.
     pub found: usize,
-    /// How long it may be.
+    /// The size limit in bytes.
     pub limit: usize,
 }
 
 impl Sealer {
-    /// Seals with a ring of keys, for ten minutes, up to 32 KiB.
+    /// Creates a sealer with a lifetime of 10 minutes and a size limit of 32 KiB.
     #[must_use]
     pub fn new(ring: KeyRing) -> Self {
         Self { ring, lifetime: 600, limit: 32 * 1024 }
     }
 
-    /// How long a state is good, in seconds: as long as a person may think.
+    /// Sets the lifetime of a state in seconds: the time that a user has to respond. Defaults to 10 minutes.
     #[must_use]
     pub fn with_lifetime(self, seconds: u64) -> Self {
         Self { lifetime: seconds, ..self }
     }
 
-    /// How many bytes a state may have.
+    /// Sets the maximum size of a state in bytes. Defaults to 32 KiB.
     #[must_use]
     pub fn with_limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// Seals content. `now` is in seconds since 1970; the nonce must be random.
+    /// Seals content. `now` is in seconds since the Unix epoch; the nonce must be random.
     ///
     /// # Errors
     ///
-    /// Fails if the content is too large.
+    /// Returns an error if the state would exceed the size limit.
     pub fn seal(
         &self,
         now: u64,
@@ -94,7 +94,7 @@ impl Sealer {
         state.extend_from_slice(&key.id.to_le_bytes());
         let payload = Payload { msg: &plain, aad: &state };
         let too_large = |found| TooLarge { found, limit: self.limit };
-        // It fails for contents of many gigabytes alone.
+        // Encryption fails only for contents of many gigabytes.
         let sealed = key.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| too_large(plain.len()))?;
         state.extend_from_slice(&nonce);
         state.extend_from_slice(&sealed);
@@ -102,11 +102,11 @@ impl Sealer {
         if state.len() > self.limit { Err(too_large(state.len())) } else { Ok(state) }
     }
 
-    /// Opens a state that came back with a request.
+    /// Opens the state of a request. `now` is in seconds since the Unix epoch.
     ///
     /// # Errors
     ///
-    /// Fails if it is not one that was sealed for this request and this principal, lately.
+    /// Returns an error if the state has expired, is not authentic, or was sealed for another request or principal.
     pub fn open(&self, now: u64, binding: &Binding, state: &str) -> Result<Opened, Rejected> {
         if state.len() > self.limit {
             return Err(Rejected::TooLarge);
@@ -122,7 +122,7 @@ impl Sealer {
         let aad = bytes.get(..HEAD).unwrap_or_default();
         let payload = Payload { msg: sealed, aad };
         let plain = key.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Rejected::NotAuthentic)?;
-        // From here on everything is as it was sealed.
+        // The content is authentic from here on.
         let (expires, plain) = plain.split_first_chunk::<EXPIRY>().ok_or(Rejected::Malformed)?;
         let expires = u64::from_le_bytes(*expires);
         if now >= expires {
@@ -143,11 +143,11 @@ impl Sealer {
         Ok(Opened { content: plain.to_vec(), nonce: *nonce, expires })
     }
 
-    /// Opens a state that may be used once.
+    /// Opens a state that is valid for one use.
     ///
     /// # Errors
     ///
-    /// Fails as [`open`](Self::open) does, and if the state was used before.
+    /// Returns an error if [`open`](Self::open) does, or if the ledger says that the state was used before.
     pub fn open_once(&self, now: u64, binding: &Binding, state: &str, ledger: &dyn Ledger) -> Result<Opened, Rejected> {
         let opened = self.open(now, binding, state)?;
         if ledger.claim(now, opened.nonce, opened.expires) { Ok(opened) } else { Err(Rejected::Replayed) }

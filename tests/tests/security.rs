@@ -54,7 +54,7 @@ const SETTINGS: [Settings; 18] = [
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
-    all("RetryLimits", "mcp-mrtr/src/retry.rs", &["first_wait", "longest_wait"]),
+    all("RetryLimits", "mcp-mrtr/src/retry.rs", &["initial_wait", "max_wait"]),
     all("RestartPolicy", "mcp-transport-stdio/src/client/restart.rs", &["initial_delay"]),
     some("ClientBuilder", "mcp-client/src/builder.rs"),
     some("ServerBuilder", "mcp-server/src/build/builder.rs"),

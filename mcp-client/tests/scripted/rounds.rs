@@ -98,7 +98,7 @@ fn rounds_of_different_calls_do_not_mix() {
 #[test]
 fn a_server_may_put_a_call_off() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder().retry_limits(RetryLimits::default().with_waits(2)));
+        let (client, mut scene) = Scene::modern(kind, builder().retry_limits(RetryLimits::default().max_waits(2)));
         let mut call = Task::new(client.call_tool("t"));
         for wait in [500, 1000] {
             let request = scene.request("tools/call");
@@ -121,7 +121,7 @@ fn a_server_may_put_a_call_off() {
 #[test]
 fn rounds_have_an_end() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, named().retry_limits(RetryLimits::default().with_rounds(3)));
+        let (client, mut scene) = Scene::modern(kind, named().retry_limits(RetryLimits::default().max_rounds(3)));
         let mut call = Task::new(client.call_tool("t"));
         for _ in 0..3 {
             let request = scene.request("tools/call");

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Questions, Rejected, Round, Sealer};
+use mcp_mrtr::{
+    Asked, Binding, InputRequiredBuilder, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Rejected, Round, Sealer,
+};
 use mcp_types::gate;
 use mcp_types::{Era, ErrorObject, InputRequest, InputRequiredResult, RawJson};
 use serde::Serialize;
@@ -181,10 +183,10 @@ fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
 impl RequestContext {
     /// Returns a builder of an [`InputRequiredResult`] for this client.
     ///
-    /// [`build`](Questions::build) returns an error for requests that this client does not support, because of its
+    /// [`build`](InputRequiredBuilder::build) returns an error for requests that this client does not support, because of its
     /// capabilities, its revision, or because there is no session.
-    pub fn questions(&self) -> Questions {
-        let questions = Questions::new(self.method(), self.capabilities());
+    pub fn questions(&self) -> InputRequiredBuilder {
+        let questions = InputRequiredBuilder::new(self.method(), self.capabilities());
         match self.era() {
             Era::Modern => questions,
             Era::Legacy => questions.legacy(self.revision(), !self.is_stateless()),

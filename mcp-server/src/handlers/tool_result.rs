@@ -174,8 +174,8 @@ fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
         let object = error.downcast_ref::<ErrorObject>().cloned();
         let object = object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object));
         #[cfg(feature = "mrtr")]
-        let object = object.or_else(|| match error.downcast_ref::<mcp_mrtr::InvalidQuestions>() {
-            Some(refused @ mcp_mrtr::InvalidQuestions::NotDeclared(_)) => Some(refused.to_error_object()),
+        let object = object.or_else(|| match error.downcast_ref::<mcp_mrtr::InvalidInputRequests>() {
+            Some(refused @ mcp_mrtr::InvalidInputRequests::MissingCapabilities(_)) => Some(refused.to_error_object()),
             _ => None,
         });
         if object.is_some() {

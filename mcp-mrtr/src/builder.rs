@@ -1,4 +1,4 @@
-//! An interim result, built by hand.
+//! Builds an `InputRequiredResult` by hand.
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::{
@@ -7,68 +7,70 @@ use mcp_types::{
 };
 use serde::Serialize;
 
-/// Collects questions for a client, and refuses what it must not be asked.
+/// Builds an [`InputRequiredResult`], and refuses input requests that the client does not support.
 #[derive(Clone, Debug)]
-#[must_use = "the client is asked once the result is built and returned"]
-pub struct Questions {
+#[must_use = "a builder does nothing until the result is built and returned"]
+pub struct InputRequiredBuilder {
     questions: InputRequests,
     state: Option<String>,
-    fault: Option<InvalidQuestions>,
+    fault: Option<InvalidInputRequests>,
     missing: Option<ClientCapabilities>,
     declared: ClientCapabilities,
-    /// The revision of a legacy client, which is asked by real requests.
+    /// The revision of a legacy client, to which input requests are sent as JSON-RPC requests.
     legacy: Option<Revision>,
 }
 
-/// Why a client cannot be asked.
+/// The error of building an [`InputRequiredResult`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidQuestions {
-    /// The method has to be answered at once.
+pub enum InvalidInputRequests {
+    /// The method does not allow an `InputRequiredResult`.
     #[error("`{0}` may not ask for input: only tools/call, prompts/get and resources/read may")]
     WrongMethod(Method),
-    /// There is neither a question nor a state.
-    #[error("there is nothing to ask: add a question or a state")]
+    /// There is neither an input request nor a state.
+    #[error("the result is empty: add an input request or a state")]
     Empty,
-    /// Two questions have the same key.
-    #[error("two questions have the key `{0}`: give each its own")]
-    KeyTwice(String),
-    /// The state cannot be written as JSON.
-    #[error("the state cannot be written: {0}")]
+    /// Two input requests have the same key.
+    #[error("two input requests have the key `{0}`: use a different key for each")]
+    DuplicateKey(String),
+    /// The state cannot be serialized as JSON.
+    #[error("the state cannot be serialized: {0}")]
     InvalidState(String),
-    /// A legacy client can be asked only on a connection that lasts, and this request has none.
-    #[error("there is no session, so the client cannot be asked")]
+    /// Requests can be sent to a legacy client only in a session, and this request has none.
+    #[error("there is no session in which the client could receive a request")]
     NoBackChannel,
-    /// The revision of a legacy client does not have this question.
+    /// The revision of a legacy client does not have this request.
     #[error("`{method}` may not be sent in {revision}")]
     NotInRevision {
-        /// What was to be asked.
+        /// The method of the request.
         method: Method,
-        /// What the client speaks.
+        /// The client's revision.
         revision: Revision,
     },
-    /// The revision of a legacy client cannot express the question.
-    #[error("{revision} cannot express the question: {what}")]
+    /// The revision of a legacy client cannot express the request.
+    #[error("{revision} cannot express the request: {what}")]
     NotExpressible {
-        /// What the client speaks.
+        /// The client's revision.
         revision: Revision,
-        /// What it lacks.
+        /// The members that the revision lacks.
         what: String,
     },
-    /// The client did not declare what it needs to be asked this.
-    #[error("the client did not declare what the questions need")]
-    NotDeclared(Box<ClientCapabilities>),
+    /// The client did not declare the capabilities that the input requests need.
+    #[error("the client did not declare the capabilities that the input requests need")]
+    MissingCapabilities(Box<ClientCapabilities>),
 }
 
-impl InvalidQuestions {
-    /// What the client is told.
+impl InvalidInputRequests {
+    /// Returns the error to respond with.
     #[must_use]
     pub fn to_error_object(&self) -> ErrorObject {
         match self {
-            Self::NotDeclared(required) => ErrorObject::missing_required_client_capability((**required).clone()),
+            Self::MissingCapabilities(required) => {
+                ErrorObject::missing_required_client_capability((**required).clone())
+            }
             Self::WrongMethod(_)
             | Self::Empty
-            | Self::KeyTwice(_)
+            | Self::DuplicateKey(_)
             | Self::InvalidState(_)
             | Self::NoBackChannel
             | Self::NotInRevision { .. }
@@ -77,31 +79,31 @@ impl InvalidQuestions {
     }
 }
 
-impl Questions {
-    /// Starts to ask during a request, of a client that declared `capabilities` with it.
+impl InputRequiredBuilder {
+    /// Creates a builder for the result of a request, whose client declared `capabilities`.
     pub fn new(method: &Method, capabilities: &ClientCapabilities) -> Self {
         let may_ask = gate::method(method).is_some_and(|facts| facts.may_ask.contains(Revision::LATEST));
         Self {
             questions: InputRequests::new(),
             state: None,
-            fault: (!may_ask).then(|| InvalidQuestions::WrongMethod(method.clone())),
+            fault: (!may_ask).then(|| InvalidInputRequests::WrongMethod(method.clone())),
             missing: None,
             declared: capabilities.clone(),
             legacy: None,
         }
     }
 
-    /// Says that the client is a legacy one of this revision, and whether it can be sent requests at all. What it cannot be
-    /// asked is an error of [`build`](Self::build) then, so that the handler can do without.
+    /// Sets the revision of a legacy client, and whether it can receive requests. [`build`](Self::build) then returns an
+    /// error for input requests that this client cannot receive.
     pub fn legacy(mut self, revision: Revision, has_back_channel: bool) -> Self {
         self.legacy = Some(revision);
         if !has_back_channel {
-            self.fault.get_or_insert(InvalidQuestions::NoBackChannel);
+            self.fault.get_or_insert(InvalidInputRequests::NoBackChannel);
         }
         self
     }
 
-    /// Adds a question; its answer comes back under the same key.
+    /// Adds an input request. Its response has the same key.
     pub fn ask(mut self, key: impl Into<String>, question: impl Into<InputRequest>) -> Self {
         let (key, question) = (key.into(), question.into());
         for needed in ClientCapability::needed_for(&question) {
@@ -113,45 +115,46 @@ impl Questions {
             self.fault.get_or_insert(fault);
         }
         if self.questions.contains(&key) {
-            self.fault.get_or_insert(InvalidQuestions::KeyTwice(key));
+            self.fault.get_or_insert(InvalidInputRequests::DuplicateKey(key));
         } else {
             self.questions.insert(key, question);
         }
         self
     }
 
-    /// Adds a state, which is written as JSON and which the client returns with its answers. The client can read and
+    /// Sets the `requestState` that the client returns with its responses, serialized as JSON. The client can read and
     /// change it.
     pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Self {
         match serde_json::to_string(state) {
             Ok(state) => self.state = Some(state),
             Err(fault) => {
-                self.fault.get_or_insert(InvalidQuestions::InvalidState(fault.to_string()));
+                self.fault.get_or_insert(InvalidInputRequests::InvalidState(fault.to_string()));
             }
         }
         self
     }
 
-    /// Adds a state as the text that the client returns, such as one that was sealed.
+    /// Sets the `requestState` to a string, such as a sealed state.
     pub fn raw_state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self
     }
 
-    /// Makes the result.
+    /// Builds the result.
     ///
     /// # Errors
     ///
-    /// Fails if the client cannot be asked this.
-    pub fn build(self) -> Result<InputRequiredResult, InvalidQuestions> {
+    /// Returns an error if the method does not allow input requests, if the client cannot receive one of them, if two have
+    /// the same key, or if there is neither an input request nor a state.
+    pub fn build(self) -> Result<InputRequiredResult, InvalidInputRequests> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
         if let Some(missing) = self.missing {
-            return Err(InvalidQuestions::NotDeclared(Box::new(missing)));
+            return Err(InvalidInputRequests::MissingCapabilities(Box::new(missing)));
         }
         if self.questions.is_empty() && self.state.is_none() {
-            return Err(InvalidQuestions::Empty);
+            return Err(InvalidInputRequests::Empty);
         }
         let mut result = InputRequiredResult::default();
         result.input_requests = Some(self.questions).filter(|questions| !questions.is_empty());
@@ -160,23 +163,23 @@ impl Questions {
     }
 }
 
-/// Why a legacy client of a revision cannot be asked something.
-fn unaskable(question: &InputRequest, revision: Revision) -> Option<InvalidQuestions> {
+/// Returns why a legacy client of a revision cannot receive an input request.
+fn unaskable(question: &InputRequest, revision: Revision) -> Option<InvalidInputRequests> {
     let (method, restriction) = match question {
         InputRequest::Elicit(elicit) => (Method::ELICITATION_CREATE, restrict_to(&mut elicit.params.clone(), revision)),
         InputRequest::CreateMessage(message) => {
             (Method::SAMPLING_CREATE_MESSAGE, restrict_to(&mut message.params.clone(), revision))
         }
         InputRequest::ListRoots(_) => (Method::ROOTS_LIST, restrict_to(&mut RequestParams::default(), revision)),
-        // What nobody knows is up to whoever asks it.
+        // Nothing is known about other methods, so the handler decides.
         InputRequest::Unknown(_) | _ => return None,
     };
     if !gate::method(&method).is_some_and(|facts| facts.may_travel(Direction::ServerToClient, revision)) {
-        return Some(InvalidQuestions::NotInRevision { method, revision });
+        return Some(InvalidInputRequests::NotInRevision { method, revision });
     }
     (!restriction.may_be_sent()).then(|| {
         let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
-        InvalidQuestions::NotExpressible { revision, what: what.join(", ") }
+        InvalidInputRequests::NotExpressible { revision, what: what.join(", ") }
     })
 }
 
@@ -193,27 +196,27 @@ mod tests {
         ClientCapabilities::default().roots(RootsCapability::default())
     }
 
-    fn questions() -> Questions {
-        Questions::new(&Method::TOOLS_CALL, &able())
+    fn builder() -> InputRequiredBuilder {
+        InputRequiredBuilder::new(&Method::TOOLS_CALL, &able())
     }
 
     #[test]
     fn what_may_be_asked_is_asked() {
-        let result = questions().ask("a", ListRootsRequest::default()).raw_state("s").build().unwrap();
+        let result = builder().ask("a", ListRootsRequest::default()).raw_state("s").build().unwrap();
         assert_eq!(result.input_requests.unwrap().len(), 1);
         assert_eq!(result.request_state.as_deref(), Some("s"));
-        assert_eq!(questions().raw_state("s").build().unwrap().input_requests, None);
+        assert_eq!(builder().raw_state("s").build().unwrap().input_requests, None);
     }
 
     // covers: R-2..R-5
     #[test]
     fn the_rest_is_refused() {
-        assert_eq!(questions().build(), Err(InvalidQuestions::Empty));
-        let twice = questions().ask("a", ListRootsRequest::default()).ask("a", ListRootsRequest::default());
-        assert_eq!(twice.build(), Err(InvalidQuestions::KeyTwice("a".into())));
-        let list = Questions::new(&Method::TOOLS_LIST, &able()).raw_state("s");
-        assert_eq!(list.build(), Err(InvalidQuestions::WrongMethod(Method::TOOLS_LIST)));
-        let unable = Questions::new(&Method::TOOLS_CALL, &ClientCapabilities::default());
+        assert_eq!(builder().build(), Err(InvalidInputRequests::Empty));
+        let twice = builder().ask("a", ListRootsRequest::default()).ask("a", ListRootsRequest::default());
+        assert_eq!(twice.build(), Err(InvalidInputRequests::DuplicateKey("a".into())));
+        let list = InputRequiredBuilder::new(&Method::TOOLS_LIST, &able()).raw_state("s");
+        assert_eq!(list.build(), Err(InvalidInputRequests::WrongMethod(Method::TOOLS_LIST)));
+        let unable = InputRequiredBuilder::new(&Method::TOOLS_CALL, &ClientCapabilities::default());
         let refused = unable.ask("a", ListRootsRequest::default()).build().unwrap_err();
         assert_eq!(refused.to_error_object().code, ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY);
     }
@@ -222,10 +225,10 @@ mod tests {
     // covers: MIS-17
     #[test]
     fn mis_17_states_are_typed() {
-        let result = questions().state(&[("a", 1)]).build().unwrap();
+        let result = builder().state(&[("a", 1)]).build().unwrap();
         assert_eq!(result.request_state.as_deref(), Some(r#"[["a",1]]"#));
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
-        assert!(matches!(questions().state(&unwritable).build(), Err(InvalidQuestions::InvalidState(_))));
+        assert!(matches!(builder().state(&unwritable).build(), Err(InvalidInputRequests::InvalidState(_))));
     }
 
     /// What a legacy client cannot be asked, the handler hears before it returns the question.
@@ -236,18 +239,23 @@ mod tests {
         let all = ClientCapabilities::default()
             .roots(RootsCapability::default())
             .elicitation(ElicitationCapability::default());
-        let ask =
-            |revision, has_back_channel| Questions::new(&Method::TOOLS_CALL, &all).legacy(revision, has_back_channel);
+        let ask = |revision, has_back_channel| {
+            InputRequiredBuilder::new(&Method::TOOLS_CALL, &all).legacy(revision, has_back_channel)
+        };
         assert!(ask(Revision::V2025_11_25, true).ask("a", form()).build().is_ok());
         assert!(ask(Revision::V2024_11_05, true).ask("a", ListRootsRequest::default()).build().is_ok());
-        assert_eq!(ask(Revision::V2025_11_25, false).ask("a", form()).build(), Err(InvalidQuestions::NoBackChannel));
+        assert_eq!(
+            ask(Revision::V2025_11_25, false).ask("a", form()).build(),
+            Err(InvalidInputRequests::NoBackChannel)
+        );
         let (method, revision) = (Method::ELICITATION_CREATE, Revision::V2025_03_26);
-        let refused = Err(InvalidQuestions::NotInRevision { method, revision });
+        let refused = Err(InvalidInputRequests::NotInRevision { method, revision });
         assert_eq!(ask(revision, true).ask("a", form()).build(), refused);
         let mut by_url = all.clone();
         by_url.elicitation.get_or_insert_default().url = Some(Default::default());
         let page = ElicitRequestUrlParams::new("Pay", "https://example.com");
-        let refused = Questions::new(&Method::TOOLS_CALL, &by_url).legacy(Revision::V2025_06_18, true).ask("a", page);
-        assert!(matches!(refused.build(), Err(InvalidQuestions::NotExpressible { .. })));
+        let refused =
+            InputRequiredBuilder::new(&Method::TOOLS_CALL, &by_url).legacy(Revision::V2025_06_18, true).ask("a", page);
+        assert!(matches!(refused.build(), Err(InvalidInputRequests::NotExpressible { .. })));
     }
 }
