@@ -1,8 +1,8 @@
-//! The Model Context Protocol over HTTP ("Streamable HTTP").
+//! The Streamable HTTP transport of the Model Context Protocol, for servers and clients of every revision.
 //!
-//! A [`Server`](mcp_server::Server) becomes a service that answers clients of every revision at one address: modern ones
-//! by what each request says about itself, legacy ones by the revision that its header names or, if they are to have
-//! sessions, by what they agreed on when theirs began.
+//! [`HttpService`] turns a [`Server`](mcp_server::Server) into a tower service that serves modern and legacy clients at
+//! one endpoint. A modern request names its protocol revision itself. A legacy request is served in the revision of its
+//! `MCP-Protocol-Version` header or, with sessions enabled, in the revision negotiated by `initialize`.
 //!
 //! ```no_run
 //! use mcp_server::{NoArguments, Server, tool};
@@ -14,36 +14,38 @@
 //! # }
 //! ```
 //!
-//! | to | there is |
+//! | task | items |
 //! |---|---|
-//! | listen at an address | [`serve`], [`HttpServer`] |
-//! | add it to an application of axum, hyper or tower | [`HttpService`] |
-//! | let others in, set limits, choose a server for each request | [`HttpOptions`], [`Refusal`] |
-//! | give legacy clients sessions, keep them in a store | [`SessionMode`], [`SessionOptions`], [`session`] |
-//! | let a client go while its request goes on | [`ResponseStream`] |
-//! | end without breaking anything off | [`HttpService::drain`], [`Drained`] |
-//! | serve clients that know nothing but 2024-11-05's `/sse` | [`HttpService::legacy_sse`], [`LegacySseService`] |
-//! | check headers elsewhere, as a gateway does | [`rules`] |
-//! | be a client (feature `client`, with `client-tls` also of `https`) | `HttpTransport` |
-//! | know who asks, as a client | `Authorizer`, `Credential` |
+//! | Listen on a TCP address | [`serve`], [`HttpServer`] |
+//! | Mount the server in an axum, hyper or tower application | [`HttpService`] |
+//! | Allow hosts and origins, set limits, select a server per request | [`HttpOptions`], [`Refusal`] |
+//! | Enable sessions for legacy clients, store them | [`SessionMode`], [`SessionOptions`], [`session`] |
+//! | Close a response stream while its request continues | [`ResponseStream`] |
+//! | Shut down gracefully | [`HttpService::drain`], [`Drained`], [`shutdown_signal`] |
+//! | Serve clients that only support HTTP+SSE (2024-11-05) | [`HttpService::legacy_sse`], [`LegacySseService`] |
+//! | Check headers in a gateway | [`rules`] |
+//! | Connect a client (feature `client`; `client-tls` for `https`) | `HttpTransport` |
+//! | Provide a client's credentials | `Authorizer`, `Credential` |
 //!
-//! # What a request costs
+//! # Cost of a request
 //!
-//! A handler runs in the task that reads the request: most requests are answered without another task, channel or timer.
-//! An answer is one JSON object, unless something is said before it, or nothing for 15 s: then it becomes a stream of
-//! events. A client that goes away cancels its request at once, except in a session: there it may come back.
+//! A handler runs in the task that polls the response, so most requests need no task, channel or timer of their own.
+//! The response is a single JSON object unless the handler sends a message before its result, or takes longer than
+//! [`HttpOptions::keep_alive_interval`] (15 s by default): then it becomes an event stream. A client that disconnects
+//! cancels its request, except in a session, where it may reconnect and resume.
 //!
-//! # Who may ask
+//! # Access control
 //!
-//! A server answers those who reach it by a name of this machine, and pages that come from it. All others get 403, with
-//! a text that names the setting: [`HttpOptions::allow_host`], [`HttpOptions::allow_origin`]. Who the client is has to be
-//! found out by something in front of the service: whatever puts a [`Principal`](mcp_server::Principal) into the
-//! extensions of a request decides whose limits count, and handlers see it.
+//! By default only requests to and from this machine are allowed, by their `Host` and `Origin` headers. Other requests
+//! get 403 and an error that names the setting: [`HttpOptions::allow_host`], [`HttpOptions::allow_origin`].
 //!
-//! # Too much to do
+//! This crate does not authenticate. Insert a [`Principal`](mcp_server::Principal) into the request's extensions from a
+//! middleware; limits per user and handlers read it.
 //!
-//! Everything that clients can make the server keep has a limit, and who hits one is told at once, with 429 or 503 and
-//! `Retry-After`, while what was taken on goes on.
+//! # Limits
+//!
+//! Everything that clients can make the server store has a limit. A request that exceeds one gets 429 or 503 with
+//! `Retry-After`; requests in flight are not affected.
 #![cfg_attr(feature = "client", doc = include_str!("client/guide.md"))]
 #![forbid(unsafe_code)]
 

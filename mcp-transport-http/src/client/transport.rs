@@ -246,7 +246,7 @@ impl Transport for HttpTransport {
                 let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints);
                 drop(tokio::spawn(Driver::run(sender, handle)));
             }
-            Err(why) => handle.close(Closed::Disconnected(format!("there is no way to send requests: {why}"))),
+            Err(why) => handle.close(Closed::Disconnected(format!("cannot create an HTTP client: {why}"))),
         }
     }
 }

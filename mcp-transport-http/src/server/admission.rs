@@ -1,4 +1,4 @@
-//! How much is taken on at the same time.
+//! Limits on concurrent requests, listen streams, lookups and uploads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::body::ResponseBody;
 use super::options::HttpOptions;
 use super::refusal::Refusal;
 
-/// What is taken on now.
+/// Counts what is in flight.
 #[derive(Default)]
 pub(crate) struct Admission {
     requests: Counter,
@@ -28,16 +28,16 @@ struct Counter {
     by_principal: Mutex<HashMap<Principal, usize>>,
 }
 
-/// What a request takes.
+/// What a permit is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PermitKind {
     Request,
-    /// It stays, and costs little.
+    /// A stream that stays open for notifications.
     ListenStream,
-    /// It asks the store for its session. This is counted apart, or where as many requests are in flight as there may be,
-    /// nothing that they wait for could come.
+    /// A lookup in the session store. Counted apart, so that messages that requests in flight wait for still arrive when
+    /// the maximum number of requests is reached.
     Lookup,
-    /// It is refused, or failed before it was taken on, and the client has not read why.
+    /// The unsent response to a refused request.
     Refusal,
 }
 
@@ -51,7 +51,7 @@ impl Admission {
         }
     }
 
-    /// Takes so many requests on, if there is room.
+    /// Acquires a permit for `count` requests.
     pub(crate) fn admit(
         self: &Arc<Self>,
         kind: PermitKind,
@@ -63,14 +63,14 @@ impl Admission {
             PermitKind::Request | PermitKind::Lookup | PermitKind::Refusal => (
                 options.max_in_flight,
                 options.max_in_flight_per_principal,
-                "the server works on as many requests as it can: try again later",
-                "you have as many requests at work as you may: try again when one is done",
+                "too many requests in flight: try again later",
+                "too many of your requests are in flight: try again when one has finished",
             ),
             PermitKind::ListenStream => (
                 options.max_listen_streams,
                 options.max_listen_streams_per_principal,
-                "as many streams are open for changes as the server can keep: try again later",
-                "you have as many streams open for changes as you may: close one first",
+                "too many listen streams are open: try again later",
+                "too many of your listen streams are open: close one first",
             ),
         };
         let counter = self.counter(kind);
@@ -94,8 +94,8 @@ impl Admission {
         Ok(permit)
     }
 
-    /// Holds the text of a refusal until it is sent, if there is room for it. Otherwise the client has to do with the
-    /// status, which it cannot leave unread: a response without a body needs no window.
+    /// Counts a refusal until it is sent. Beyond the limit its body is dropped, as a response without one cannot stay
+    /// unsent: it needs no flow-control window.
     pub(crate) fn hold_refusal(self: &Arc<Self>, response: &mut Response<ResponseBody>, options: &HttpOptions) {
         if !response.body().needs_permit() {
             return;
@@ -109,26 +109,26 @@ impl Admission {
         response.headers_mut().remove(CONTENT_TYPE);
     }
 
-    /// Takes a body that does not come at once, if there is room.
+    /// Acquires a permit for a slow upload.
     pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<UploadPermit, Refusal> {
         if take(&self.uploads, 1, options.max_uploads) {
             return Ok(UploadPermit(Arc::clone(self)));
         }
-        let text = "as many bodies are on their way as the server can take: send it at once, or try again later";
+        let text = "too many slow uploads: send the body at once, or try again later";
         Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, options.retry_after))
     }
 }
 
-/// How many refusals may be unsent if there may be fewer requests in flight.
+/// The minimum number of refusals that may be unsent, if `max_in_flight` is smaller.
 const MIN_REFUSALS: usize = 64;
 
-/// SessionCounters so many more, unless there would be more than there may be.
+/// Adds `count` to the counter, unless that exceeds the maximum.
 fn take(counter: &AtomicUsize, count: usize, most: usize) -> bool {
     let more = |taken: usize| taken.checked_add(count).filter(|taken| *taken <= most);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
-/// Room for a request, until it is dropped.
+/// Counts requests until it is dropped.
 pub(crate) struct Permit {
     admission: Arc<Admission>,
     kind: PermitKind,
@@ -137,7 +137,7 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// SessionCounters what is left of the request once more, whether there is room or not.
+    /// Counts the request once more, even beyond the limit.
     pub(crate) fn another(&self) -> Self {
         let Self { admission, kind, count, principal } = self;
         let counter = admission.counter(*kind);
@@ -166,7 +166,7 @@ impl Drop for Permit {
     }
 }
 
-/// Room for a body, until it is dropped.
+/// Counts a slow upload until it is dropped.
 pub(crate) struct UploadPermit(Arc<Admission>);
 
 impl Drop for UploadPermit {
@@ -179,7 +179,7 @@ impl Drop for UploadPermit {
 mod tests {
     use super::*;
 
-    /// As many as there may be, in total and of one; nothing is left of them.
+    /// Limits hold in total and per principal, and permits are returned.
     // covers: RB-52, L-18
     #[test]
     fn there_is_room_again() {

@@ -1,4 +1,4 @@
-//! The body of a response.
+//! The response body.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,50 +15,49 @@ use super::legacy_sse::SseStream;
 use super::stateful::StreamReader;
 use super::unsent::{UnsentFrames, held, piece};
 
-/// The body of a response: nothing, one message, or a stream of events.
+/// The body of a response: empty, one message, or an event stream.
 ///
-/// A stream runs what it is about: whoever drops the body cancels the request. The request counts as in flight until the
-/// body, and all that was read from it, is dropped.
+/// Polling an event stream runs its handler, and dropping it cancels the request. The request counts as in flight until
+/// the body and all frames that were read from it are dropped.
 pub struct ResponseBody(BodyState);
 
 enum BodyState {
     Empty,
     Full(Vec<u8>, Option<Permit>),
-    /// What is left of a large message.
+    /// The rest of a large message.
     Rest(Bytes),
     Events(Box<EventStream>),
-    /// Everything was taken, but not sent. As long as a stream of HTTP/2 has not ended, it can be reset.
+    /// All frames were taken but not all are sent. An HTTP/2 stream can be reset as long as its body has not ended.
     Flushing(Arc<UnsentFrames>, Option<Permit>),
 }
 
-/// How many bytes of a message are sent together: a client that reads slowly has to read as many within the time that it
-/// has.
+/// The maximum size of a frame: a slow client has to read as much within the stall timeout.
 const PIECE: usize = 64 << 10;
 
-/// How large a message may be that ends its stream at once. No client that reads has a smaller window.
+/// The maximum size of a message that ends its stream at once. Clients that read have a larger window.
 const SMALL: usize = 16 << 10;
 
 struct EventStream {
     source: EventSource,
-    /// What there was to say when the stream began.
+    /// The events that were there when the stream began.
     first: Vec<u8>,
-    /// What is left of events that are too large for one piece.
+    /// The rest of events that do not fit into one frame.
     rest: Bytes,
 }
 
-/// Where events come from.
-#[expect(clippy::large_enum_variant, reason = "a request that stands alone is not to cost an allocation more")]
+/// Where the events of a stream come from.
+#[expect(clippy::large_enum_variant, reason = "a request without a session is not boxed for the sake of others")]
 pub(crate) enum EventSource {
-    /// A request that stands alone.
+    /// A request without a session.
     Alone(Exchange),
     /// A stream of a session.
     Session(Box<StreamReader>),
-    /// All that a client of 2024-11-05 hears.
+    /// The stream of an HTTP+SSE client.
     Sse(Box<SseStream>),
 }
 
 impl EventSource {
-    /// Waits for the answer, or for the first thing that is said before it.
+    /// Waits for the response, or for the first message before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<ResponseStart> {
         match self {
             Self::Alone(exchange) => exchange.poll_first(cx, events),
@@ -67,7 +66,7 @@ impl EventSource {
         }
     }
 
-    /// Appends what there is to say.
+    /// Appends the events that are ready.
     fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         match self {
             Self::Alone(exchange) => exchange.poll(cx, events),
@@ -94,7 +93,7 @@ impl EventSource {
         }
     }
 
-    /// Whether the service had to end before the request did.
+    /// Whether the request was aborted by a shutdown.
     pub(crate) fn is_aborted(&self) -> bool {
         match self {
             Self::Alone(exchange) => exchange.is_aborted(),
@@ -110,7 +109,7 @@ impl ResponseBody {
         Self(BodyState::Empty)
     }
 
-    /// One message. The permit is held until it is sent.
+    /// One message, which holds the permit until it is sent.
     pub(crate) fn full(message: Vec<u8>, permit: Option<Permit>) -> Self {
         Self(BodyState::Full(message, permit))
     }
@@ -121,7 +120,7 @@ impl ResponseBody {
 }
 
 impl ResponseBody {
-    /// Whether this is a message that no permit is held for.
+    /// Whether this is a message without a permit.
     pub(crate) fn needs_permit(&self) -> bool {
         matches!(&self.0, BodyState::Full(_, None))
     }
@@ -133,7 +132,7 @@ impl ResponseBody {
         }
     }
 
-    /// Takes a piece off a large message.
+    /// Takes the next frame off a large message.
     fn next_piece(&mut self, mut rest: Bytes) -> Frame<Bytes> {
         let next = split(&mut rest);
         self.0 = if rest.is_empty() { BodyState::after_last() } else { BodyState::Rest(rest) };
@@ -149,7 +148,7 @@ impl BodyState {
         }
     }
 
-    /// What follows pieces that may not be sent yet, and do not hold the permit.
+    /// The state after frames that may be unsent, and do not hold the permit.
     fn after_all(permit: Option<Permit>) -> Self {
         match UnsentFrames::current().filter(|_| permit.is_some()) {
             Some(unsent) => Self::Flushing(unsent, permit),
@@ -158,17 +157,17 @@ impl BodyState {
     }
 }
 
-/// Takes off as much as is sent together.
+/// Takes off the bytes of one frame.
 fn split(rest: &mut Bytes) -> Bytes {
     rest.split_to(rest.len().min(PIECE))
 }
 
-/// What a stream of events has to say next.
+/// The next step of an event stream.
 enum Next {
     Piece(Frame<Bytes>),
-    /// The last events, with the room of a request that is over: what is left of it ends here, even if nobody asks for more.
+    /// The last events, with the permit of the finished request. The stream ends here, even if it is not polled again.
     Last(Vec<u8>, Option<Permit>),
-    /// It has ended after what was said before.
+    /// The stream has ended after the previous events.
     Nothing(Option<Permit>),
 }
 

@@ -1,4 +1,4 @@
-//! One request, from what it asks to the last thing that is said about it.
+//! One request without a session, from its message to the end of its response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,15 +16,15 @@ use super::refusal::Refusal;
 use super::shutdown::{Stage, StageWatch, WorkGuard};
 use crate::clock::now;
 
-/// A request that is worked on. It runs in whatever polls it, and costs no task; dropping it cancels it.
+/// A request in flight. Polling it runs its handler; dropping it cancels the request.
 pub(crate) struct Exchange {
     connection: Connection,
     key: RequestKey,
     keep_alive_interval: Duration,
     work_guard: WorkGuard,
-    /// When whoever asked may not hear any more.
+    /// When a listen stream has to end.
     expiry: Option<Pin<Box<Sleep>>>,
-    /// Most requests are answered without waiting, and never have this.
+    /// Created when the request has to wait, which most do not.
     waiting: Option<Waiting>,
     is_draining: bool,
     is_aborted: bool,
@@ -80,29 +80,29 @@ impl Exchange {
         }
     }
 
-    /// Ends what listens at a time.
+    /// Ends a listen stream at a time.
     pub(crate) fn expire_at(&mut self, at: Instant) {
         self.expiry = Some(Box::pin(sleep_until(at.into())));
     }
 
-    /// Whether everything has been said.
+    /// Whether the last message was sent.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether the service had to end before the request did.
+    /// Whether the request was aborted by a shutdown.
     pub(crate) fn is_aborted(&self) -> bool {
         self.is_aborted
     }
 
-    /// Takes the room of the request, to be held until its response is sent.
+    /// Takes the permit of the request, to be held until its response is sent.
     pub(crate) fn take_permit(&mut self) -> Option<Permit> {
         self.tear_down(|permit| permit.as_ref().map(Permit::another));
         self.permit.take()
     }
 
-    /// Does what handlers left to be done at the end, which counts as work until then. That is done once: afterwards there
-    /// is no permit.
+    /// Spawns the teardown that handlers registered, which counts as in flight. This happens once: afterwards there is no
+    /// permit.
     fn tear_down(&mut self, hold: impl FnOnce(&mut Option<Permit>) -> Option<Permit>) {
         if self.permit.is_none() {
             return;
@@ -117,7 +117,7 @@ impl Exchange {
         }
     }
 
-    /// Waits for the answer, or for the first thing that is said before it.
+    /// Waits for the response, or for the first message before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<ResponseStart> {
         loop {
             self.run(cx);
@@ -132,14 +132,14 @@ impl Exchange {
                 }
                 None => {}
             }
-            // An answer that is there after this is still an answer, and no event.
+            // A response that is ready after this is still sent as JSON, not as an event.
             if let Some(news) = ready!(self.poll_idle(cx)) {
                 return Poll::Ready(ResponseStart::Stream(news));
             }
         }
     }
 
-    /// Appends what there is to say.
+    /// Appends the events that are ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         loop {
             self.run(cx);
@@ -173,7 +173,7 @@ impl Exchange {
         self.is_over = matches!(transmit.route, Route::Reply(_));
     }
 
-    /// Waits for something other than a message; without news there may be messages now.
+    /// Waits for the shutdown, the expiry or the keep-alive timer. After `None` there may be new messages.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
         if self.is_over || !self.connection.is_open(self.key) {
             self.is_over = true;
@@ -188,8 +188,8 @@ impl Exchange {
         if stage == Stage::Aborting && !self.is_aborted {
             self.is_aborted = true;
             self.connection
-                .abort_requests(&ErrorObject::internal_error("the server had to end before the request was done"));
-            // What has no handler to give up, such as a stream for changes, is over by now or ends here.
+                .abort_requests(&ErrorObject::internal_error("the server was shut down before the request finished"));
+            // Listen streams have no handler to abort; draining ends them.
             self.connection.drain();
             return Poll::Ready(None);
         }
@@ -197,7 +197,7 @@ impl Exchange {
         if !self.is_draining && (stage == Stage::Draining || is_expired) {
             self.is_draining = true;
             self.expiry = None;
-            // Streams end with their result; handlers may finish.
+            // Listen streams end with their result; handlers may finish.
             self.connection.drain();
             return Poll::Ready(None);
         }
@@ -213,15 +213,14 @@ impl Drop for Exchange {
     }
 }
 
-/// How long each thing may take that is left to be done at the end.
+/// How long each teardown of a handler may take.
 pub(crate) const TEARDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Some time from now, however long that is.
+/// Returns the time `time` from now, capped at a year if it overflows.
 pub(crate) fn after(time: Duration) -> tokio::time::Instant {
     let now = tokio::time::Instant::now();
-    // Nobody waits for longer than that.
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 3600))
 }
 
-/// How many bytes of events are sent together, unless one has more.
+/// The maximum size of events that are sent together, unless one event is larger.
 pub(crate) const EVENT_BATCH_BYTES: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! How a server behaves over HTTP.
+//! Settings of the HTTP service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,38 +10,40 @@ use mcp_session::{EventKey, EventStore, SessionOptions, SessionStore};
 use super::refusal::Refusal;
 use crate::rules::hosts::AllowList;
 
-/// How legacy clients are served; modern ones need no session, and are always served without.
+/// Whether legacy clients get sessions. Modern clients never need one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionMode {
-    /// Each request alone, in the revision that its header names: tools, prompts and resources work, and any machine
-    /// can answer. Clients cannot be asked anything, hear of no changes, and are not offered subscriptions.
+    /// Serves each legacy request on its own, in the revision of its `MCP-Protocol-Version` header. Any instance can
+    /// serve any request. Tools, prompts and resources work; server-to-client requests, change notifications and
+    /// subscriptions do not.
     #[default]
     Stateless,
-    /// With a session each, which begins with `initialize`: clients can be asked something while a tool runs, hear of
-    /// changes, and come back for what they missed. All requests of a client must reach this process.
+    /// Starts a session for each legacy client with `initialize`. Handlers can send server-to-client requests, and
+    /// clients receive change notifications and resume broken streams. All requests of a session must reach the same
+    /// process, unless there is a [session store](HttpOptions::session_store).
     Stateful,
-    /// Not at all.
+    /// Refuses legacy clients.
     Off,
 }
 
-/// How a server behaves over HTTP: whom it answers, how much it takes on, how long it waits.
+/// Settings of an [`HttpService`](crate::HttpService): allowed hosts, sessions, limits and timeouts.
 ///
-/// The defaults are for a server that is used from the machine on which it runs.
+/// The defaults suit a server that is used from the machine on which it runs.
 ///
-/// | setting | default | more of it |
+/// | setting | default | effect of more |
 /// |---|---|---|
-/// | [`sessions`](Self::sessions) | [`Stateless`](SessionMode::Stateless) | gives legacy clients sessions |
-/// | [`allow_host`](Self::allow_host), [`allow_origin`](Self::allow_origin) | this machine | lets names and pages of others in; without a check, any page in a browser on this machine can use the server |
-/// | [`body_limit`](Self::body_limit) | 4 MiB | takes more memory for each request |
-/// | [`body_timeout`](Self::body_timeout) | 30 s | lets slow clients keep what they have sent so far in memory for longer |
-/// | [`max_uploads`](Self::max_uploads) | 256 | lets more bodies come in bit by bit at the same time |
-/// | [`max_in_flight`](Self::max_in_flight) | 1,024 | works on more requests at the same time, and keeps more responses that are not sent yet |
-/// | [`max_in_flight_per_principal`](Self::max_in_flight_per_principal) | 256 | lets one user take more of these |
-/// | [`max_listen_streams`](Self::max_listen_streams) | 1,024 | keeps more streams open for changes |
-/// | [`max_listen_streams_per_principal`](Self::max_listen_streams_per_principal) | 16 | lets one user take more of these |
-/// | [`keep_alive_interval`](Self::keep_alive_interval) | 15 s | costs less, but proxies may close what is silent |
-/// | [`retry_after`](Self::retry_after) | 1 s | keeps clients away for longer when there is too much to do |
+/// | [`sessions`](Self::sessions) | [`Stateless`](SessionMode::Stateless) | enables sessions for legacy clients |
+/// | [`allow_host`](Self::allow_host), [`allow_origin`](Self::allow_origin) | this machine | allows further host names and web pages; without this check, any page in a browser on this machine could use the server |
+/// | [`body_limit`](Self::body_limit) | 4 MiB | more memory per request |
+/// | [`body_timeout`](Self::body_timeout) | 30 s | incomplete bodies stay in memory longer |
+/// | [`max_uploads`](Self::max_uploads) | 256 | more slow uploads at the same time |
+/// | [`max_in_flight`](Self::max_in_flight) | 1,024 | more concurrent requests and unsent responses |
+/// | [`max_in_flight_per_principal`](Self::max_in_flight_per_principal) | 256 | a larger share for one user |
+/// | [`max_listen_streams`](Self::max_listen_streams) | 1,024 | more open listen streams |
+/// | [`max_listen_streams_per_principal`](Self::max_listen_streams_per_principal) | 16 | a larger share for one user |
+/// | [`keep_alive_interval`](Self::keep_alive_interval) | 15 s | less traffic, but proxies may close idle streams |
+/// | [`retry_after`](Self::retry_after) | 1 s | refused clients retry later |
 #[derive(Clone)]
 pub struct HttpOptions {
     pub(crate) sessions: SessionMode,
@@ -96,171 +98,185 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets how legacy clients are served. Defaults to [`SessionMode::Stateless`].
+    /// Sets whether legacy clients get sessions. Defaults to [`SessionMode::Stateless`].
     ///
-    /// A server that [requires sessions](mcp_server::ServerBuilder::requires_sessions) is refused with anything but
-    /// [`SessionMode::Stateful`], when the service is made, and likewise where [`select_server`](Self::select_server) chooses one.
+    /// A server that [requires sessions](mcp_server::ServerBuilder::requires_sessions) needs [`SessionMode::Stateful`]:
+    /// otherwise the service is not created, or the request is refused if [`select_server`](Self::select_server) returned
+    /// that server.
     #[must_use]
     pub fn sessions(mut self, sessions: SessionMode) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// Answers requests for a host: the name or address by which clients reach the server, with a port if only that one
-    /// is meant. This machine's own names are always allowed.
+    /// Allows a host: the name or address by which clients reach the server, optionally with a port to allow only that
+    /// port. Loopback names are always allowed.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
         self.allowed.add_host(host);
         self
     }
 
-    /// Answers requests for whatever host they name. Something in front of the server must have checked it, or else
-    /// pages in a browser can reach what only this machine can (DNS rebinding).
+    /// Allows any `Host`. Use this only behind a proxy that checks it, or web pages can reach the server by DNS
+    /// rebinding.
     #[must_use]
     pub fn allow_any_host(mut self) -> Self {
         self.allowed.allow_any_host();
         self
     }
 
-    /// Answers pages of an origin, such as `https://app.example.com`. Requests that come from no page name none, and
-    /// need no permission.
+    /// Allows web pages of an origin, such as `https://app.example.com`. Requests without an `Origin` header are always
+    /// allowed.
     ///
-    /// A browser wants more before it lets a page of another origin read an answer: the headers of CORS, which a layer
-    /// such as that of `tower-http` adds.
+    /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer such
+    /// as `tower_http::cors`.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.allowed.add_origin(origin);
         self
     }
 
-    /// Answers pages of every origin: whatever a user has open in a browser can use the server in their name.
+    /// Allows web pages of any origin: every page that a user opens can use the server on their behalf.
     #[must_use]
     pub fn allow_any_origin(mut self) -> Self {
         self.allowed.allow_any_origin();
         self
     }
 
-    /// Sets the maximum number of bytes of a request's body; more get 413. [`HttpServer`](crate::HttpServer) reads on, so
-    /// that clients see that.
+    /// Sets the maximum size of a request body in bytes; larger ones get 413. Defaults to 4 MiB.
+    ///
+    /// [`HttpServer`](crate::HttpServer) discards the rest of the body, so that clients receive the response.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
         self
     }
 
-    /// How long a body may take to arrive; what takes longer is answered with 408.
+    /// Sets how long a request body may take to arrive; slower ones get 408. Defaults to 30 seconds.
     #[must_use]
-    pub fn body_timeout(mut self, time: Duration) -> Self {
-        self.body_timeout = time;
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.body_timeout = timeout;
         self
     }
 
-    /// How many bodies may be on their way at the same time; more are answered with 503. A body counts once it has taken
-    /// a second, or more than 16 KiB of it have come and not the rest, so slow clients cannot keep others out.
+    /// Sets the maximum number of request bodies that arrive slowly at the same time; more get 503. Defaults to 256.
+    ///
+    /// An incomplete body counts after one second or 16 KiB, so slow clients do not use up
+    /// [`max_in_flight`](Self::max_in_flight).
     #[must_use]
     pub fn max_uploads(mut self, count: usize) -> Self {
         self.max_uploads = count;
         self
     }
 
-    /// Sets the maximum number of requests in flight; more get 503. Each request of a batch counts, from when it was read
-    /// until its response was sent. As many refusals, and at least 64, may be unsent; further ones have a status and no text.
+    /// Sets the maximum number of requests in flight; more get 503. Defaults to 1,024.
     ///
-    /// [`HttpServer`](crate::HttpServer) takes at most 100 at a time of one connection, and ends what clients
-    /// [do not read](crate::HttpServer::stall_timeout). Other servers have to do both themselves.
+    /// Each request of a batch counts, from when its body was read until its response was sent. The same number of
+    /// refusals, and at least 64, may be unsent; further refusals have a status but no body.
+    ///
+    /// [`HttpServer`](crate::HttpServer) accepts at most 100 concurrent requests per connection and
+    /// [closes](crate::HttpServer::stall_timeout) responses that clients do not read. Other HTTP servers have to do both
+    /// themselves.
     #[must_use]
     pub fn max_in_flight(mut self, count: usize) -> Self {
         self.max_in_flight = count;
         self
     }
 
-    /// How many of them may be of one principal; more are answered with 429. It is known if something in front of the
-    /// service puts a [`Principal`](mcp_server::Principal) into the extensions of a request.
+    /// Sets the maximum number of requests in flight per [`Principal`](mcp_server::Principal); more get 429. Defaults to
+    /// 256. No effect without a `Principal` in the request's extensions.
     #[must_use]
     pub fn max_in_flight_per_principal(mut self, count: usize) -> Self {
         self.max_in_flight_per_principal = count;
         self
     }
 
-    /// How many streams may be open for changes at the same time; more are answered with 503.
+    /// Sets the maximum number of open listen streams; more get 503. Defaults to 1,024.
+    ///
+    /// These are the streams that stay open for notifications: `subscriptions/listen` of modern clients, GET streams of
+    /// sessions, and HTTP+SSE streams.
     #[must_use]
     pub fn max_listen_streams(mut self, count: usize) -> Self {
         self.max_listen_streams = count;
         self
     }
 
-    /// How many of them may be of one principal; more are answered with 429.
+    /// Sets the maximum number of open listen streams per [`Principal`](mcp_server::Principal); more get 429. Defaults to
+    /// 16.
     #[must_use]
     pub fn max_listen_streams_per_principal(mut self, count: usize) -> Self {
         self.max_listen_streams_per_principal = count;
         self
     }
 
-    /// How long an answer may be silent. Then it becomes a stream, if it is none yet, and gets a comment that clients
-    /// ignore. At least a tenth of a second.
+    /// Sets after how long without a message a comment is sent on an event stream. A response that is not an event stream
+    /// yet becomes one. Defaults to 15 seconds; the minimum is 100 milliseconds.
     // H-21
     #[must_use]
-    pub fn keep_alive_interval(mut self, time: Duration) -> Self {
-        self.keep_alive_interval = time.max(Duration::from_millis(100));
+    pub fn keep_alive_interval(mut self, interval: Duration) -> Self {
+        self.keep_alive_interval = interval.max(Duration::from_millis(100));
         self
     }
 
-    /// When clients that were turned away are asked to come back.
+    /// Sets the `Retry-After` of 429 and 503 responses, rounded down to seconds, at least one. Defaults to 1 second.
     #[must_use]
-    pub fn retry_after(mut self, time: Duration) -> Self {
-        self.retry_after = time;
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = delay;
         self
     }
 
-    /// Sets how long sessions last, how many there may be, and how much memory idle ones may take.
+    /// Sets the lifetime, number and memory limits of sessions.
     #[must_use]
     pub fn session_options(mut self, options: SessionOptions) -> Self {
         self.session_options = options;
         self
     }
 
-    /// Whether clients with sessions can come back for events that they missed; so they can unless told. What is kept
-    /// for them is bounded.
+    /// Sets whether clients with sessions can resume event streams with `Last-Event-ID`. Defaults to `true`. The number
+    /// of stored events is limited by the [event store](Self::event_store).
     #[must_use]
     pub fn resumable(mut self, resumable: bool) -> Self {
         self.resumable = resumable;
         self
     }
 
-    /// How long a request of a session goes on after its client has gone, 5 min unless told: disconnecting is not
-    /// cancelling there.
+    /// Sets how long a request of a session continues after its client disconnected, which does not cancel it. Defaults
+    /// to 5 minutes.
     // B-28
     #[must_use]
-    pub fn orphaned_request_timeout(mut self, time: Duration) -> Self {
-        self.orphaned_request_timeout = time;
+    pub fn orphaned_request_timeout(mut self, timeout: Duration) -> Self {
+        self.orphaned_request_timeout = timeout;
         self
     }
 
-    /// When clients that lost a stream are to come back for it, 1 s unless told.
+    /// Sets the `retry` field of event streams in sessions: how long clients wait before they reconnect. Defaults to 1
+    /// second.
     #[must_use]
-    pub fn sse_retry(mut self, time: Duration) -> Self {
-        self.sse_retry = time;
+    pub fn sse_retry(mut self, delay: Duration) -> Self {
+        self.sse_retry = delay;
         self
     }
 
-    /// Keeps the records of sessions in a store, for `time_to_live` after they were last used, or up to a tenth less:
-    /// another process with the same store goes on with them. Each request of a session then asks the store once.
+    /// Stores session records, so that another process with the same store can continue the sessions.
+    ///
+    /// A record expires `time_to_live` after the session was last used, or up to a tenth earlier. Each request of a
+    /// session then costs one access to the store.
     #[must_use]
     pub fn session_store(mut self, store: Arc<dyn SessionStore>, time_to_live: Duration) -> Self {
         (self.session_store, self.record_ttl) = (Some(store), time_to_live);
         self
     }
 
-    /// Keeps the events of streams in a store, so that clients find them again in another process. All processes need
-    /// the same `key`.
+    /// Stores the events of session streams, so that clients can resume them in another process. All processes need the
+    /// same `key`.
     #[must_use]
     pub fn event_store(mut self, store: Arc<dyn EventStore>, key: EventKey) -> Self {
         (self.event_store, self.event_key) = (Some(store), Some(Arc::new(key)));
         self
     }
 
-    /// Looks at each request before its body is read, and says which server answers it, or why none does. A client with
-    /// a session is looked at once, when the session begins.
+    /// Selects the server for each request from its head, before the body is read, or refuses the request. Within a
+    /// session it is called once, for `initialize`.
     ///
     /// ```
     /// use std::sync::Arc;

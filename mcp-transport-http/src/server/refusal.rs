@@ -1,4 +1,4 @@
-//! Answers that no handler gives.
+//! Error responses of the transport itself.
 
 use std::borrow::Cow;
 
@@ -10,31 +10,31 @@ use mcp_types::{ErrorCode, ErrorObject, RequestId, Revision};
 use super::body::ResponseBody;
 use crate::rules::media;
 
-/// Why a request is not served: a status, with an error that says what to do.
+/// A refusal of a request: an HTTP status, a JSON-RPC error for the body, and optional headers.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     status: StatusCode,
     error: ErrorObject,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The request that is refused, if whoever answers does not know it any more.
+    /// The id of the refused request, if the caller of `into_response` does not have it.
     id: Option<RequestId>,
 }
 
 impl Refusal {
-    /// Refuses with a status, and a text that the client can show.
+    /// Creates a refusal with a status and a message for the client.
     pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::with_error(status, ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
     }
 
-    /// Refuses with a status, and an error of one's own.
+    /// Creates a refusal with a status and a JSON-RPC error.
     #[must_use]
     pub fn with_error(status: StatusCode, error: ErrorObject) -> Self {
         Self { status, error, headers: Vec::new(), id: None }
     }
 
-    /// Something that the server has no room for now.
+    /// Creates a refusal with `Retry-After`, for a request that exceeds a limit.
     pub(crate) fn busy(status: StatusCode, message: &'static str, retry_after: std::time::Duration) -> Self {
-        // At least a second, as the header knows no less.
+        // The header has a resolution of one second.
         let seconds = retry_after.as_secs().max(1);
         let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
         Self::with_error(status, error).header(RETRY_AFTER, HeaderValue::from(seconds))
@@ -55,20 +55,20 @@ impl Refusal {
         self
     }
 
-    /// Says which request is refused.
+    /// Sets the id of the refused request.
     pub(crate) fn of(mut self, id: Option<RequestId>) -> Self {
         self.id = id;
         self
     }
 
-    /// The refusal of a request as a message, where there is no response to refuse any more.
+    /// Encodes the refusal as a JSON-RPC error response, for a stream whose HTTP status was already sent.
     pub(crate) fn to_message(&self, id: Option<&RequestId>, revision: Revision) -> Option<EncodedMessage> {
         EncodedMessage::error(id, &self.error, UnknownId::of(revision)).ok()
     }
 
     pub(crate) fn into_response(self, id: Option<&RequestId>, revision: Revision) -> Response<ResponseBody> {
         let (mut message, id) = (Vec::new(), id.or(self.id.as_ref()));
-        // Errors are plain data, which can always be written.
+        // Writing plain data to a vector does not fail.
         let _ = write_error(&mut message, id, &self.error, UnknownId::of(revision));
         let mut response = Response::new(ResponseBody::full(message, None));
         *response.status_mut() = self.status;

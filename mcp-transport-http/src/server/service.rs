@@ -1,4 +1,4 @@
-//! The service: requests of HTTP in, responses out.
+//! The tower service for Streamable HTTP.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -33,13 +33,13 @@ use crate::rules::era::{SelectedEra, SupportedRevisions, check_param_headers, re
 use crate::rules::media;
 use crate::rules::status::status_of;
 
-/// A server as a service of HTTP, for [axum], hyper, or whatever speaks [tower].
+/// A [tower] service that serves a [`Server`] over Streamable HTTP, for [axum], hyper and other tower-based servers.
 ///
-/// Clones are the same service: they share its limits, and its end. It answers at whatever path it is put.
+/// Clones share limits, sessions and shutdown. The service ignores the path: mount it at any route.
 ///
-/// Handlers find the request in their context, with what others put into its extensions:
-/// `ctx.extension::<http::request::Parts>()`. A [`Principal`] there is who the client is, and a [`ValidUntil`] how long
-/// it may listen.
+/// Handlers get the HTTP request with `ctx.extension::<http::request::Parts>()`, including the extensions that middleware
+/// inserted. The service itself reads a [`Principal`] (the authenticated user) and a [`ValidUntil`] (when listen streams
+/// have to end).
 ///
 /// [axum]: https://docs.rs/axum
 /// [tower]: https://docs.rs/tower
@@ -52,18 +52,20 @@ pub(crate) struct Inner {
     pub(crate) admission: Arc<Admission>,
     pub(crate) shutdown: Arc<Shutdown>,
     sessions: Option<Arc<Sessions>>,
-    /// Whether somebody looks for sessions whose time is over.
+    /// Whether the tasks that end expired and deleted sessions were spawned.
     has_sweeper: AtomicBool,
 }
 
-/// How long a client may listen for changes, for example until its token expires: put it into the extensions of a
-/// request. Then the stream ends properly, and the client comes back with a new token.
+/// When a listen stream has to end, for example because the client's token expires.
+///
+/// Insert it into the request's extensions. The stream is then closed with its result, and the client can open it again
+/// with a new token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it is an instant with a meaning")]
 pub struct ValidUntil(pub Instant);
 
 impl HttpService {
-    /// Creates a service with the default options: for clients on this machine, and without sessions for legacy clients.
+    /// Creates a service with the default options: for clients on this machine, without sessions.
     ///
     /// # Panics
     ///
@@ -74,7 +76,7 @@ impl HttpService {
         Self::with_options(server, HttpOptions::default())
     }
 
-    /// Creates a service.
+    /// Creates a service with options.
     ///
     /// # Panics
     ///
@@ -87,7 +89,7 @@ impl HttpService {
         }
     }
 
-    /// Creates a service, for servers and options that are not known when the program is written.
+    /// Creates a service with options, or returns an error if the server cannot be served with them.
     ///
     /// ```
     /// use mcp_server::Server;
@@ -113,30 +115,30 @@ impl HttpService {
         Ok(Self(Arc::new(Inner { server, options, admission, shutdown, sessions, has_sweeper })))
     }
 
-    /// How many sessions there are, and what became of others; nothing in a service without sessions.
+    /// Returns the session metrics, or `None` if sessions are not enabled.
     #[must_use]
     pub fn sessions(&self) -> Option<SessionMetrics> {
         self.0.sessions.as_ref().map(|sessions| sessions.metrics())
     }
 
-    /// The older transport of 2024-11-05 (HTTP+SSE) beside this one, for clients that know no other. It shares the
-    /// limits of this service, and its end. See [`LegacySseService`] for what it costs.
+    /// Creates a service for HTTP+SSE, the transport of 2024-11-05, for clients that support no other. It shares the
+    /// limits and the shutdown of this service. See [`LegacySseService`] for its costs.
     ///
     /// # Errors
     ///
-    /// Fails if legacy clients have no sessions here, or no legacy revision is served.
+    /// Returns an error if sessions are not enabled, or if the server has no legacy revision.
     pub fn legacy_sse(&self) -> Result<LegacySseService, LegacySseError> {
         LegacySseService::new(self)
     }
 
-    /// Ends the service: new requests are turned away with 503, streams for changes end with their result, and what is
-    /// at work may finish within `time`; then it is given up.
-    pub async fn drain(&self, time: Duration) -> Drained {
-        let drained = self.0.shutdown.drain(time).await;
+    /// Shuts the service down gracefully: new requests get 503, listen streams end with their result, and requests in
+    /// flight may finish within `timeout`. The rest are aborted.
+    pub async fn drain(&self, timeout: Duration) -> Drained {
+        let drained = self.0.shutdown.drain(timeout).await;
         if let Some(sessions) = &self.0.sessions {
             sessions.shutdown().await;
         }
-        tracing::info!(target: "mcp", finished = drained.finished, aborted = drained.aborted, "the service has ended");
+        tracing::info!(target: "mcp", finished = drained.finished, aborted = drained.aborted, "service drained");
         drained
     }
 }
@@ -158,18 +160,18 @@ impl<B: Body> Service<Request<B>> for HttpService {
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<B> {
         let (parts, body) = request.into_parts();
-        // The end waits for what is counted before it is looked for.
+        // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.shutdown);
         let checked = self.0.check(&parts);
         let parts = Arc::new(parts);
         if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {
-            // There is a runtime now, which there need not be when a service is made.
+            // A service may be created outside of a runtime, so the tasks start with the first request.
             tokio::spawn(sweep(Arc::downgrade(&self.0)));
             tokio::spawn(poll_record_store(Arc::downgrade(&self.0)));
         }
         let begun = checked.and_then(|()| {
             let selection = self.0.select_server_unless_in_session(&parts)?;
-            // A DELETE goes on without its client, and brings the session here then.
+            // A DELETE continues without its client, and restores the session itself.
             let restoring = if parts.method == Verb::DELETE { None } else { self.0.restore(&parts)? };
             Ok((selection, restoring))
         });
@@ -193,19 +195,17 @@ impl<B: Body> Service<Request<B>> for HttpService {
 }
 
 pin_project! {
-    /// The future of a response; dropping it cancels the request.
-    ///
-    /// A request goes through its parts one after the other.
+    /// The future of an [`HttpService`] response. Dropping it cancels the request.
     pub struct ResponseFuture<B> {
         inner: Arc<Inner>,
-        // What could be said at once.
+        // A refusal that was known from the head of the request.
         refusal: Option<Refusal>,
-        // Finds the server, if that is left to the application.
+        // Selects the server, if `HttpOptions::select_server` is set.
         selection: Option<ServerSelection>,
         selected: Option<Server>,
-        // Brings the session here, if it is kept elsewhere.
+        // Restores the session from the session store.
         restoring: Option<BoxFuture<Result<(), Refusal>>>,
-        // Answers once something is kept.
+        // Responds once the session record is saved.
         later: Option<BoxFuture<Result<Response<ResponseBody>, Refusal>>>,
         taken: Option<(Arc<Parts>, WorkGuard)>,
         #[pin]
@@ -214,14 +214,14 @@ pin_project! {
     }
 }
 
-/// The application at work on the question which server it is.
+/// A running call of `HttpOptions::select_server`, which counts as a request in flight.
 pub(crate) struct ServerSelection {
     server: BoxFuture<Result<Server, Refusal>>,
     _permit: Permit,
 }
 
 impl ServerSelection {
-    /// Waits for the server, which must not contradict the options any more than one that is there from the start.
+    /// Waits for the server, and checks it against the options.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, options: &HttpOptions) -> Poll<Result<Server, Refusal>> {
         let server = ready!(self.server.as_mut().poll(cx))?;
         StartError::check(&server, options).map_err(StartError::into_refusal)?;
@@ -255,7 +255,7 @@ impl<B: Body> ResponseFuture<B> {
         if this.taken.as_ref().is_some_and(|(parts, _)| parts.method != Verb::POST)
             && let Some((parts, work_guard)) = this.taken.take()
         {
-            // What is no POST has no body.
+            // Bodies of other methods are not read.
             this.upload.set(None);
             match this.inner.start_without_body(&parts, work_guard)? {
                 Started::Later(later) => *this.later = Some(later),
@@ -267,7 +267,7 @@ impl<B: Body> ResponseFuture<B> {
             let body = ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?;
             this.upload.set(None);
             let server = this.selected.as_ref().unwrap_or(&this.inner.server);
-            // Whoever polls a future that is done waits for nothing.
+            // The future was polled after it was ready.
             let Some((parts, work_guard)) = this.taken.take() else { return Poll::Pending };
             let session = this.inner.sessions.as_ref().and_then(|sessions| sessions.enter(&parts));
             let limits = match &session {
@@ -298,7 +298,7 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
 }
 
 impl Inner {
-    /// What can be said without reading the body.
+    /// Checks the head of a request.
     fn check(&self, parts: &Parts) -> Result<(), Refusal> {
         self.check_host_and_origin(parts)?;
         let has_sessions = self.sessions.is_some() && matches!(parts.method, Verb::GET | Verb::DELETE);
@@ -317,45 +317,47 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes a response of what became of a request.
+    /// Turns a refusal into a response, and limits how many refusals are unsent.
     pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
         let mut response = served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST));
         self.admission.hold_refusal(&mut response, &self.options);
         response
     }
 
-    /// Whether whoever asks may reach this server at all.
+    /// Checks the `Host` and `Origin` headers.
     pub(crate) fn check_host_and_origin(&self, parts: &Parts) -> Result<(), Refusal> {
         let forbidden = |fault: crate::rules::hosts::Forbidden| {
-            tracing::debug!(target: "mcp", %fault, "refused");
+            tracing::debug!(target: "mcp", %fault, "request refused: host or origin not allowed");
             Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
         };
         self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)
     }
 
-    /// Whether anything new is taken on.
+    /// Refuses new requests during shutdown.
     pub(crate) fn check_serving(&self) -> Result<(), Refusal> {
         if self.shutdown.stage() == Stage::Serving { Ok(()) } else { Err(self.ending()) }
     }
 
-    /// Has the application choose the server, if it wants to and has not when a session began.
+    /// Calls `HttpOptions::select_server`, unless the request belongs to a session.
     fn select_server_unless_in_session(&self, parts: &Arc<Parts>) -> Result<Option<ServerSelection>, Refusal> {
         if self.sessions.is_some() && Sessions::requires_session(parts) {
-            // S4.64: that was done when the session began.
+            // S4.64: the server was selected when the session started.
             return Ok(None);
         }
         self.select_server(parts)
     }
 
-    /// Brings the session of a request here, if sessions are kept elsewhere. Anybody can name one, so that what the store
-    /// is asked is bounded: apart from requests, as what it is asked for may be what these wait for.
+    /// Restores the session of a request from the session store, if there is one.
+    ///
+    /// Any client can send a session id, so lookups are limited. They are counted apart from requests, as requests in
+    /// flight may wait for a message whose session has to be looked up first.
     fn restore(&self, parts: &Arc<Parts>) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
         let admit = || self.admission.admit(PermitKind::Lookup, 1, parts.extensions.get(), &self.options);
         let Some(sessions) = &self.sessions else { return Ok(None) };
         sessions.restore(&self.server, self.options.select_server.clone(), parts, admit)
     }
 
-    /// Has the application choose the server, if it wants to; that counts as work.
+    /// Calls `HttpOptions::select_server`, if it is set. The call counts as a request in flight.
     pub(crate) fn select_server(&self, parts: &Arc<Parts>) -> Result<Option<ServerSelection>, Refusal> {
         let Some(select_server) = &self.options.select_server else { return Ok(None) };
         let permit = self.admission.admit(PermitKind::Request, 1, parts.extensions.get(), &self.options)?;
@@ -363,15 +365,15 @@ impl Inner {
     }
 
     pub(crate) fn ending(&self) -> Refusal {
-        self.busy("the server is about to end: try again later")
+        self.busy("the server is shutting down: try again later")
     }
 
-    /// Something that there is no room for now.
+    /// Refuses a request with 503 and `Retry-After`.
     pub(crate) fn busy(&self, text: &'static str) -> Refusal {
         Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after)
     }
 
-    /// Has the kernel take a message, unless something about HTTP is wrong with it.
+    /// Checks a message against its headers, and hands it to the kernel.
     fn start(
         &self,
         server: &Server,
@@ -380,7 +382,7 @@ impl Inner {
         work_guard: WorkGuard,
         session: Option<SessionLookup>,
     ) -> Started {
-        // Inside a session, the revision is the one that was agreed on, whichever server that was with.
+        // In a session the revision is the negotiated one, whichever revisions the selected server has.
         let revisions: &[Revision] = if session.is_some() { &Revision::ALL } else { &server.config().revisions };
         let supported = SupportedRevisions::new(revisions, self.options.sessions != SessionMode::Off)
             .sessions(self.sessions.is_some());
@@ -404,12 +406,12 @@ impl Inner {
         let incoming = match incoming {
             Ok(incoming) => incoming,
             Err(invalid) => {
-                tracing::debug!(target: "mcp", what = %invalid, "the client broke a rule");
+                tracing::debug!(target: "mcp", error = %invalid, "invalid message");
                 let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
                 return Started::Response(refusal.into_response(invalid.id(), served.revision()));
             }
         };
-        // What began before the end did may still finish, unless the time for that is over.
+        // A request that began before the shutdown may still run while the service drains.
         if work_guard.stage() == Stage::Aborting {
             return Started::Response(self.ending().into_response(request_id(&incoming), served.revision()));
         }
@@ -448,7 +450,7 @@ impl Inner {
         Started::Events(EventSource::Alone(exchange), served)
     }
 
-    /// Serves what only clients with sessions ask for.
+    /// Serves GET and DELETE, which only clients with sessions send.
     fn start_without_body(&self, parts: &Arc<Parts>, work_guard: WorkGuard) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if parts.method == Verb::DELETE {
@@ -460,14 +462,14 @@ impl Inner {
             reader.expire_at(*at);
         }
         if first.is_empty() {
-            // The client knows at once that the stream is there.
+            // Sends the response head at once.
             first.extend_from_slice(KEEP_ALIVE);
         }
         Ok(Started::Response(event_stream(ResponseBody::events(EventSource::Session(Box::new(reader)), first))))
     }
 }
 
-/// Looks for sessions whose time is over, as long as there is a service for them.
+/// Ends expired sessions, as long as the service exists.
 // S4.36
 async fn sweep(inner: Weak<Inner>) {
     while let Some(next) = inner.upgrade().and_then(|inner| Some(inner.sessions.as_ref()?.next_sweep())) {
@@ -480,7 +482,7 @@ async fn sweep(inner: Weak<Inner>) {
     }
 }
 
-/// Looks for sessions that have ended elsewhere, as long as there is a service for them and they can.
+/// Ends sessions that another process has deleted, as long as the service exists and has a session store.
 async fn poll_record_store(inner: Weak<Inner>) {
     while let Some(next) = inner.upgrade().and_then(|inner| inner.sessions.as_ref()?.next_record_check()) {
         tokio::time::sleep_until(next).await;
@@ -491,7 +493,7 @@ async fn poll_record_store(inner: Weak<Inner>) {
     }
 }
 
-/// Whether the client takes a stream of events.
+/// Checks that the client accepts an event stream.
 pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
     if media::accepts(&parts.headers, media::EVENT_STREAM) {
         return Ok(());
@@ -499,7 +501,7 @@ pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow `text/event-stream`"))
 }
 
-/// Whether the body is said to be JSON.
+/// Checks that the body is declared as JSON.
 pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
     if media::is_json(&parts.headers) {
         return Ok(());
@@ -508,7 +510,7 @@ pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
 }
 
-/// What became of a message.
+/// How a request was started.
 enum Started {
     Events(EventSource, SelectedEra),
     Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
@@ -531,7 +533,8 @@ fn is_listen(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::Single(Message::Request(request)) if request.method == Method::SUBSCRIPTIONS_LISTEN)
 }
 
-/// How many requests a message is, or holds. What asks for nothing takes no room: it may be what others wait for.
+/// Counts the requests in a message or batch. Notifications and responses need no permit, as requests in flight may wait
+/// for them.
 pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
     match incoming {
         Incoming::Single(message) => usize::from(matches!(message, Message::Request(_))),
@@ -541,8 +544,8 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
     }
 }
 
-/// Makes a response of what happens first. What is said before the answer makes the response a stream, and so does a
-/// long silence: until then the status is open.
+/// Builds the HTTP response from what happened first. A message before the response makes it an event stream, and so does
+/// a keep-alive interval without one; until then the status is open.
 // H-29
 fn respond(
     first: ResponseStart,
@@ -568,7 +571,7 @@ fn respond(
     }
 }
 
-/// One message, which takes the room of its request until it is sent.
+/// Responds with one message, which holds the permit of its request until it is sent.
 pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<Permit>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::full(message.into_bytes(), permit));
     *response.status_mut() = status;
@@ -576,7 +579,7 @@ pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<P
     response
 }
 
-/// What asks for nothing gets nothing.
+/// The response to notifications and responses.
 // H-11
 pub(crate) fn accepted() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
@@ -585,7 +588,7 @@ pub(crate) fn accepted() -> Response<ResponseBody> {
 }
 
 pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
-    /// Proxies that buffer would hold events back.
+    /// Tells nginx not to buffer the stream.
     const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
     let mut response = Response::new(body);
     let headers = response.headers_mut();

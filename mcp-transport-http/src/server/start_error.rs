@@ -1,4 +1,4 @@
-//! Why a service cannot start.
+//! The error of creating a service.
 
 use http::StatusCode;
 use mcp_server::Server;
@@ -7,23 +7,23 @@ use mcp_session::NoRandomness;
 use super::options::{HttpOptions, SessionMode};
 use super::refusal::Refusal;
 
-/// The error of starting a service whose server and options contradict each other, or cannot be had.
+/// The error of creating a service whose server cannot be served with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The server needs sessions, and the options give legacy clients none.
+    /// The server requires sessions, and the options do not enable them.
     #[error(
         "the server was built with `ServerBuilder::requires_sessions`, but `HttpOptions::sessions` is \
          `SessionMode::{0:?}`: set it to `SessionMode::Stateful`, or build the server without `requires_sessions`"
     )]
     SessionsRequired(SessionMode),
-    /// The operating system's random source fails, so sessions and events could be guessed.
+    /// The operating system's random source failed, so session and event ids would be predictable.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
 impl StartError {
-    /// Checks that a server gets the sessions that it needs.
+    /// Checks that sessions are enabled if the server requires them.
     pub(crate) fn check(server: &Server, options: &HttpOptions) -> Result<(), Self> {
         if server.requires_sessions() && options.sessions != SessionMode::Stateful {
             return Err(Self::SessionsRequired(options.sessions));
@@ -31,14 +31,14 @@ impl StartError {
         Ok(())
     }
 
-    /// What a client is told if only the server that was chosen for it cannot be served.
+    /// Logs the error, and refuses the request that `HttpOptions::select_server` chose the server for.
     pub(crate) fn into_refusal(self) -> Refusal {
-        tracing::error!(target: "mcp", error = %self, "`HttpOptions::select_server` chose a server that cannot be served");
+        tracing::error!(target: "mcp", error = %self, "`HttpOptions::select_server` returned a server that cannot be served");
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, self.to_string())
     }
 }
 
-/// For a `main` that returns [`std::io::Result`]: the text says what to do.
+/// Converts the error for functions that return [`std::io::Result`].
 impl From<StartError> for std::io::Error {
     fn from(error: StartError) -> Self {
         Self::new(std::io::ErrorKind::InvalidInput, error.to_string())

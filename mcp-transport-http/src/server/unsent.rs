@@ -1,4 +1,4 @@
-//! Which parts of responses were handed to a connection and are not sent yet.
+//! Counts the response frames that were handed to a connection and are not sent yet.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use http_body::Frame;
 use super::admission::Permit;
 
 tokio::task_local! {
-    /// What the connection or stream that is polled now has not sent. [`HttpServer`](crate::HttpServer) sets it; other
-    /// servers look after clients that do not read themselves.
+    /// The counter of the connection or stream that is being polled. [`HttpServer`](crate::HttpServer) sets it; other
+    /// HTTP servers have to handle clients that do not read themselves.
     static UNSENT: Arc<UnsentFrames>;
 }
 
-/// SessionCounters the pieces of responses that a connection of HTTP/1, or a stream of HTTP/2, has taken and not sent.
+/// Counts the frames that an HTTP/1 connection or an HTTP/2 stream has taken from response bodies and not sent.
 ///
-/// The body of a response cannot know when it is sent: HTTP/2 takes a piece before the client allows it to be sent, and
-/// polls the body no more. So each piece counts until whoever took it drops it.
+/// A body cannot know when it is sent: HTTP/2 takes a frame before the client's window allows sending it, and does not
+/// poll the body again. So each frame counts until the connection drops it.
 #[derive(Debug, Default)]
 pub(crate) struct UnsentFrames {
     pieces: AtomicUsize,
@@ -28,24 +28,24 @@ pub(crate) struct UnsentFrames {
 }
 
 impl UnsentFrames {
-    /// That of a stream of HTTP/2.
+    /// Creates the counter of an HTTP/2 stream.
     #[cfg(feature = "serve")]
     pub(crate) fn of_stream() -> Self {
         Self { is_stream: true, ..Self::default() }
     }
 
-    /// Has all pieces counted that are taken while `poll` runs.
+    /// Counts all frames that are created while `poll` runs.
     #[cfg(feature = "serve")]
     pub(crate) fn during<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
         UNSENT.sync_scope(Arc::clone(self), poll)
     }
 
-    /// The one that counts now, if there is one.
+    /// Returns the counter of the connection or stream that is being polled.
     pub(crate) fn current() -> Option<Arc<Self>> {
         UNSENT.try_with(Arc::clone).ok()
     }
 
-    /// Whether a stream can be reset without harm to others of its connection.
+    /// Whether it belongs to an HTTP/2 stream, which can be reset without closing its connection.
     pub(crate) fn is_stream(&self) -> bool {
         self.is_stream
     }
@@ -55,20 +55,20 @@ impl UnsentFrames {
         self.pieces.load(Ordering::Acquire) == 0
     }
 
-    /// How many pieces were sent so far, to see whether there is progress.
+    /// Returns how many frames were sent so far, to detect progress.
     #[cfg(feature = "serve")]
     pub(crate) fn sent(&self) -> usize {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything is sent.
+    /// Waits until all frames are sent.
     pub(crate) fn poll_empty(&self, cx: &Context<'_>) -> Poll<()> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
         if self.pieces.load(Ordering::Acquire) == 0 { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// Makes a piece of a response of its bytes. The permit is held, and the piece is counted, until it is sent or dropped.
+/// Creates a frame. It holds the permit, and is counted, until it is sent or dropped.
 pub(crate) fn piece(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, permit: Option<Permit>) -> Frame<Bytes> {
     let unsent = UnsentFrames::current().map(Counted::new);
     Frame::data(match (&unsent, &permit) {
@@ -77,7 +77,7 @@ pub(crate) fn piece(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, perm
     })
 }
 
-/// The bytes of a message that is sent in several pieces: the permit is held until the last of them is gone.
+/// Creates the bytes of a message that is sent in several frames. They hold the permit until the last one is dropped.
 pub(crate) fn held(message: Vec<u8>, permit: Option<Permit>) -> Bytes {
     match permit {
         None => message.into(),
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Piece<B> {
     }
 }
 
-/// A piece that is not sent, until it is dropped.
+/// Counts as an unsent frame until it is dropped.
 struct Counted(Arc<UnsentFrames>);
 
 impl Counted {

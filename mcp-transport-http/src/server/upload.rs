@@ -1,4 +1,4 @@
-//! The body of a request, within its limits.
+//! Reads the body of a request within its limits.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::options::HttpOptions;
 use super::refusal::Refusal;
 
 pin_project! {
-    /// A body that is read. What has come with the headers is there at once, and is not copied.
+    /// A request body that is being read. A body that arrived with the headers is not copied.
     pub(crate) struct Upload<B> {
         #[pin]
         body: B,
@@ -45,7 +45,7 @@ impl<B: Body> Upload<B> {
         loop {
             match this.body.as_mut().poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // What is not data are trailers, which say nothing here.
+                    // Trailers are ignored.
                     let Ok(data) = frame.into_data() else { continue };
                     if this.parts.len() + data.remaining() > limit {
                         return Poll::Ready(Err(too_large(limit)));
@@ -53,14 +53,14 @@ impl<B: Body> Upload<B> {
                     this.parts.add(data);
                 }
                 Poll::Ready(Some(Err(_))) => {
-                    return Poll::Ready(Err(Refusal::new(StatusCode::BAD_REQUEST, "the body is not complete")));
+                    return Poll::Ready(Err(Refusal::new(StatusCode::BAD_REQUEST, "the request body is incomplete")));
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(std::mem::replace(this.parts, Parts::None).into_bytes())),
                 Poll::Pending => {
                     let waiting = this.waiting.get_or_insert_with(Waiting::new);
                     let is_late = waiting.poll_late(cx, this.parts.len(), options, admission)?;
                     if is_late {
-                        let text = "the body took too long; the time is `HttpOptions::body_timeout`";
+                        let text = "the request body took too long; the timeout is `HttpOptions::body_timeout`";
                         return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
                     }
                     return Poll::Pending;
@@ -71,17 +71,17 @@ impl<B: Body> Upload<B> {
 }
 
 fn too_large(limit: usize) -> Refusal {
-    let text = format!("a body must not have more than {limit} bytes; the limit is `HttpOptions::body_limit`");
+    let text = format!("the request body exceeds {limit} bytes; the limit is `HttpOptions::body_limit`");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
-/// How much of a body may be kept without a place for it. Over HTTP/2 even small ones come after their headers.
+/// How many bytes may be buffered without a permit. Over HTTP/2 even small bodies arrive after their headers.
 const SMALL: usize = 16 << 10;
 
-/// How long a small one may take without a place for it.
+/// How long a small body may take without a permit.
 const UNCOUNTED_TIME: Duration = Duration::from_secs(1);
 
-/// A body that is not there yet.
+/// The state of a body that has not arrived completely.
 struct Waiting {
     since: Instant,
     time: Pin<Box<Sleep>>,
@@ -94,7 +94,7 @@ impl Waiting {
         Self { since, time: Box::pin(sleep_until(since + UNCOUNTED_TIME)), place: None }
     }
 
-    /// Whether it takes too long. One that is large or slow needs a place.
+    /// Whether the timeout has expired. A large or slow body needs a permit.
     fn poll_late(
         &mut self,
         cx: &mut Context<'_>,
@@ -114,7 +114,7 @@ impl Waiting {
     }
 }
 
-/// What has come so far.
+/// The bytes received so far.
 enum Parts {
     None,
     One(Bytes),

@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: one stream for all that a client hears, and another address for all that it says.
+//! HTTP+SSE, the transport of 2024-11-05: one event stream per client, and an endpoint to POST messages to.
 
 mod service;
 mod session;

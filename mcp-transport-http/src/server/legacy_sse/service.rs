@@ -1,4 +1,4 @@
-//! The service: a GET opens a stream, POSTs write to it.
+//! The tower service for HTTP+SSE: GET opens a stream, POST sends a message.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -34,11 +34,13 @@ use crate::server::service::{
 use crate::server::shutdown::{Stage, WorkGuard};
 use crate::server::upload::Upload;
 
-/// The transport of 2024-11-05, for clients that know no other: a GET opens a stream of events, whose first event names
-/// the address to which the client POSTs all it has to say; whatever the server says comes on the stream.
+/// A tower service for HTTP+SSE, the transport of 2024-11-05, for clients that support no other.
 ///
-/// It is made by [`HttpService::legacy_sse`], and off unless somebody does that. It shares the limits of that service, its
-/// settings, and its end. Clones are the same service.
+/// GET opens an event stream, whose first event names the endpoint to which the client POSTs its messages. All messages of
+/// the server are sent on the stream.
+///
+/// Create it with [`HttpService::legacy_sse`]. It shares the options, limits and shutdown of that service, and so do its
+/// clones.
 ///
 /// ```
 /// use mcp_server::Server;
@@ -50,30 +52,30 @@ use crate::server::upload::Upload;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What it costs
+/// # Limits
 ///
-/// A POST is answered before its request is: nothing about HTTP holds a client back. So this does:
+/// A POST is accepted before its request finishes, so HTTP itself does not slow clients down. These limits do:
 ///
-/// | what | limit | then |
+/// | resource | limit | beyond it |
 /// |---|---|---|
 /// | open streams | [`HttpOptions::max_listen_streams`](crate::HttpOptions::max_listen_streams), also per principal | 503, 429 |
-/// | requests at work, until their answer is there | [`HttpOptions::max_in_flight`](crate::HttpOptions::max_in_flight), also per principal | 503, 429 |
-/// | requests at work for one stream | the server's `in_flight` and `waiting` | an error on the stream |
-/// | the bytes of these, unless it is one | the server's `outbox_bytes` | 503 |
-/// | what waits for a client that does not read | the server's `outbox_messages` and `outbox_bytes` | 503 |
+/// | requests in flight | [`HttpOptions::max_in_flight`](crate::HttpOptions::max_in_flight), also per principal | 503, 429 |
+/// | requests of one stream | the server's `in_flight` and `waiting` | an error on the stream |
+/// | bytes of these requests, if there are several | the server's `outbox_bytes` | 503 |
+/// | messages queued for a client that does not read | the server's `outbox_messages` and `outbox_bytes` | 503 |
 ///
-/// The stream is the session: when it ends, handlers are cancelled, and nobody can come back for what was missed. At the
-/// end of the service, and of a [`ValidUntil`] that came with the GET, nothing more is taken and handlers may finish.
+/// The stream is the session: when it closes, handlers are cancelled, and it cannot be resumed. During a shutdown, and
+/// after a [`ValidUntil`] of the GET, new messages are refused and handlers may finish.
 ///
-/// # Who may write
+/// # Security
 ///
-/// The name of a session is 256 random bits in the query of an address, where logs and proxies see it. So each POST has to
-/// come from the [`Principal`] that opened the stream; without principals, whoever has read the address can write to it.
+/// The session id is 256 random bits in the query of a URL, where logs and proxies can see it. Each POST must therefore
+/// have the [`Principal`] that opened the stream. Without principals, anyone who knows the URL can send messages.
 ///
-/// # Which requests
+/// # Supported requests
 ///
-/// Those of legacy revisions, after a handshake. A modern request is refused with 400 and the versions that a handshake
-/// can be for: it needs no session, and what its headers promise to those in between is checked at the other endpoint.
+/// Requests of legacy revisions, after `initialize`. A modern request gets 400 and the supported legacy versions; send it
+/// to the Streamable HTTP endpoint, which checks its headers.
 #[derive(Clone)]
 pub struct LegacySseService(Arc<Inner>);
 
@@ -84,11 +86,11 @@ struct Inner {
     message_path: Option<PathAndQuery>,
 }
 
-/// Why there can be no [`LegacySseService`].
+/// The error of creating a [`LegacySseService`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LegacySseError {
-    /// Legacy clients have no sessions here, and a stream is one.
+    /// Sessions are not enabled, and an HTTP+SSE stream is a session.
     NoSessions(SessionMode),
     /// The server has no legacy revision.
     NoLegacyRevision,
@@ -99,8 +101,8 @@ impl std::fmt::Display for LegacySseError {
         match self {
             Self::NoSessions(mode) => write!(
                 f,
-                "HTTP+SSE has sessions, and the service is set to `SessionMode::{mode:?}`: set it up with \
-                 `HttpOptions::sessions(SessionMode::Stateful)`, or leave HTTP+SSE out"
+                "HTTP+SSE needs sessions, and `HttpOptions::sessions` is `SessionMode::{mode:?}`: set it to \
+                 `SessionMode::Stateful`, or do not enable HTTP+SSE"
             ),
             Self::NoLegacyRevision => f.write_str(
                 "HTTP+SSE (`HttpService::legacy_sse`) is for legacy sessions, and the server has no legacy revision: add \
@@ -112,7 +114,7 @@ impl std::fmt::Display for LegacySseError {
 
 impl std::error::Error for LegacySseError {}
 
-/// Where messages go, if the stream is at `/sse`.
+/// The last segment of the default message path.
 const MESSAGE: &str = "message";
 
 impl LegacySseService {
@@ -121,7 +123,7 @@ impl LegacySseService {
         if http.options.sessions != SessionMode::Stateful {
             return Err(LegacySseError::NoSessions(http.options.sessions));
         }
-        // An application that chooses the server for each stream may choose another one.
+        // `HttpOptions::select_server` may return a server with a legacy revision.
         let has_legacy = legacy(&http.server).next().is_some();
         if !has_legacy && http.options.select_server.is_none() {
             return Err(LegacySseError::NoLegacyRevision);
@@ -129,33 +131,32 @@ impl LegacySseService {
         Ok(Self(Arc::new(Inner { http, sessions: Arc::default(), message_path: None })))
     }
 
-    /// Where clients send their messages. Unless told that is `message` beside the path of the stream, as the service
-    /// sees it: `/sse` has `/message`. Where something in front of the service takes a part of the path away, the whole
-    /// path has to be told.
+    /// Sets the path to which clients POST their messages. Defaults to `message` next to the path of the stream: `/sse`
+    /// has `/message`. Set the full path if a router strips a prefix before the service sees it.
     #[must_use]
     pub fn message_path(self, path: PathAndQuery) -> Self {
         Self(Arc::new(Inner { message_path: Some(path), ..Inner::clone(&self.0) }))
     }
 
-    /// How many streams are open.
+    /// Returns the number of open streams.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.0.sessions.count()
     }
 
-    /// The service that shares everything with this one.
+    /// Returns the service that this one was created from.
     #[cfg(feature = "serve")]
     pub(crate) fn http(&self) -> HttpService {
         HttpService(Arc::clone(&self.0.http))
     }
 
-    /// Where messages go if the stream is at a path.
+    /// Returns the message path for a stream at `path`.
     pub(crate) fn message_path_beside(&self, path: &str) -> String {
         if let Some(path) = &self.0.message_path {
             return path.path().to_owned();
         }
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        // Two slashes would name another host, and for some clients a backslash is one of them.
+        // `//host` would be another host, and some clients treat a backslash as a slash.
         let folder = folder.trim_start_matches(['/', '\\']);
         let between = if folder.is_empty() { "" } else { "/" };
         format!("/{folder}{between}{MESSAGE}")
@@ -183,7 +184,7 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
 
     fn call(&mut self, request: Request<B>) -> LegacySseFuture<B> {
         let (parts, body) = request.into_parts();
-        // The end waits for what is counted before it is looked for.
+        // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.http.shutdown);
         let (step, upload) = match self.begin(parts, work_guard) {
             Ok(Step::Write(session, parts, work_guard)) => {
@@ -197,7 +198,7 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
 }
 
 impl LegacySseService {
-    /// What can be said without reading a body.
+    /// Checks the head of a request.
     fn begin(&self, parts: Parts, work_guard: WorkGuard) -> Result<Step, Refusal> {
         let Inner { http, sessions, .. } = &*self.0;
         http.check_host_and_origin(&parts)?;
@@ -230,14 +231,14 @@ impl LegacySseService {
             return Err(http.ending());
         }
         let no_randomness = |error: mcp_session::NoRandomness| {
-            tracing::error!(target: "mcp", %error, "there can be no session");
-            http.busy("there can be no sessions now: try again later")
+            tracing::error!(target: "mcp", %error, "cannot create a session id");
+            http.busy("no session can be created: try again later")
         };
         let id = SessionId::random().map_err(no_randomness)?;
         let server = selected.unwrap_or(&http.server);
         if legacy(server).next().is_none() {
             let error = LegacySseError::NoLegacyRevision;
-            tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` chose a server that cannot be served");
+            tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` returned a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
         let connection = Connection::long_lived(server).second_handshake(SecondHandshake::Repeat);
@@ -252,7 +253,7 @@ impl LegacySseService {
         Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first.into_bytes())))
     }
 
-    /// Hands a message to the stream on which it is answered.
+    /// Passes a message to the stream of its session.
     fn write(&self, session: &SseSession, parts: Arc<Parts>, body: &Bytes) -> Response<ResponseBody> {
         let server = session.server();
         let refuse = |refusal: Refusal, id: Option<&RequestId>| {
@@ -261,7 +262,7 @@ impl LegacySseService {
         let incoming = match parse(body, &server.config().limits.message) {
             Ok(incoming) => incoming,
             Err(invalid) => {
-                tracing::debug!(target: "mcp", what = %invalid, "the client broke a rule");
+                tracing::debug!(target: "mcp", error = %invalid, "invalid message");
                 let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
                 return refuse(refusal, invalid.id());
             }
@@ -286,22 +287,20 @@ impl LegacySseService {
         }
         let mut caller = Caller::default();
         caller.principal = parts.extensions.get::<Principal>().cloned();
-        // What is no request takes no room: it may be what makes some.
+        // Notifications and responses need no permit, as requests in flight may wait for them.
         let permit =
             http.admission.admit(PermitKind::Request, requests(&incoming), caller.principal.as_ref(), &http.options)?;
         caller.extensions.insert_shared(parts);
         session.feed(incoming, bytes, &caller, permit).map_err(|error| match error {
             FeedError::Ended => unknown_session(),
-            FeedError::Full => {
-                http.busy("as much waits on your stream as the server can keep: read it, and try again later")
-            }
+            FeedError::Full => http.busy("too much is queued on your stream: read it, and try again later"),
         })
     }
 }
 
-/// A verb that is not for this address.
+/// Refuses an HTTP method.
 pub(crate) fn method_not_allowed(allowed: &'static str) -> Refusal {
-    let text = "the stream is for GET, and its messages are for POST";
+    let text = "method not allowed: GET opens the event stream, and POST sends a message";
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, HeaderValue::from_static(allowed))
 }
 
@@ -309,12 +308,12 @@ fn legacy(server: &Server) -> impl Iterator<Item = Revision> {
     server.config().revisions.iter().copied().filter(|revision| revision.era() == Era::Legacy)
 }
 
-/// Refuses a modern request with what a handshake can be for.
+/// Refuses a modern request with the supported legacy versions.
 fn modern(server: &Server, incoming: &Incoming<'_>) -> Option<ErrorObject> {
     let Incoming::Single(Message::Request(request)) = incoming else { return None };
     let version = request.params.as_ref().filter(|_| is_modern(request))?.meta(key::PROTOCOL_VERSION)?;
     let Ok(version) = serde_json::from_str::<String>(version.get()) else {
-        return Some(ErrorObject::invalid_params(format!("`_meta`: `{}` is no text", key::PROTOCOL_VERSION)));
+        return Some(ErrorObject::invalid_params(format!("`_meta`: `{}` is not a string", key::PROTOCOL_VERSION)));
     };
     let mut offered: Vec<Revision> = legacy(server).collect();
     offered.sort_unstable_by(|a, b| b.cmp(a));
@@ -323,7 +322,7 @@ fn modern(server: &Server, incoming: &Incoming<'_>) -> Option<ErrorObject> {
 }
 
 pin_project! {
-    /// The future of a response of a [`LegacySseService`].
+    /// The future of a [`LegacySseService`] response.
     pub struct LegacySseFuture<B> {
         service: LegacySseService,
         step: Option<Step>,
@@ -332,16 +331,16 @@ pin_project! {
     }
 }
 
-/// What is to be done.
+/// What a request does.
 enum Step {
     Refuse(Refusal),
     Open(Opening),
     Write(Arc<SseSession>, Arc<Parts>, WorkGuard),
 }
 
-/// A stream that is not there yet.
+/// A stream that is being opened.
 struct Opening {
-    /// Finds the server, if that is left to the application.
+    /// Selects the server, if `HttpOptions::select_server` is set.
     selection: Option<ServerSelection>,
     parts: Arc<Parts>,
     work_guard: WorkGuard,
@@ -365,7 +364,7 @@ impl<B: Body> LegacySseFuture<B> {
             None => Bytes::new(),
         };
         this.upload.set(None);
-        // Whoever polls a future that is done waits for nothing.
+        // The future was polled after it was ready.
         let Some(step) = this.step.take() else { return Poll::Pending };
         Poll::Ready(match step {
             Step::Refuse(refusal) => Err(refusal),
@@ -395,7 +394,7 @@ mod tests {
     use super::*;
     use crate::HttpOptions;
 
-    /// Messages go beside the stream, never to another host, or to where they are told to go.
+    /// The message path is next to the stream, never on another host, or as configured.
     // covers: S4.111
     #[test]
     fn messages_go_beside_the_stream() {

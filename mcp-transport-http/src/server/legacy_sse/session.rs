@@ -1,4 +1,4 @@
-//! One client: a connection that lasts as long as its stream.
+//! One HTTP+SSE session, which lasts as long as its stream.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -11,43 +11,43 @@ use mcp_types::jsonrpc::{Incoming, Message};
 use crate::clock::now;
 use crate::server::admission::Permit;
 
-/// What the stream of a client and its POSTs share.
+/// The state that a stream and its POSTs share.
 ///
-/// The connection belongs to the stream, and runs where that is polled. A POST only hands its message in: so a client that
-/// does not read makes its own handlers wait, and nobody else's, and a handler that blocks its thread blocks no POST.
+/// The connection belongs to the stream, and runs when that is polled. A POST only passes its message on: a client that
+/// does not read delays only its own handlers, and a handler that blocks its thread blocks no POST.
 pub(crate) struct SseSession {
     pub(crate) id: SessionId,
-    /// Who opened the stream, and nobody else may write to it.
+    /// The principal that opened the stream. Others must not send messages.
     pub(crate) principal: Option<Principal>,
-    /// The messages of the connection, in and out; which server it is to was settled when the stream began.
+    /// The input and output of the connection.
     pub(crate) connection: ConnectionPort,
-    /// Held for moments, and never while a handler runs.
+    /// Never locked while a handler runs.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The requests that are not answered yet.
+    /// The requests in flight.
     open: Vec<OpenRequest>,
-    /// The task of the stream.
+    /// The waker of the stream's task.
     reader: Option<Waker>,
-    /// Whether nothing more is taken in.
+    /// Whether new messages are refused.
     is_closing: bool,
 }
 
-/// A request, which keeps its room until there is an answer to it, as no POST waits for that.
+/// A request in flight. It holds its permit until it is answered, as its POST does not wait for that.
 struct OpenRequest {
     key: RequestKey,
     bytes: usize,
     _permit: Permit,
 }
 
-/// Why a message is not taken.
+/// The error of passing a message to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedError {
-    /// The stream is over.
+    /// The stream has ended.
     Ended,
-    /// The client does not read what was said to it, or has asked for too much.
+    /// Too many messages are queued, or too many requests are in flight.
     Full,
 }
 
@@ -56,12 +56,12 @@ impl SseSession {
         Self { id, principal, connection: connection.port(), state: Mutex::default() }
     }
 
-    /// The server that it is a client of.
+    /// Returns the server that was selected for the session.
     pub(crate) fn server(&self) -> &Server {
         self.connection.server()
     }
 
-    /// Takes a message of so many bytes, and has the stream look at it.
+    /// Passes a message to the connection, and wakes the stream's task.
     pub(crate) fn feed(
         &self,
         incoming: Incoming<'_>,
@@ -75,7 +75,7 @@ impl SseSession {
         }
         state.release(&self.connection);
         let held: usize = state.open.iter().map(|open| open.bytes).sum();
-        // One that is alone always fits, and what is no request is not kept.
+        // A single request always fits, and only requests are counted.
         let fits = held == 0 || held + bytes <= self.server().config().limits.outbox_bytes;
         let is_kept = matches!(incoming, Incoming::Single(Message::Request(_)) | Incoming::Batch(_));
         if !self.connection.wants_input() || (is_kept && !fits) {
@@ -94,30 +94,30 @@ impl SseSession {
         Ok(())
     }
 
-    /// Has POSTs wake the task of the stream.
+    /// Registers the waker of the stream's task.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut reader = Some(waker.clone());
         std::mem::swap(&mut self.lock().reader, &mut reader);
     }
 
-    /// Gives back the room of requests that are answered, or cancelled.
+    /// Releases the permits of requests that were answered or cancelled.
     pub(crate) fn release(&self) {
         self.lock().release(&self.connection);
     }
 
-    /// Takes nothing more in; what is at work may finish.
+    /// Refuses new messages; requests in flight may finish.
     pub(crate) fn drain(&self) {
         self.lock().is_closing = true;
         self.connection.drain();
     }
 
-    /// Whether nothing will be said any more, once what is queued has been.
+    /// Whether the stream ends after the queued messages.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         self.connection.is_closed() || (state.is_closing && state.open.is_empty())
     }
 
-    /// Takes nothing more in, and gives back all room.
+    /// Refuses new messages, and releases all permits.
     pub(crate) fn end(&self) {
         let ended = State { is_closing: true, ..State::default() };
         let before = std::mem::replace(&mut *self.lock(), ended);

@@ -1,4 +1,4 @@
-//! All clients whose streams are open.
+//! All open HTTP+SSE sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use mcp_session::{Refused, SessionId, SessionOptions};
 use super::session::SseSession;
 use crate::server::refusal::Refusal;
 
-/// Who is found by the id in the query of a POST. There are as many as there are streams, which are counted elsewhere.
+/// The open sessions by id. Their number is limited by the listen streams that are admitted.
 #[derive(Default)]
 pub(crate) struct SseSessions(Mutex<HashMap<SessionId, Arc<SseSession>>>);
 
@@ -27,7 +27,7 @@ impl SseSessions {
         self.lock().len()
     }
 
-    /// Finds whom a POST is from, if whoever sends it may say so.
+    /// Finds the session of a POST, and checks its principal.
     pub(crate) fn find(
         &self,
         query: Option<&str>,
@@ -35,14 +35,14 @@ impl SseSessions {
         options: &SessionOptions,
     ) -> Result<Arc<SseSession>, Refusal> {
         let Some(id) = session_id(query)? else {
-            let text = "messages go to the address that the first event of the stream names, with its `sessionId`: \
-                        GET the stream first, or send this to the endpoint of Streamable HTTP";
+            let text = "`sessionId` is missing: GET the event stream first and POST to the endpoint that its first event \
+                        names, or use the Streamable HTTP endpoint";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
         };
         let session = SessionId::parse(id).ok().and_then(|id| self.lock().get(&id).map(Arc::clone));
         let session = session.ok_or_else(unknown_session)?;
         if session.principal.as_ref() != principal {
-            tracing::debug!(target: "mcp", session = ?session.id, "somebody else's session was named");
+            tracing::debug!(target: "mcp", session = ?session.id, "request refused: the session belongs to another principal");
             let answer = options.answer_to_stranger();
             return Err(match answer == Refused::Unknown {
                 true => unknown_session(),
@@ -57,12 +57,12 @@ impl SseSessions {
     }
 }
 
-/// A session that is over, or never was.
+/// Refuses an unknown session id.
 pub(crate) fn unknown_session() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "there is no such session: it ends with its stream, so GET a new one")
+    Refusal::new(StatusCode::NOT_FOUND, "unknown session: it ended with its event stream, so GET a new one")
 }
 
-/// The id that a query names; twice is as good as one that nobody has.
+/// Reads the session id from a query. A repeated id is treated as unknown.
 // S4.112
 fn session_id(query: Option<&str>) -> Result<Option<&str>, Refusal> {
     let mut ids = query.unwrap_or_default().split('&').filter_map(|pair| pair.strip_prefix("sessionId="));

@@ -1,4 +1,4 @@
-//! All that one client hears.
+//! The event stream of an HTTP+SSE session.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::server::body::write_event;
 use crate::server::exchange::{EVENT_BATCH_BYTES, StreamPoll, TEARDOWN_TIMEOUT, after};
 use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
 
-/// The stream of a client, which is its session: dropping it ends everything.
+/// The event stream of a session. Polling it runs the connection, and dropping it ends the session.
 ///
 /// ```text
-/// open --drain, expiry--> closing --last answer--> over
-///   |                        |  \--time is up: the rest is given up--> over
+/// open --drain, expiry--> closing --last response--> over
+///   |                        |  \--drain timeout: requests are aborted--> over
 ///   \------- dropped --------/
 /// ```
 pub(crate) struct SseStream {
@@ -35,9 +35,9 @@ pub(crate) struct SseStream {
     permit: Option<Permit>,
     end: StageWatch,
     silence: Pin<Box<Sleep>>,
-    /// When whoever listens may not hear any more.
+    /// When the stream has to end.
     expiry: Option<Pin<Box<Sleep>>>,
-    /// What the connection is to be reminded of.
+    /// The next timeout of the connection.
     deadline: Option<(Time, Pin<Box<Sleep>>)>,
     is_closing: bool,
     is_aborted: bool,
@@ -75,17 +75,17 @@ impl SseStream {
         self.expiry = Some(Box::pin(sleep_until(at.into())));
     }
 
-    /// Whether everything has been said.
+    /// Whether the last message was sent.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The room of the stream, to be held until its last event is sent.
+    /// Returns a permit to hold until the last event is sent.
     pub(crate) fn take_permit(&self) -> Option<Permit> {
         self.permit.as_ref().map(Permit::another)
     }
 
-    /// Appends what there is to say.
+    /// Appends the events that are ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         loop {
             self.take(cx, events);
@@ -116,14 +116,14 @@ impl SseStream {
         }
     }
 
-    /// Waits for something other than a message; without news there may be messages now.
+    /// Waits for the shutdown, the expiry, a timeout or the keep-alive timer. After `None` there may be new messages.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
         self.end.poll(cx, &self.work_guard);
         let stage = self.work_guard.stage();
         if stage == Stage::Aborting && !self.is_aborted {
             self.is_aborted = true;
             self.is_closing = true;
-            let why = ErrorObject::internal_error("the server had to end before the request was done");
+            let why = ErrorObject::internal_error("the server was shut down before the request finished");
             self.session.drain();
             self.connection.abort_requests(&why);
             self.session.release();
@@ -162,7 +162,7 @@ impl SseStream {
 }
 
 impl Drop for SseStream {
-    /// What handlers left to be done at the end is done, and counts as a stream until then.
+    /// Spawns the teardown that handlers registered, which counts as an open stream until it is done.
     fn drop(&mut self) {
         self.sessions.remove(&self.session.id);
         let teardown = self.connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT));

@@ -1,4 +1,4 @@
-//! Bodies of requests that are refused before they were read.
+//! Discards the bodies of requests that were refused before their body was read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many bytes of a body are read and discarded after its request was refused.
+/// The maximum number of bytes that are discarded per request.
 const DISCARDED_BYTES: usize = 64 << 20;
 
-/// How long that may take.
+/// How long discarding a body may take.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many bodies are discarded at the same time.
+/// The maximum number of bodies that are discarded at the same time.
 const DISCARDED_BODIES: usize = 256;
 
-/// The body of a request. What is left of it when it is dropped is read and discarded, within bounds.
+/// The body of a request. When it is dropped, the rest is read and discarded, within limits.
 ///
-/// Most clients send a whole request before they read the response, and a connection that is closed with something
-/// unread is reset: such a client would never see why it was refused.
+/// Most clients read the response only after they sent the whole request, and closing a connection with unread data
+/// resets it: such a client would never receive the refusal.
 pub(crate) struct RequestBody {
-    /// Until it is dropped.
+    /// Taken when this is dropped.
     body: Option<Incoming>,
-    /// Whether the client waits to be told that the body is wanted, which reading it would do.
+    /// Whether the client waits for `100 Continue`, which reading the body would send.
     is_awaited: bool,
     is_over: bool,
     discards: Discards,
 }
 
-/// Room for bodies that are discarded.
+/// Limits how many bodies are discarded at the same time.
 #[derive(Clone)]
 pub(crate) struct Discards(Arc<Semaphore>);
 
@@ -46,7 +46,7 @@ impl Default for Discards {
 }
 
 impl Discards {
-    /// Has what a request leaves of its body discarded.
+    /// Wraps the body of a request, so that the rest of it is discarded.
     pub(crate) fn wrap(&self, request: Request<Incoming>) -> Request<RequestBody> {
         let is_awaited = expects_continue(request.headers());
         request.map(|body| RequestBody { body: Some(body), is_awaited, is_over: false, discards: self.clone() })
@@ -83,7 +83,7 @@ impl Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         let Some(body) = self.body.take().filter(|body| !self.is_over && !body.is_end_stream()) else { return };
-        // What is larger would be reset in the end, and who waits to be asked has sent nothing.
+        // A larger body would exceed the limit anyway, and a client that awaits `100 Continue` has sent nothing.
         if self.is_awaited || body.size_hint().lower() > DISCARDED_BYTES as u64 {
             return;
         }

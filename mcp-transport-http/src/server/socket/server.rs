@@ -1,4 +1,4 @@
-//! A server of its own, on hyper.
+//! The HTTP server: accepts connections and routes their requests.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -31,33 +31,32 @@ use crate::server::refusal::Refusal;
 use crate::server::service::{HttpService, ResponseFuture};
 use crate::server::shutdown::Drained;
 
-/// Serves at `http://ADDRESS/mcp` until the process is told to end, by Ctrl-C or SIGTERM; then what is at work may
-/// finish within 30 s, unless the process is told once more.
+/// Serves at `http://ADDRESS/mcp` with the default [`HttpOptions`], for clients on this machine, until Ctrl-C or SIGTERM.
 ///
-/// Clients on this machine are answered. [`HttpOptions`] lets in others, and [`HttpServer`] says
-/// more about what happens.
+/// Requests in flight then have 30 seconds to finish; a second signal aborts them. Use [`HttpServer`] to change the
+/// options, the path or the shutdown.
 ///
 /// # Errors
 ///
-/// Returns an error if the address cannot be listened at, or if the server
-/// [requires sessions](mcp_server::ServerBuilder::requires_sessions): legacy clients have none here. Use [`HttpServer`] and
-/// [`HttpOptions::sessions`](HttpOptions::sessions) for such a server.
+/// Returns an error if the address cannot be bound, or if the server
+/// [requires sessions](mcp_server::ServerBuilder::requires_sessions), which the default options do not enable. Use
+/// [`HttpServer`] and [`HttpOptions::sessions`] for such a server.
 pub async fn serve(server: Server, address: impl ToSocketAddrs) -> io::Result<()> {
     let service = HttpService::try_with_options(server, HttpOptions::default())?;
     let listener = HttpServer::bind(address).await?;
-    let told_again = async {
+    let second_signal = async {
         shutdown_signal().await;
         shutdown_signal().await;
     };
     tokio::select! {
         _ = listener.serve(service, shutdown_signal()) => {}
-        // Somebody does not want to wait.
-        () = told_again => {}
+        // The second signal skips the graceful shutdown.
+        () = second_signal => {}
     }
     Ok(())
 }
 
-/// Ready when the process is told to end, by Ctrl-C or SIGTERM.
+/// Completes when the process receives Ctrl-C or SIGTERM.
 pub async fn shutdown_signal() {
     let interrupted = tokio::signal::ctrl_c();
     #[cfg(unix)]
@@ -73,11 +72,11 @@ pub async fn shutdown_signal() {
     let _ = interrupted.await;
 }
 
-/// A socket that speaks HTTP/1.1 and HTTP/2, for a [`HttpService`].
+/// A TCP listener that serves an [`HttpService`] over HTTP/1.1 and HTTP/2.
 ///
-/// A request that is refused before its body was read gets its response at once. Up to 64 MiB of the body are then read and
-/// discarded for up to 10 s, of 256 requests at the same time: most clients send a whole request before they read the
-/// response, and would find the connection reset instead.
+/// A request that is refused before its body was read gets its response at once. The rest of the body is then read and
+/// discarded (up to 64 MiB, for up to 10 seconds, of at most 256 requests at the same time): most clients read the
+/// response only after they sent the whole request, and would see a connection reset instead.
 ///
 /// ```no_run
 /// use mcp_server::Server;
@@ -87,8 +86,8 @@ pub async fn shutdown_signal() {
 /// let options = HttpOptions::default().allow_host("mcp.example.com");
 /// let listener = HttpServer::bind("0.0.0.0:8000").await?;
 /// println!("{}", listener.url());
-/// let ended = listener.serve(HttpService::with_options(server, options), std::future::pending()).await;
-/// println!("{} requests were cut off", ended.aborted);
+/// let drained = listener.serve(HttpService::with_options(server, options), std::future::pending()).await;
+/// println!("{} requests were aborted", drained.aborted);
 /// # Ok(())
 /// # }
 /// ```
@@ -103,37 +102,37 @@ pub struct HttpServer {
     stall_timeout: Duration,
 }
 
-/// Where the stream of HTTP+SSE is.
+/// The path of HTTP+SSE streams.
 const SSE_PATH: &str = "/sse";
 
-/// How long a client may take to send the headers of a request, or to send another request.
+/// How long a client may take to send the headers of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many bytes the headers of a request may have.
+/// The maximum size of a request's headers in bytes.
 const HEADER_BYTES: usize = 64 << 10;
 
-/// How many requests one connection may have at work, which only HTTP/2 allows.
+/// The maximum number of concurrent requests per HTTP/2 connection.
 const MAX_STREAMS: u32 = 100;
 
-/// How long clients may take to read what is left for them.
+/// How long clients may take to read their responses after the drain.
 const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl HttpServer {
-    /// Listens at an address. `127.0.0.1:8000` is for this machine alone; `0.0.0.0:8000` is for all that can reach it,
-    /// and needs [`HttpOptions::allow_host`](HttpOptions::allow_host); with port 0 the system chooses one.
+    /// Binds an address. `127.0.0.1:8000` accepts connections from this machine only; `0.0.0.0:8000` accepts all, and
+    /// needs [`HttpOptions::allow_host`]. With port 0 the operating system selects one.
     ///
     /// # Errors
     ///
-    /// Fails if the address cannot be listened at.
+    /// Returns an error if the address cannot be bound.
     pub async fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
         Self::new(TcpListener::bind(address).await?)
     }
 
-    /// Takes a socket that listens already.
+    /// Uses a listener that is already bound.
     ///
     /// # Errors
     ///
-    /// Fails if the socket does not know its address.
+    /// Returns an error if the listener's address cannot be read.
     pub fn new(listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self {
@@ -147,15 +146,15 @@ impl HttpServer {
         })
     }
 
-    /// The path at which the service is; `/mcp` unless told.
+    /// Sets the path of the service. Defaults to `/mcp`.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
         self.path = format!("/{}", path.trim_start_matches('/'));
         self
     }
 
-    /// Serves clients of 2024-11-05, too, which know nothing but HTTP+SSE: their streams are at `/sse`, and their messages
-    /// go to `/message`, unless [`LegacySseService::message_path`] says otherwise. They are not served unless told.
+    /// Also serves HTTP+SSE, for clients of 2024-11-05: event streams at `/sse`, messages at `/message` or the
+    /// [`message_path`](LegacySseService::message_path). Off by default.
     ///
     /// ```no_run
     /// use mcp_server::Server;
@@ -175,50 +174,50 @@ impl HttpServer {
         self
     }
 
-    /// How many connections are kept at the same time, 10,000 unless told; others wait until one is closed.
+    /// Sets the maximum number of connections; further ones are accepted when one is closed. Defaults to 10,000.
     #[must_use]
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
         self
     }
 
-    /// How long what is at work may take at the end, 30 s unless told.
+    /// Sets how long requests in flight may take to finish during shutdown. Defaults to 30 seconds.
     #[must_use]
-    pub fn drain_timeout(mut self, time: Duration) -> Self {
-        self.drain_timeout = time;
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain_timeout = timeout;
         self
     }
 
-    /// Sets how long a client may read nothing of a response that is there for it. Defaults to 60 s.
+    /// Sets how long a client may read nothing of a response. Defaults to 60 seconds.
     ///
-    /// A request counts as [in flight](HttpOptions::max_in_flight) until its response is sent, so clients that do not
-    /// read take room from others until then. A client of HTTP/1.1 loses its connection; one of HTTP/2 loses the stream
-    /// that it does not read, even if it answers pings and reads others, and its connection if the window of the stream
-    /// is too small for as much as 16 KiB. As progress counts every 64 KiB that are sent, or the rest of a response.
+    /// A request counts as [in flight](HttpOptions::max_in_flight) until its response is sent, so a client that does not
+    /// read uses up the limit. An HTTP/1.1 connection is closed. Of an HTTP/2 connection the stream is reset, even if the
+    /// client answers pings and reads other streams; the connection is closed if the stream's window is smaller than
+    /// 16 KiB. Progress is every 64 KiB sent, or the rest of a response.
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.stall_timeout = timeout;
         self
     }
 
-    /// Where the server listens.
+    /// Returns the address that the server is bound to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What clients on this machine are given.
+    /// Returns the URL of the service, for clients on this machine.
     #[must_use]
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
-            // That is where everybody is heard, and nobody can be reached.
+            // `0.0.0.0` accepts connections, but is not an address to connect to.
             address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
         format!("http://{address}{}", self.path)
     }
 
-    /// Serves until `stop` is ready, and then until what is at work is done, as far as there is time for it.
+    /// Serves until `stop` completes, then drains for up to [`drain_timeout`](Self::drain_timeout).
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
         let mut stop = pin!(stop);
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
@@ -231,7 +230,7 @@ impl HttpServer {
             let accepted = tokio::select! {
                 () = &mut stop => break,
                 accepted = accept(&self.listener, &places) => accepted,
-                // Those that are over are let go.
+                // Reaps closed connections.
                 Some(_) = connections.join_next() => continue,
             };
             let (stream, place) = accepted;
@@ -242,7 +241,7 @@ impl HttpServer {
             });
         }
         drop(self.listener);
-        // Whoever has nothing at work is let go at once; the others when it is done.
+        // Idle connections are closed at once, others after their requests.
         let _ = ending.send(true);
         let end = after(self.drain_timeout.saturating_add(FINAL_READ_TIMEOUT));
         let drain_other = async {
@@ -254,9 +253,9 @@ impl HttpServer {
         let (mut drained, others) = tokio::join!(service.drain(self.drain_timeout), drain_other);
         drained.finished += others.finished;
         drained.aborted += others.aborted;
-        // Answers that are there may not have been read yet.
-        let gone = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout_at(end, gone).await.is_err() {
+        // Clients may not have read their responses yet.
+        let closed = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout_at(end, closed).await.is_err() {
             drained.aborted += connections.len();
         }
         connections.shutdown().await;
@@ -264,7 +263,7 @@ impl HttpServer {
     }
 }
 
-/// Waits for a connection, and for a place for it.
+/// Accepts a connection once there are fewer than the maximum.
 async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
     loop {
         // The semaphore is never closed.
@@ -272,19 +271,19 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, 
         match listener.accept().await {
             Ok((stream, _)) => return (stream, place),
             Err(error) => {
-                tracing::warn!(target: "mcp", %error, "a connection was not accepted");
-                // Most often there are too many open files, which takes a moment to get better.
+                tracing::warn!(target: "mcp", %error, "failed to accept a connection");
+                // Usually there are too many open files; accepting again at once would spin.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-/// What is where.
+/// The services by path.
 struct Routes {
     path: String,
     service: HttpService,
-    /// With the path of its messages.
+    /// HTTP+SSE, and the path of its messages.
     sse: Option<(String, LegacySseService)>,
     discards: Discards,
 }
@@ -312,21 +311,21 @@ impl Routes {
             Routed::Service(response) => return response.await,
             Routed::Sse(response) => return response.await,
             Routed::MethodNotAllowed(allowed) => method_not_allowed(allowed),
-            Routed::NotFound => Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path"),
+            Routed::NotFound => Refusal::new(StatusCode::NOT_FOUND, "not found: there is no MCP endpoint at this path"),
         };
         Ok(self.service.0.finish(Err(refusal)))
     }
 }
 
-/// Who answers a request.
+/// The service that a request is routed to.
 #[expect(
     clippy::large_enum_variant,
-    reason = "nearly all requests are of this kind, and are not to cost more for others"
+    reason = "nearly all requests are of this kind, and are not boxed for the sake of others"
 )]
 enum Routed {
     Service(ResponseFuture<RequestBody>),
     Sse(Pin<Box<LegacySseFuture<RequestBody>>>),
-    /// Clients that look for Streamable HTTP first learn that it is not here.
+    /// Tells clients that try Streamable HTTP first that this endpoint is HTTP+SSE.
     MethodNotAllowed(&'static str),
     NotFound,
 }
@@ -337,7 +336,7 @@ async fn serve_connection(
     mut ending: watch::Receiver<bool>,
     stall_timeout: Duration,
 ) {
-    // Small messages are not kept back to be sent with others.
+    // Small messages are sent without delay.
     let _ = stream.set_nodelay(true);
     let stuck = Arc::new(StuckStreams::default());
     let mut builder = Builder::new(StreamExecutor { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
@@ -369,9 +368,9 @@ async fn serve_connection(
             }
             ready!(stuck_stream.as_mut().poll(cx));
         }
-        Poll::Ready(Err("the client does not read".into()))
+        Poll::Ready(Err("stall timeout: the client does not read".into()))
     });
     if let Err(error) = served.await {
-        tracing::debug!(target: "mcp", error, "a connection ended");
+        tracing::debug!(target: "mcp", error, "connection closed");
     }
 }

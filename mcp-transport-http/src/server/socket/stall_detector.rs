@@ -1,4 +1,4 @@
-//! The end of connections and streams whose client does not read.
+//! Ends connections and HTTP/2 streams whose client does not read.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -14,11 +14,11 @@ use tokio::time::{Sleep, sleep};
 use crate::server::exchange::after;
 use crate::server::unsent::UnsentFrames;
 
-/// Notices that nothing was sent for a while although there is something to send.
+/// Detects that no frame was sent for a while although frames are queued.
 pub(crate) struct StallDetector {
     unsent: Arc<UnsentFrames>,
     timeout: Duration,
-    /// How much had been sent when the timer was set.
+    /// The timer, and the number of frames that had been sent when it was set.
     timer: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
@@ -27,13 +27,12 @@ impl StallDetector {
         Self { unsent, timeout, timer: None }
     }
 
-    /// Polls something that sends, and counts what it takes to be sent.
+    /// Counts the frames that are handed over while `poll` runs.
     pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
         self.unsent.during(poll)
     }
 
-    /// Ready if there was no progress for the whole time. Most responses are sent as soon as they are there, so most often
-    /// there is no timer.
+    /// Completes if there was no progress for the whole timeout. Most responses are sent at once and need no timer.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.unsent.is_empty() {
             self.timer = None;
@@ -52,17 +51,17 @@ impl StallDetector {
     }
 }
 
-/// Runs the streams of one HTTP/2 connection, each in a task, and resets those whose client does not read.
+/// Spawns a task for each stream of an HTTP/2 connection, and resets streams whose client does not read.
 #[derive(Clone)]
 pub(crate) struct StreamExecutor {
     pub(crate) timeout: Duration,
     pub(crate) stuck: Arc<StuckStreams>,
 }
 
-/// Told if a response is stuck behind the end of its stream, which cannot be reset any more.
+/// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
 #[derive(Debug, Default)]
 pub(crate) struct StuckStreams {
-    /// Connections of HTTP/1 have no streams, and need not wait for this.
+    /// Whether there were streams at all, which HTTP/1 connections do not have.
     has_streams: AtomicBool,
     told: Notify,
 }
@@ -96,11 +95,11 @@ where
                     }
                     stall.poll(cx).map(|()| false)
                 };
-                // With the stream its response is dropped, which resets it.
+                // Dropping the future drops its response, which resets the stream.
                 poll_fn(run).await
             };
             if !is_done {
-                tracing::debug!(target: "mcp", "a stream was reset, because its client does not read");
+                tracing::debug!(target: "mcp", "stream reset: the client does not read");
                 return;
             }
             let is_sent = poll_fn(|cx| match unsent.poll_empty(cx) {

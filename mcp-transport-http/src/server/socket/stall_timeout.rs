@@ -1,4 +1,4 @@
-//! A socket whose client may not take as long as it likes.
+//! Timeouts for a connection whose client sends or reads nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -9,20 +9,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// Gives a client up that does not say which version of HTTP it speaks, or does not read what is there for it.
+/// A TCP stream that fails if its client sends no first bytes, or reads nothing.
 ///
-/// Hyper looks after all that is in between, but has no clock while it tells the versions apart, nor while it writes.
+/// Hyper has timeouts for everything in between, but not while it detects the HTTP version, nor while it writes.
 pub(crate) struct StallTimeout {
     stream: TcpStream,
-    /// How long nothing may be written.
+    /// How long a write may make no progress.
     stall_timeout: Duration,
-    /// How much of [`PREFACE`] has come, as long as it can still become that.
+    /// How much of [`PREFACE`] was received, while the version is not known, and the timer for it.
     opening: Option<(usize, Pin<Box<Sleep>>)>,
-    /// Since when nothing could be written.
+    /// The timer of a write that makes no progress.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
-/// What HTTP/2 begins with, and nothing else does.
+/// The client connection preface of HTTP/2 (RFC 9113).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl StallTimeout {
@@ -37,7 +37,7 @@ impl StallTimeout {
         }
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(self.stall_timeout)));
         ready!(stuck.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "stall timeout: the client does not read")))
     }
 }
 
@@ -49,7 +49,10 @@ impl AsyncRead for StallTimeout {
         let new = &buffer.filled()[before..];
         if read.is_pending() {
             ready!(time.as_mut().poll(cx));
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not say anything")));
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "header timeout: the client sends nothing",
+            )));
         }
         let rest = &PREFACE[*count..];
         if new.len() < rest.len() && rest.starts_with(new) {

@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl StreamReader {
-    /// ReaderTarget the answer to a request.
+    /// Reads the answer to a request.
     pub(crate) fn of_request(
         session: Lease<Session>,
         (number, reader): (u64, u64),
@@ -97,7 +97,7 @@ impl StreamReader {
         }
     }
 
-    /// ReaderTarget a stream from where the client is in it; without a place, what belongs to the session as a whole.
+    /// Reads a stream from where the client is in it; without a place, what belongs to the session as a whole.
     pub(crate) fn of_stream(
         session: Lease<Session>,
         place: Option<(u64, u64)>,

@@ -68,7 +68,7 @@ pub(crate) struct EventLog {
 /// What is counted for all sessions of a service.
 #[derive(Default)]
 pub(crate) struct SessionCounters {
-    /// EventLog that clients came back for.
+    /// Events that clients came back for.
     pub(crate) replayed: AtomicU64,
     /// Messages that were said to nobody.
     pub(crate) unheard: AtomicU64,
