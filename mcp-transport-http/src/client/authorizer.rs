@@ -1,4 +1,4 @@
-//! Where credentials come from.
+//! The source of a client's credentials.
 
 use std::fmt;
 use std::pin::Pin;
@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-/// Knows what to show to a server that wants to know who asks.
+/// A source of credentials for requests.
 ///
-/// It is asked before each request, and before a private result is served from the client's cache, so what it has should
-/// be at hand; what takes time, such as sending a person to a page, belongs into [`challenged`](Self::challenged).
+/// [`credential`](Self::credential) is called before each request, and before a private result is returned from the
+/// client's cache, so it should return quickly. Slow work, such as sending a user to a login page, belongs in
+/// [`challenged`](Self::challenged).
 ///
-/// What belongs to one user is never used for another. When the credential changes, private results are forgotten,
-/// subscriptions are opened again, and the session with a legacy server counts as lost. A new token of the same user
-/// changes nothing if both name that user ([`Credential::subject`]).
+/// When the credential changes, the client clears private cached results, reopens subscriptions, and treats the session
+/// with a legacy server as lost. A new token of the same user changes nothing if both credentials have the same
+/// [subject](Credential::subject).
 pub trait Authorizer: Send + Sync + 'static {
-    /// What to show with the next request; nothing, if there is nothing to show yet.
+    /// Returns the credential for the next request, or `None` to send none.
     fn credential(&self) -> CredentialFuture<'_>;
 
-    /// The server did not let a request pass. Whatever this comes back with is shown in a second attempt; with nothing,
-    /// the status is the answer.
+    /// Called when the server refused a request with 401 or 403. The request is sent again with the returned credential;
+    /// with `None` it fails with the status.
     ///
-    /// Several requests may be refused at the same time: [`Challenge::refused`] tells whether the credential that is at
-    /// hand by now is another one already.
+    /// Several requests may be refused at the same time: compare [`Challenge::refused`] with the current credential to see
+    /// whether it was already replaced.
     ///
-    /// The time of the call, or of the handshake, goes on meanwhile, and when it is over, what is returned here is dropped.
-    /// Where a person is asked, the client needs
-    /// [time for that](mcp_client::ClientBuilder::handshake_timeout), or the question a task of its own.
+    /// The timeout of the call or of the handshake continues to run, and drops the returned future when it expires. If a
+    /// user has to act, raise the [handshake timeout](mcp_client::ClientBuilder::handshake_timeout) or spawn a task.
     fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a>;
 }
 
-/// What an [`Authorizer`] comes back with, when it has it.
+/// The future that an [`Authorizer`] returns.
 pub type CredentialFuture<'a> = Pin<Box<dyn Future<Output = Option<Credential>> + Send + 'a>>;
 
-/// The value of an `Authorization` header. It is never shown in logs.
+/// The value of an `Authorization` header. Its `Debug` output does not contain the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     value: HeaderValue,
@@ -41,30 +41,30 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// A token: `Bearer TOKEN`.
+    /// Creates a bearer token credential: `Bearer TOKEN`.
     ///
     /// # Errors
     ///
-    /// Fails if the token has characters that no header can have.
+    /// Returns an error if the token has characters that are not allowed in a header.
     pub fn bearer(token: &str) -> Result<Self, InvalidCredential> {
         Self::new(&format!("Bearer {token}"))
     }
 
-    /// Any scheme, with all that follows it.
+    /// Creates a credential of any scheme from the whole header value.
     ///
     /// # Errors
     ///
-    /// Fails if there are characters in it that no header can have.
+    /// Returns an error if the value has characters that are not allowed in a header.
     pub fn new(value: &str) -> Result<Self, InvalidCredential> {
         let mut value = HeaderValue::from_str(value).map_err(|_| InvalidCredential)?;
         value.set_sensitive(true);
         Ok(Self { value, subject: None })
     }
 
-    /// Names the user that the credential stands for, by a name that is the application's own and not sent.
+    /// Sets the user that the credential belongs to. The name is the application's own, and is not sent.
     ///
     /// Credentials with the same subject share the client's cache and the session with a legacy server, so that both
-    /// outlive a token that is refreshed. Without a subject, each different credential counts as another user's.
+    /// survive a token refresh. Without a subject, each different credential counts as a different user.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.subject = Some(subject.into());
@@ -86,32 +86,32 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A credential has characters that no header can have.
+/// The error of a credential that has characters that are not allowed in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidCredential;
 
 impl fmt::Display for InvalidCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the credential has characters that no header can have")
+        f.write_str("the credential has characters that are not allowed in a header")
     }
 }
 
 impl std::error::Error for InvalidCredential {}
 
-/// How a server refused a request.
+/// A refusal of a request with 401 or 403.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// 401 or 403.
+    /// The HTTP status: 401 or 403.
     pub status: u16,
     /// The values of all `WWW-Authenticate` headers.
     pub www_authenticate: Vec<String>,
-    /// What was shown with the request.
+    /// The credential that the request was sent with.
     pub refused: Option<Credential>,
 }
 
-/// The same credential for all requests.
+/// Returns the same credential for all requests.
 pub(crate) struct Fixed(pub(crate) Credential);
 
 impl Authorizer for Fixed {

@@ -1,4 +1,4 @@
-//! The task that works for a client.
+//! The task that drives a client's transport.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -25,10 +25,10 @@ use super::request::resumable_stream::ResumableStream;
 use super::request::sender::RequestSender;
 use super::request::standalone_stream::{forward, listen};
 
-/// Does what a client wants, one request for each message, all of them in this task.
+/// Executes the commands of a client, with one HTTP request per message, all in one task.
 ///
-/// Calls run side by side. What needs no answer is sent one after the other, so that nothing overtakes what was said
-/// before; and while the message that opens a session is on its way, calls wait.
+/// Calls run concurrently. Notifications and responses are sent one after the other, in order; while
+/// `notifications/initialized` is being sent, calls wait.
 pub(crate) struct Driver {
     client: TransportHandle,
     sender: Arc<RequestSender>,
@@ -36,60 +36,60 @@ pub(crate) struct Driver {
     events: mpsc::Receiver<DriverEvent>,
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
     calls: BTreeMap<CallId, AbortHandle>,
-    /// The subscriptions among them, and whose credentials they were opened with.
+    /// The subscriptions among the calls, with the credentials that they were opened with.
     subscriptions: BTreeMap<CallId, CredentialFingerprint>,
-    /// Whose credentials the latest request was sent with, where they may change.
+    /// The credentials of the latest request, if there is an authorizer.
     credentials: Option<CredentialFingerprint>,
     listening: Option<AbortHandle>,
-    /// The messages that need no answer, and their size. Each is in a box, because the queue keeps the room of the most that
+    /// Queued notifications and responses, and their size. Each is in a box, because the queue keeps the room of the most that
     /// it ever had.
     one_way_posts: VecDeque<Box<OneWayPost>>,
     one_way_bytes: usize,
-    /// Whether one of them is on its way, and whether it opens the session.
+    /// Whether one of them is being sent, and whether it opens the session.
     one_way_in_flight: Option<bool>,
-    /// Calls that wait for a session to be open, or for others to end; the client limits how many there are.
+    /// Calls that wait for the session to be open or for others to end. The client limits their number.
     queued_calls: VecDeque<OutgoingMessage>,
     /// Whether the message that opens the session is not accepted yet.
     is_opening: bool,
     session: Session,
-    /// The legacy revision that is spoken, from the end of the handshake on.
+    /// The negotiated legacy revision.
     revision: Option<Revision>,
-    /// Whether a stream is to be opened as soon as the session is.
+    /// Whether to open a GET stream as soon as the session is open.
     wants_stream: bool,
-    /// Where messages to a server of HTTP+SSE go.
+    /// The message endpoint of an HTTP+SSE server.
     sse_endpoint: Option<Url>,
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
-/// Which request has ended.
+/// A request that has ended.
 enum Ended {
     Call(CallId),
     OneWay,
     Stream,
 }
 
-/// How many calls are on their way at a time; each may need a connection.
+/// The maximum number of concurrent calls, as each may need a connection.
 const MAX_CONCURRENT_CALLS: usize = 512;
 
-/// How much of what was heard waits to be told.
+/// The capacity of the channel from requests to the driver.
 const DRIVER_EVENT_BUFFER: usize = 64;
 
-/// How many messages wait for the server to accept others, and how large they are, before it counts as one that asks
-/// without hearing the answers.
+/// The maximum number and size of queued notifications and responses. Beyond it the server counts as one that sends
+/// requests without accepting the responses.
 const MAX_ONE_WAY_POSTS: usize = 4096;
 const MAX_ONE_WAY_BYTES: usize = 64 << 20;
 
-/// How long it may take to say what was left to be said at the end.
+/// How long queued notifications and responses may take when the client is closed.
 const FINAL_POSTS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the server may take to end a session.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
-    /// Works for a client until it has nothing more to do.
+    /// Runs until the client is closed.
     pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
         let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
-            let why = "the session to go on with is named with characters that no header can have";
+            let why = "the id of the session to resume has characters that are not allowed in a header";
             return client.close(Closed::Disconnected(why.to_owned()));
         };
         let owner = client.session_owner();
@@ -126,8 +126,8 @@ impl Driver {
                     None => std::future::pending().await,
                 }
             };
-            // What the client wants comes before what is heard, so that answers do not pile up in it; and nothing keeps it
-            // from hearing that it is time.
+            // Timers come first, so that nothing delays them. Commands come before events, so that responses do not pile
+            // up in the client.
             tokio::select! {
                 biased;
                 () = alarm => {
@@ -144,15 +144,15 @@ impl Driver {
                 Some(ended) = self.requests.next() => self.ended(ended),
             }
             if self.one_way_posts.len() > MAX_ONE_WAY_POSTS || self.one_way_bytes > MAX_ONE_WAY_BYTES {
-                break Closed::Disconnected("the server takes no more messages".to_owned());
+                break Closed::Disconnected("the server does not accept messages: too many are queued".to_owned());
             }
         };
         self.shut_down(why).await;
     }
 
-    /// Ends everything that is open.
+    /// Sends queued messages, and ends the session.
     async fn shut_down(mut self, why: Closed) {
-        // There is nobody to tell any more.
+        // Nothing is reported to the client any more.
         self.events.close();
         if why == Closed::ByClient {
             let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
@@ -161,13 +161,13 @@ impl Driver {
         if self.sender.options.end_session_on_close && self.session.id.is_some() && self.sse_endpoint.is_none() {
             let head = headers::for_delete(self.revision, &self.session);
             let ending = self.sender.send(Verb::DELETE, &self.sender.url, &head, None, &self.session, &self.handle);
-            // Servers need not know how (405), and may have forgotten the session already.
+            // Servers may not support DELETE (405), or may have lost the session.
             let _ = tokio::time::timeout(DELETE_TIMEOUT, ending).await;
         }
         self.client.close(why);
     }
 
-    /// Says what the client has said already.
+    /// Sends the queued notifications and responses.
     async fn finish_one_way_posts(&mut self) {
         self.queued_calls.clear();
         self.wants_stream = false;
@@ -187,7 +187,7 @@ impl Driver {
             }
             TransportCommand::Ready { revision } => {
                 self.revision = Some(revision).filter(|revision| revision.era() == Era::Legacy);
-                // Not only since 2025-03-26: servers that agree on the oldest revision at this address have it, too.
+                // Also for 2024-11-05: servers that negotiate it over Streamable HTTP may have the stream, too.
                 self.wants_stream = revision.era() == Era::Legacy
                     && self.sender.options.standalone_stream
                     && self.sse_endpoint.is_none();
@@ -211,11 +211,11 @@ impl Driver {
         self.start_pending();
     }
 
-    /// Lines up a message that needs no answer.
+    /// Queues a notification or response.
     fn queue_one_way(&mut self, outgoing: OutgoingMessage) {
         let head = match headers::for_message(&outgoing, &self.session) {
             Ok(head) => head,
-            Err(why) => return tracing::warn!(target: "mcp", why, "a message cannot be sent"),
+            Err(why) => return tracing::warn!(target: "mcp", why, "message cannot be sent"),
         };
         let opens_session = outgoing.method == Some(Method::NOTIFICATIONS_INITIALIZED);
         self.is_opening |= opens_session;
@@ -229,7 +229,7 @@ impl Driver {
         }));
     }
 
-    /// Starts whatever can be started.
+    /// Starts the requests that can be started.
     fn start_pending(&mut self) {
         if self.one_way_in_flight.is_none()
             && let Some(post) = self.one_way_posts.pop_front()
@@ -323,7 +323,7 @@ impl Driver {
         self.start_pending();
     }
 
-    /// Tells the client what was heard; returns why, if there is nothing to go on with.
+    /// Passes an event on to the client. Returns the reason if the connection is lost.
     fn handle_event(&mut self, event: DriverEvent) -> Option<Closed> {
         match event {
             DriverEvent::Reply { call, message } => self.client.handle_reply(call, &message),
@@ -347,7 +347,7 @@ impl Driver {
                 let is_latest = generation == self.session.generation;
                 if is_latest {
                     self.forget_session();
-                    // Those that wait were meant for that session, too.
+                    // Queued calls were meant for that session, too.
                     for outgoing in self.queued_calls.drain(..) {
                         self.client.handle_session_lost(outgoing.call, false, reason);
                     }
@@ -372,7 +372,7 @@ impl Driver {
         None
     }
 
-    /// Requests are sent with these credentials from now on: subscriptions of others end, and are opened again.
+    /// Records the credentials of a request. Subscriptions with other credentials end, and are opened again.
     fn identified(&mut self, by: CredentialFingerprint) {
         self.client.set_credentials(by);
         self.credentials = Some(by);
@@ -389,7 +389,7 @@ impl Driver {
         }
     }
 
-    /// There is no session any more: nothing is left to be said or heard in it.
+    /// Forgets the session, and everything queued or open in it.
     fn forget_session(&mut self) {
         self.session = Session { id: None, generation: self.session.generation + 1, owner: None };
         self.sse_endpoint = None;

@@ -1,4 +1,4 @@
-//! What the requests of a transport hear, on its way to the client.
+//! What requests report to the driver.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -8,45 +8,45 @@ use tokio::sync::mpsc;
 
 use super::request::event_reader::EventReader;
 
-/// Something that one of the requests heard.
+/// An event that a request reports to the driver.
 pub(crate) enum DriverEvent {
-    /// A message on the stream of a call.
+    /// A message in the response of a call.
     Reply { call: CallId, message: Bytes },
     /// A message that belongs to no call.
     Message(Bytes),
-    /// The stream of what belongs to no call was away, and nobody knows what it would have brought.
+    /// The standalone stream was interrupted without an event id, so notifications may be missing.
     ChangesMissed,
-    /// A status instead of an answer.
+    /// A call was refused with an HTTP status.
     Status { call: CallId, status: u16, body: Bytes },
-    /// There will be nothing more for a call.
+    /// The response of a call ended.
     Ended { call: CallId, why: Option<String> },
-    /// The server began a session, or did without, for these credentials.
+    /// The server responded to `initialize` with this session id, or without one.
     Session { id: Option<HeaderValue>, owner: CredentialFingerprint },
-    /// The session of this age cannot be used any more.
+    /// The session of this generation cannot be used any more.
     SessionLost { call: Option<CallId>, generation: u64, reason: SessionLossReason },
     /// A request is about to be sent with these credentials, which may change.
     Credentials(CredentialFingerprint),
     /// A subscription was opened with these credentials.
     Subscribed { call: CallId, by: CredentialFingerprint },
-    /// The server is one of HTTP+SSE: messages go there, and come from here.
+    /// The server supports HTTP+SSE: messages go to `endpoint`, and arrive on `events`.
     LegacySse { endpoint: Url, events: Box<EventReader>, owner: CredentialFingerprint },
-    /// The server is not there any more.
+    /// The server cannot be reached any more.
     Unreachable(String),
 }
 
-/// Tells the driver what was heard. It is the same task that reads it, so telling costs no switch.
+/// Sends events to the driver, which runs in the same task.
 #[derive(Clone)]
 pub(crate) struct DriverHandle(mpsc::Sender<DriverEvent>);
 
 impl DriverHandle {
-    /// The two ends; as much as `room` is on its way at a time.
+    /// Creates the two ends of a channel with a capacity of `room` events.
     pub(crate) fn new(room: usize) -> (Self, mpsc::Receiver<DriverEvent>) {
         let (sender, receiver) = mpsc::channel(room);
         (Self(sender), receiver)
     }
 
     pub(crate) async fn send(&self, heard: DriverEvent) {
-        // Nobody listens only when everything ends.
+        // The receiver is only dropped when the driver ends.
         let _ = self.0.send(heard).await;
     }
 }

@@ -1,45 +1,45 @@
-//! Streams of events, as browsers read them (`text/event-stream` of the HTML standard).
+//! Parser of event streams (`text/event-stream` of the HTML standard).
 
 use std::fmt;
 use std::time::Duration;
 
-/// Finds the events in a stream of bytes, however it is cut.
+/// Parses events from chunks of bytes.
 ///
-/// It keeps one event at most, and no more of it than its limit. Comments are not kept at all.
+/// It buffers at most one event, up to the limit. Comments are not buffered.
 #[derive(Debug)]
 pub(crate) struct EventParser {
-    /// How many bytes one event may have.
+    /// The maximum size of an event in bytes.
     limit: usize,
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
-    /// The id of the event that is being read; it counts when the event is complete.
+    /// The id of the event that is being read, which takes effect when the event is complete.
     id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
-    /// Whether nothing but the first line was read, which may begin with a mark of the byte order.
+    /// Whether the first line is being read, which may begin with a byte order mark.
     is_first_line: bool,
-    /// Whether a line ended with CR, so that a LF right after it belongs to it.
+    /// Whether the last line ended with CR, so that a following LF belongs to it.
     after_cr: bool,
 }
 
 /// One event with data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// What kind of event it is: `message`, unless it says otherwise.
+    /// The `event` field. Defaults to `message`.
     pub(crate) name: Vec<u8>,
     pub(crate) data: Vec<u8>,
 }
 
 impl Event {
-    /// Whether it holds a message of the protocol.
+    /// Whether it contains a JSON-RPC message.
     pub(crate) fn is_message(&self) -> bool {
         self.name == b"message"
     }
 }
 
-/// An event is longer than the limit.
+/// The error of an event that exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventTooLong {
     limit: usize,
@@ -47,11 +47,11 @@ pub(crate) struct EventTooLong {
 
 impl fmt::Display for EventTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an event of the server is longer than {} bytes", self.limit)
+        write!(f, "an event exceeds {} bytes; the limit is `HttpTransport::event_limit`", self.limit)
     }
 }
 
-/// The mark of the byte order that a stream may begin with.
+/// The byte order mark that a stream may begin with.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl EventParser {
@@ -70,17 +70,18 @@ impl EventParser {
         }
     }
 
-    /// The id of the latest complete event that had one: where to go on from.
+    /// Returns the id of the last complete event that had one.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants us to wait before we come back.
+    /// Returns the last `retry` value.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Reads on until an event is complete, and takes what it read from `input`; `None` if it needs more.
+    /// Parses up to the end of the next event, and removes what was parsed from `input`. Returns `None` if the event is
+    /// incomplete.
     pub(crate) fn read(&mut self, input: &mut &[u8]) -> Result<Option<Event>, EventTooLong> {
         loop {
             if self.after_cr && !input.is_empty() {
@@ -118,7 +119,7 @@ impl EventParser {
             self.field(&line);
             None
         };
-        // The room of the line is used again, unless it is large.
+        // Reuses the buffer, unless it is large.
         if line.capacity() <= KEPT_ROOM {
             line.clear();
             self.line = line;
@@ -142,16 +143,16 @@ impl EventParser {
             b"event" => self.name = value.to_vec(),
             b"id" if !value.contains(&0) => self.id = Some(String::from_utf8_lossy(value).into_owned()),
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
-                // What is too long to be a number is too long to wait for.
+                // A number that is too large saturates.
                 let millis = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
                 self.retry = Some(Duration::from_millis(millis.unwrap_or(u64::MAX)));
             }
-            // Comments, and fields that nobody knows.
+            // Comments and unknown fields.
             _ => {}
         }
     }
 
-    /// Completes an event; one without data says nothing but where the stream is.
+    /// Completes an event. One without data only sets the last event id.
     fn end_event(&mut self) -> Option<Event> {
         if let Some(id) = self.id.take() {
             self.last_id = (!id.is_empty()).then_some(id);
@@ -168,7 +169,7 @@ impl EventParser {
     }
 }
 
-/// How much room for a line is kept for the next one.
+/// The maximum capacity of the line buffer that is reused.
 const KEPT_ROOM: usize = 64 << 10;
 
 #[cfg(test)]
@@ -177,7 +178,7 @@ mod tests {
 
     type Seen = (Vec<(String, String)>, Option<String>, Option<Duration>);
 
-    /// Reads pieces, and tells what they hold.
+    /// Parses chunks, and returns their events, last id and retry value.
     fn read(pieces: &[&[u8]], limit: usize) -> Result<Seen, EventTooLong> {
         let mut parser = EventParser::new(limit);
         let mut events = Vec::new();
@@ -251,7 +252,7 @@ mod tests {
         assert!(read(&[b"retry: 99999999999999999999999\n"], 100).unwrap().2.is_some());
     }
 
-    /// However a stream is cut, it says the same.
+    /// The chunks of a stream do not matter.
     #[test]
     fn cuts_do_not_matter() {
         let input =
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(read(&bytes, 1 << 10).unwrap(), whole);
     }
 
-    /// An event has a limit, in one line or in many; comments have none, because they are not kept.
+    /// An event has a limit, in one line or in many. Comments have none, because they are not buffered.
     #[test]
     fn events_are_bounded() {
         let long = format!("data: {}\n\n", "x".repeat(94));

@@ -1,4 +1,4 @@
-//! Telling credentials apart without keeping them.
+//! Fingerprints of credentials, to compare them without storing them.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::authorizer::{Authorizer, Credential};
 
-/// Makes fingerprints that can be compared with each other.
+/// Computes fingerprints that can be compared with each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprinter {
     salt: [u8; 16],
 }
 
-/// What a request shows of whoever sends it.
+/// The credential that a request is sent with.
 #[derive(Clone, Copy)]
 pub(crate) enum PresentedCredential<'a> {
-    /// What an authorizer came up with.
+    /// The credential of an authorizer.
     Credential(&'a Credential),
     /// A header that the application adds to all requests, without an authorizer.
     Header(&'a HeaderValue),
@@ -35,7 +35,7 @@ impl Fingerprinter {
         Self { salt }
     }
 
-    /// Makes fingerprints to be compared with this one.
+    /// Creates a fingerprinter with the salt of another fingerprint.
     pub(crate) fn like(other: &CredentialFingerprint) -> Self {
         Self { salt: other.salt() }
     }
@@ -54,7 +54,7 @@ impl Fingerprinter {
     }
 }
 
-/// An authorizer, of which only fingerprints are wanted.
+/// Computes the fingerprint of an authorizer's current credential.
 pub(crate) struct AuthorizerFingerprint {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) fingerprints: Fingerprinter,

@@ -12,7 +12,7 @@ use reqwest::{Body, Request, Response, ResponseBuilderExt as _, Url};
 use super::event_parser::EventParser;
 use super::transport::HttpTransport;
 
-/// What a stream of events holds.
+/// The contents of an event stream.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventStream {
@@ -20,13 +20,13 @@ pub struct EventStream {
     pub events: Vec<(Vec<u8>, Vec<u8>)>,
     /// The id of the last event.
     pub last_id: Option<String>,
-    /// How long to wait before coming back.
+    /// The last `retry` value.
     pub retry: Option<Duration>,
-    /// Whether it was given up because of an event beyond the limit.
+    /// Whether parsing stopped at an event beyond the limit.
     pub is_too_long: bool,
 }
 
-/// Reads a stream of events that arrives in pieces, each event having at most `limit` bytes.
+/// Parses an event stream from chunks, with a limit for the size of events.
 pub fn read_events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> EventStream {
     let mut parser = EventParser::new(limit);
     let mut events = Vec::new();
@@ -46,7 +46,7 @@ pub fn read_events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize)
     EventStream { events, last_id: parser.last_id().map(str::to_owned), retry: parser.retry(), is_too_long }
 }
 
-/// Answers requests in place of the network.
+/// Responds to requests in place of the network.
 #[derive(Clone)]
 pub struct Script(Arc<Respond>);
 
@@ -67,7 +67,7 @@ pub struct Sent {
 }
 
 impl Script {
-    /// Answers each request with a function, which returns nothing for a request that fails.
+    /// Responds to each request with a function, which returns `None` for a request that fails.
     pub fn new(
         respond: impl Fn(Sent) -> BoxFuture<'static, Option<http::Response<Body>>> + Send + Sync + 'static,
     ) -> Self {

@@ -1,4 +1,4 @@
-//! The client's side.
+//! The HTTP transport for clients.
 
 mod authorizer;
 mod driver;

@@ -1,4 +1,4 @@
-//! How to reach a server.
+//! The client transport and its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,11 +16,10 @@ use super::request::headers::is_reserved;
 use super::request::sender::{RequestSender, describe, own_client};
 use crate::clock::now;
 
-/// Reaches a server over HTTP: one of any revision, at one address.
+/// A client transport for Streamable HTTP servers of any revision.
 ///
-/// What is sent and how answers come depends on what the server is, which the client finds out: modern servers know
-/// nothing but requests, legacy ones may have a session and a stream of their own, and the oldest ones (HTTP+SSE) are
-/// found by their stream.
+/// The client detects the revision of the server: modern servers get independent requests, legacy servers may start a
+/// session and a GET stream, and HTTP+SSE servers (2024-11-05) are found by their event stream.
 ///
 /// ```no_run
 /// use mcp_client::Client;
@@ -38,7 +37,7 @@ use crate::clock::now;
 ///
 /// # Panics
 ///
-/// A client that uses it panics outside of a tokio runtime with I/O and time enabled.
+/// Connecting panics outside of a tokio runtime with I/O and time enabled.
 #[must_use = "a transport does nothing before a client connects with it"]
 pub struct HttpTransport {
     url: Url,
@@ -49,16 +48,16 @@ pub struct HttpTransport {
     fingerprints: Fingerprinter,
 }
 
-/// Who sends requests.
+/// The HTTP client that sends requests.
 enum ClientSource {
-    /// A client of our own, which the application may have set up further.
+    /// Created by the transport, and possibly configured by the application.
     Own(Option<Setup>),
     Given(reqwest::Client),
 }
 
 type Setup = Box<dyn FnOnce(ClientBuilder) -> ClientBuilder + Send>;
 
-/// What a transport was told, apart from what it needs for each request.
+/// The settings of a transport, without those that are part of each request.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) end_session_on_close: bool,
@@ -69,21 +68,21 @@ pub(crate) struct Options {
     pub(crate) connect_timeout: Duration,
     pub(crate) body_limit: usize,
     pub(crate) event_limit: usize,
-    /// Takes the place of the network.
+    /// Replaces the network, for fuzz targets.
     #[cfg(feature = "internals")]
     pub(crate) script: Option<super::internals::Script>,
 }
 
-/// How many bytes an answer, or one event of a stream, may have unless told.
+/// The default maximum size of a response body and of an event in bytes.
 const DEFAULT_LIMIT: usize = 16 << 20;
 
 impl HttpTransport {
-    /// Reaches the server at an address, which is used as it is. A name and a password in it are shown to the server,
-    /// unless an [`authorizer`](Self::authorizer) has something else to show.
+    /// Creates a transport to the endpoint at `url`, which is used unchanged. A user name and password in the URL are sent
+    /// as basic authentication, unless an [`authorizer`](Self::authorizer) provides a credential.
     ///
     /// # Errors
     ///
-    /// Fails if the address is not one of HTTP.
+    /// Returns an error if `url` is not a valid `http` or `https` URL.
     pub fn new(url: impl AsRef<str>) -> Result<Self, InvalidUrl> {
         let url = Url::parse(url.as_ref()).map_err(|fault| InvalidUrl(fault.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -110,17 +109,17 @@ impl HttpTransport {
         })
     }
 
-    /// Sends requests with a client that is set up elsewhere, so that connections are shared.
+    /// Sends requests with an existing [`reqwest::Client`], to share its connections.
     ///
-    /// It should not have a timeout for whole requests, because streams are long, and should not follow redirects: what
-    /// comes from another origin in the end is refused, but was sent there. Default: a client of our own, which follows
-    /// 307 and 308 within the origin alone.
+    /// It should have no total request timeout, because event streams are long-lived, and should not follow redirects: a
+    /// response from another origin is refused, but the request was sent there. Defaults to a client that follows 307 and
+    /// 308 within the origin only.
     pub fn http_client(mut self, client: reqwest::Client) -> Self {
         self.client = ClientSource::Given(client);
         self
     }
 
-    /// Sets up the client of our own further: proxies, certificates, a name of the application.
+    /// Configures the HTTP client that the transport creates, for example its proxy, certificates or user agent.
     pub fn configure_http_client(
         mut self,
         setup: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static,
@@ -129,7 +128,7 @@ impl HttpTransport {
         self
     }
 
-    /// Adds a header to every request. Headers of the protocol are its own: they are left out.
+    /// Adds a header to every request. Headers that the protocol itself sets are ignored.
     // S4.61
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         if !is_reserved(&name) {
@@ -138,72 +137,74 @@ impl HttpTransport {
         self
     }
 
-    /// Shows a token with every request.
+    /// Sends a bearer token with every request.
     ///
     /// # Errors
     ///
-    /// Fails if the token has characters that no header can have.
+    /// Returns an error if the token has characters that are not allowed in a header.
     pub fn bearer(self, token: &str) -> Result<Self, InvalidCredential> {
         Ok(self.authorizer(Fixed(Credential::bearer(token)?)))
     }
 
-    /// Asks for what to show to the server before each request, and again if the server refuses.
+    /// Sets the source of credentials, which is called before each request, and again if the server responds with 401 or
+    /// 403.
     pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
         self.authorizer = Some(Arc::new(authorizer));
         self
     }
 
-    /// Whether a legacy session ends with the client. Default: yes. Without, it can be gone on with by
-    /// [`ClientBuilder::resume`](mcp_client::ClientBuilder::resume).
+    /// Sets whether closing the client deletes its legacy session. Defaults to `true`. Otherwise the session can be
+    /// continued with [`ClientBuilder::resume`](mcp_client::ClientBuilder::resume).
     // S4.59
-    pub fn end_session_on_close(mut self, owns: bool) -> Self {
-        self.options.end_session_on_close = owns;
+    pub fn end_session_on_close(mut self, end: bool) -> Self {
+        self.options.end_session_on_close = end;
         self
     }
 
-    /// Whether to open the stream on which a legacy server tells what belongs to no call: changes, and questions that
-    /// come by themselves. It costs one connection. Default: yes.
+    /// Sets whether to open a GET stream in legacy sessions, for notifications and requests of the server that belong to no
+    /// call. It uses one connection. Defaults to `true`.
     // S4.62
     pub fn standalone_stream(mut self, open: bool) -> Self {
         self.options.standalone_stream = open;
         self
     }
 
-    /// Whether to look for a server of 2024-11-05, with two addresses, where there is no other. Default: yes.
+    /// Sets whether to fall back to HTTP+SSE (2024-11-05) if the server does not support Streamable HTTP. Defaults to
+    /// `true`.
     // DU-38
-    pub fn legacy_sse_fallback(mut self, look: bool) -> Self {
-        self.options.legacy_sse_fallback = look;
+    pub fn legacy_sse_fallback(mut self, enabled: bool) -> Self {
+        self.options.legacy_sse_fallback = enabled;
         self
     }
 
-    /// How often in a row to try to come back to a stream of a legacy server. Default: 5.
+    /// Sets how many times in a row the transport tries to resume a stream of a legacy server. Defaults to 5.
     // S4.56
     pub fn max_reconnects(mut self, most: u32) -> Self {
         self.options.max_reconnects = most;
         self
     }
 
-    /// How long to wait before coming back to a stream, if the server does not say: twice as long after each attempt
-    /// that failed, up to 30 s, and a little more by chance. Default: 1 s.
+    /// Sets how long to wait before a stream is resumed, if the server sent no `retry` field. The delay doubles after each
+    /// failed attempt, up to 30 seconds, with some jitter. Defaults to 1 second.
     // S4.56
     pub fn reconnect_interval(mut self, interval: Duration) -> Self {
         self.options.reconnect_interval = interval;
         self
     }
 
-    /// How long it may take to connect; a client that is set up elsewhere has a limit of its own. Default: 30 s.
+    /// Sets the connect timeout. No effect on a client passed to [`http_client`](Self::http_client). Defaults to 30 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.options.connect_timeout = timeout;
         self
     }
 
-    /// How many bytes an answer may have. Default: 16 MiB.
+    /// Sets the maximum size of a response body in bytes. Defaults to 16 MiB.
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.options.body_limit = bytes;
         self
     }
 
-    /// How many bytes one event of a stream may have, and with it each line. Default: 16 MiB.
+    /// Sets the maximum size of an event, and of each of its lines, in bytes. Defaults to 16 MiB.
     pub fn event_limit(mut self, bytes: usize) -> Self {
         self.options.event_limit = bytes;
         self
@@ -232,7 +233,7 @@ impl Transport for HttpTransport {
                 own_client(options.connect_timeout, setup.unwrap_or_else(|| Box::new(|own| own)))
             }
         };
-        // A name and a password in the address become a header, which is left out where there is one already.
+        // Credentials in the URL become a header, unless the application set one.
         let request = client.and_then(|client| match client.get(url).build() {
             Ok(request) => Ok((client, request)),
             Err(fault) => Err(describe(&fault)),
@@ -253,7 +254,7 @@ impl Transport for HttpTransport {
 
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What else is in an address, or in headers, may be secret.
+        // The query and the headers may contain secrets.
         f.debug_struct("HttpTransport")
             .field("origin", &self.url.origin().ascii_serialization())
             .field("path", &self.url.path())
@@ -262,14 +263,14 @@ impl fmt::Debug for HttpTransport {
     }
 }
 
-/// An address that no server can have.
+/// The error of a URL that is not a valid `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidUrl(String);
 
 impl fmt::Display for InvalidUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the address of the server is invalid: {}", self.0)
+        write!(f, "invalid server URL: {}", self.0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! By which rules a message is served (D2).
+//! Selects the era and revision that a message is served in.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId,
 
 use super::headers::{HeaderMismatch, VERSION, check_method_and_name, check_param, check_version, single_value};
 
-/// How a message is served.
+/// The era that a message is served in, and its revision if it is legacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SelectedEra {
-    /// By what it says about itself.
+    /// Modern: the request names its own version and capabilities.
     Modern,
-    /// Alone, by the rules of a legacy revision.
+    /// Legacy, in this revision.
     Legacy(Revision),
 }
 
 impl SelectedEra {
-    /// The era of the answer.
+    /// Returns the era of the response.
     #[must_use]
     pub fn era(self) -> Era {
         match self {
@@ -31,7 +31,7 @@ impl SelectedEra {
         }
     }
 
-    /// The revision by whose rules errors are written.
+    /// Returns the revision in which errors are encoded.
     #[must_use]
     pub fn revision(self) -> Revision {
         match self {
@@ -41,7 +41,7 @@ impl SelectedEra {
     }
 }
 
-/// What is served at all.
+/// The revisions that a service supports.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SupportedRevisions<'a> {
@@ -49,12 +49,12 @@ pub struct SupportedRevisions<'a> {
     pub revisions: &'a [Revision],
     /// Whether legacy clients are served.
     pub serves_legacy: bool,
-    /// Whether they have sessions: then it is the session that knows what may be sent in it.
+    /// Whether legacy clients have sessions, which then decide what may be sent.
     pub has_sessions: bool,
 }
 
 impl<'a> SupportedRevisions<'a> {
-    /// Describes what is served. Without a legacy revision no legacy client is.
+    /// Creates the supported revisions. Legacy clients are only served if there is a legacy revision.
     #[must_use]
     pub fn new(revisions: &'a [Revision], serves_legacy: bool) -> Self {
         let serves_legacy = serves_legacy && revisions.iter().any(|revision| revision.era() == Era::Legacy);
@@ -78,12 +78,12 @@ impl<'a> SupportedRevisions<'a> {
     }
 }
 
-/// Chooses the rules for a message from its body; the headers are a cross-check.
+/// Selects the era of a message from its body, and checks that the headers match.
 ///
 /// # Errors
 ///
-/// Fails with what the client is told, with status 400, if headers and body do not fit together. Checks that are not
-/// about headers are left to the kernel, and so is what it would refuse before these: the order is that of
+/// Returns the error for a response with status 400 if the headers do not match the body. Checks that are not about
+/// headers are left to the kernel, and so is everything that it would refuse first: the order is that of
 /// `docs/requirements.md`.
 // DU-13
 pub fn select_era(
@@ -102,7 +102,7 @@ pub fn select_era(
     let version = single_value(headers, &VERSION).map_err(|fault| fault.to_error_object());
     let served = version.and_then(|version| by_version(supported, version));
     if incoming.is_err() {
-        // What cannot be read is refused for that; the header says no more than how.
+        // An invalid message is refused later; the header only selects how the error is encoded.
         return Ok(served.unwrap_or(SelectedEra::Modern));
     }
     let served = served?;
@@ -110,7 +110,7 @@ pub fn select_era(
         // DU-15, DU-16: a modern header does not make a modern request.
         Ok(Incoming::Single(Message::Request(request))) if served == SelectedEra::Modern && supported.serves_legacy => {
             Err(if request.method == Method::INITIALIZE {
-                let text = "`initialize` belongs to older revisions than `MCP-Protocol-Version` says";
+                let text = "`initialize` does not exist in the revision of the `MCP-Protocol-Version` header";
                 ErrorObject::new(ErrorCode::HEADER_MISMATCH, text)
             } else {
                 let missing = format!("`_meta`: missing field `{}`", key::PROTOCOL_VERSION);
@@ -119,7 +119,9 @@ pub fn select_era(
         }
         // DU-21
         Ok(Incoming::Single(Message::Response(_))) if served == SelectedEra::Modern || !supported.has_sessions => {
-            Err(ErrorObject::invalid_request("a response answers a request of a session, and there is none here"))
+            Err(ErrorObject::invalid_request(
+                "unexpected response: without a session there are no server-to-client requests",
+            ))
         }
         // DU-20
         Ok(Incoming::Batch(_))
@@ -138,17 +140,17 @@ pub fn select_era(
     }
 }
 
-/// The key in the body makes a request modern, whatever its value.
+/// Whether a request has the modern version key in its `_meta`, whatever its value.
 // DU-13
 pub(crate) fn is_modern(request: &Request<'_>) -> bool {
     request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
 }
 
-/// What the header says about a message that says nothing itself.
+/// Selects the era of a message without a modern version in its body, from the header.
 // DU-17, DU-22, H-43
 fn by_version(supported: &SupportedRevisions<'_>, version: Option<&str>) -> Result<SelectedEra, ErrorObject> {
     let Some(version) = version else {
-        // The oldest revision that is told by its header at all is the next one.
+        // The header exists since 2025-06-18, so a request without it is of the revision before.
         let unnamed = Revision::V2025_03_26;
         return Ok(if supported.has(unnamed) { SelectedEra::Legacy(unnamed) } else { newest_legacy(supported) });
     };
@@ -169,7 +171,7 @@ fn newest_legacy(supported: &SupportedRevisions<'_>) -> SelectedEra {
     legacy.max().map_or(SelectedEra::Modern, SelectedEra::Legacy)
 }
 
-/// Compares the headers of a modern request with its body, in the order of checks of `docs/requirements.md`.
+/// Checks the headers of a modern request against its body, in the order of `docs/requirements.md`.
 fn check_modern(
     supported: &SupportedRevisions<'_>,
     headers: &HeaderMap,
@@ -181,17 +183,19 @@ fn check_modern(
             Err(fault) => refuse_unless_earlier(supported, request, &fault, Stage::Names),
         };
     };
-    // A header that is missing is looked for later than one that differs is found.
+    // A missing header is reported later than one that differs.
     let is_missing = fault.kind == super::headers::HeaderMismatchKind::Missing;
     refuse_unless_earlier(supported, request, &fault, if is_missing { Stage::Names } else { Stage::Version })
 }
 
-/// Compares the parameters that a tool wants repeated with the headers, which comes after everything else about headers.
-/// `wanted` knows what a tool wants; it is asked for calls of tools alone.
+/// Checks the `Mcp-Param-*` headers of a tool call against its arguments, after all other headers.
+///
+/// `wanted` returns the parameters that a tool wants repeated in headers. It is only called for `tools/call`.
 ///
 /// # Errors
 ///
-/// Fails with what the client is told, with status 400, unless the kernel refuses the request for something else first.
+/// Returns the error for a response with status 400, unless the kernel would refuse the request for another reason
+/// first.
 // H-77, H-79
 pub fn check_param_headers(
     supported: &SupportedRevisions<'_>,
@@ -201,7 +205,7 @@ pub fn check_param_headers(
 ) -> Result<(), ErrorObject> {
     let Some(params) = request.params.as_ref().filter(|_| request.method == Method::TOOLS_CALL) else { return Ok(()) };
     let wanted = params.get("name").and_then(|name| {
-        // A name with escapes is rare, and has to be read.
+        // A name with escapes is rare, and has to be decoded.
         let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
         let read = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
         wanted(&read)
@@ -217,7 +221,7 @@ pub fn check_param_headers(
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Whether the version in the header is that of the body: after the metadata, before the version is looked at.
+    /// The version header: after `_meta` is valid, before the version is checked.
     Version,
     /// All other headers.
     Names,
@@ -231,7 +235,7 @@ fn refuse_unless_earlier(
 ) -> Result<(), ErrorObject> {
     let meta = request.params.as_ref().map(|params| params.decode_meta::<RequestMeta>());
     let Some(Ok(Some(RequestMeta { protocol_version: Some(version), client_capabilities: Some(_), .. }))) = meta else {
-        // Metadata that is malformed or lacks something comes first.
+        // Invalid `_meta` is refused first, by the kernel.
         return Ok(());
     };
     let is_supported = version
@@ -240,7 +244,7 @@ fn refuse_unless_earlier(
     if stage == Stage::Names && !is_supported { Ok(()) } else { Err(fault.to_error_object()) }
 }
 
-/// The id that an answer to a message repeats.
+/// Returns the id of a request.
 // H-34
 #[must_use]
 pub fn request_id<'a>(incoming: &'a Incoming<'_>) -> Option<&'a RequestId> {

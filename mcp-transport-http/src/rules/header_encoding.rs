@@ -1,4 +1,4 @@
-//! Text in headers: as it is, or in Base64 where a header cannot hold it.
+//! The encoding of text in header values: literal, or Base64 as `=?base64?...?=`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use mcp_types::base64;
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
-/// Writes text so that it can be the value of a header.
+/// Encodes text as a header value. Text that is allowed in a header stays literal.
 #[must_use]
 pub fn encode(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim_ascii() == text;
@@ -18,9 +18,9 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads the text that the value of a header stands for. What is not fully enclosed is meant literally.
+/// Decodes a header value. A value without both markers is literal.
 ///
-/// Gives nothing if what is enclosed is not Base64 of UTF-8 text.
+/// Returns `None` if the text between the markers is not Base64 of UTF-8.
 // H-74, H-75
 #[must_use]
 pub fn decode(value: &str) -> Option<Cow<'_, str>> {

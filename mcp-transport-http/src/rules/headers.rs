@@ -1,6 +1,6 @@
-//! The headers that repeat what the body of a modern request says, for those on the way who do not read bodies.
+//! The headers that repeat parts of a modern request's body, for intermediaries that do not read bodies.
 //!
-//! They must agree with the body: whoever routes by them must not see another request than the server.
+//! They must match the body, so that a gateway that routes by them sees the same request as the server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,26 +12,26 @@ use mcp_types::{ErrorCode, ErrorObject, Method};
 
 use super::header_encoding;
 
-/// The revision of a request.
+/// The header with the protocol version: `MCP-Protocol-Version`.
 pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The method of a request.
+/// The header with the JSON-RPC method: `Mcp-Method`.
 pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
-/// The tool, prompt or resource that a request is about.
+/// The header with the name of the tool or prompt, the URI of the resource, or the id of the task: `Mcp-Name`.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// What the names of headers with parameters begin with.
+/// The prefix of headers that repeat tool arguments: `Mcp-Param-*`.
 pub const PARAM_PREFIX: &str = "mcp-param-";
 
-/// The member of the parameters that [`NAME`] repeats.
+/// Returns the member of `params` that [`NAME`] repeats.
 // H-47, H-48
 #[must_use]
 pub fn name_member(method: &str) -> Option<&'static str> {
     Method::from(method).name_member()
 }
 
-/// A header that does not fit the body.
+/// The error of a header that does not match the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaderMismatch {
@@ -41,17 +41,17 @@ pub struct HeaderMismatch {
     pub kind: HeaderMismatchKind,
 }
 
-/// What is wrong with a header.
+/// How a header does not match the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a header can be wrong in no other way")]
+#[expect(clippy::exhaustive_enums, reason = "a header cannot mismatch in another way")]
 pub enum HeaderMismatchKind {
-    /// It is not there.
+    /// The header is missing.
     Missing,
-    /// It is there more than once.
+    /// The header is repeated.
     Repeated,
-    /// It has characters that no header has, or what is enclosed in it is not Base64 of text.
+    /// The value has characters beyond visible ASCII, or invalid Base64.
     Malformed,
-    /// The body says something else.
+    /// The value differs from the body.
     Differs,
 }
 
@@ -60,7 +60,7 @@ impl HeaderMismatch {
         Self { header: header.into(), kind }
     }
 
-    /// What the client is told.
+    /// Returns the JSON-RPC error for the client.
     #[must_use]
     pub fn to_error_object(&self) -> ErrorObject {
         ErrorObject::new(ErrorCode::HEADER_MISMATCH, self.to_string())
@@ -70,9 +70,9 @@ impl HeaderMismatch {
 impl fmt::Display for HeaderMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
-            HeaderMismatchKind::Missing => "is missing, and has to repeat what the body says",
-            HeaderMismatchKind::Repeated => "is there more than once",
-            HeaderMismatchKind::Malformed => "has characters that are not allowed, or Base64 that is none",
+            HeaderMismatchKind::Missing => "is missing: it must repeat the value of the body",
+            HeaderMismatchKind::Repeated => "is repeated",
+            HeaderMismatchKind::Malformed => "has invalid characters or invalid Base64",
             HeaderMismatchKind::Differs => "differs from the body",
         };
         write!(f, "the header `{}` {what}", self.header)
@@ -81,11 +81,11 @@ impl fmt::Display for HeaderMismatch {
 
 impl std::error::Error for HeaderMismatch {}
 
-/// The value of a header that may be there once, without white space around it.
+/// Returns the trimmed value of a header that must not be repeated.
 ///
 /// # Errors
 ///
-/// Fails if it is repeated, or has characters beyond visible ASCII, space and tab.
+/// Returns an error if the header is repeated, or has characters beyond visible ASCII, space and tab.
 // H-51
 pub fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderMismatch> {
     let mut values = headers.get_all(name).iter();
@@ -97,24 +97,24 @@ pub fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Opt
     value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderMismatchKind::Malformed))
 }
 
-/// Checks that the header with the version says what the metadata of a modern request says.
+/// Checks that [`VERSION`] matches the `_meta` of a modern request.
 ///
-/// Metadata that is not text is wrong in another way, and not looked at.
+/// A version in `_meta` that is not a string is ignored here, and refused later.
 ///
 /// # Errors
 ///
-/// Fails if the header is missing or differs.
+/// Returns an error if the header is missing or differs.
 // H-41, H-42, H-45
 pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
     let said = request.params.as_ref().and_then(|params| params.meta(key::PROTOCOL_VERSION));
     check(headers, &VERSION, said.map(|raw| raw.get()), Plain::Yes)
 }
 
-/// Checks that the headers with the method and the name say what the body says.
+/// Checks that [`METHOD`] and [`NAME`] match the body.
 ///
 /// # Errors
 ///
-/// Fails with the first that is missing or differs.
+/// Returns an error for the first header that is missing or differs.
 // H-46, H-47, H-52, H-55
 pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
     let method = request.method.as_str();
@@ -127,20 +127,20 @@ pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Resu
     check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
 }
 
-/// Checks that the header of a parameter says what the arguments say.
+/// Checks that the `Mcp-Param-*` header of a parameter matches the tool arguments.
 ///
-/// `path` leads to the value in `arguments`, which are JSON.
+/// `path` leads to the value in `arguments`, which is a JSON object.
 ///
 /// # Errors
 ///
-/// Fails if the header is missing or differs, or is there although the arguments have nothing to repeat.
+/// Returns an error if the header is missing or differs, or if it is present and the argument is not.
 // H-53, H-54, H-77..H-79
 pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: &str) -> Result<(), HeaderMismatch> {
     let header = format!("{PARAM_PREFIX}{name}");
     let fault = |kind| Err(HeaderMismatch::new(format!("Mcp-Param-{name}"), kind));
-    // The names of headers were checked when the tool was registered.
+    // The header name was checked when the tool was registered.
     let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderMismatchKind::Malformed) };
-    // What cannot be found for sure must not pass for something that is not there.
+    // An ambiguous argument must not count as absent.
     let Ok(said) = value_at(path, arguments) else { return fault(HeaderMismatchKind::Differs) };
     let value = single_value(headers, &header_name)
         .map_err(|found| HeaderMismatch { header: format!("Mcp-Param-{name}").into(), ..found })?;
@@ -156,7 +156,7 @@ pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: 
     }
 }
 
-/// Whether the value of a header stands for itself, or may be encoded.
+/// Whether a header value is literal, or may be Base64.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Plain {
     Yes,
@@ -176,10 +176,10 @@ fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, plain: Plai
     }
 }
 
-/// Whether text says the same as a JSON value.
+/// Whether text equals a JSON value.
 fn is_same(text: &str, json: &str) -> bool {
     if let Some(inner) = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')) {
-        // What has no escapes stands for itself.
+        // A string without escapes is compared as it is.
         return if inner.contains('\\') {
             serde_json::from_str::<String>(json).is_ok_and(|said| said == text)
         } else {
@@ -189,17 +189,17 @@ fn is_same(text: &str, json: &str) -> bool {
     text == json || is_same_integer(text, json)
 }
 
-/// `42` is `42.0`, as far as both are exact.
+/// Compares integers by value: `42` equals `42.0`, within the exact range of a double.
 // H-54, H-65
 fn is_same_integer(one: &str, other: &str) -> bool {
     const EXACT: f64 = 9_007_199_254_740_991.0;
     let read = |text: &str| serde_json::from_str::<f64>(text).ok().filter(|number| number.abs() <= EXACT);
-    // White space around a number is JSON, but nothing that a header says.
+    // JSON allows white space around a number, a header value does not.
     let is_bare = |text: &str| text.trim_ascii() == text;
     is_bare(one) && is_bare(other) && read(one).is_some_and(|one| read(other).is_some_and(|other| one == other))
 }
 
-/// The JSON text at a path of members; fails if a member on the way is there twice.
+/// Returns the JSON text at a path of members, or an error if a member on the path is repeated.
 fn value_at<'a>(path: &[String], object: &'a str) -> Result<Option<&'a str>, InvalidPayload> {
     let limits = Limits::default().with_members(usize::MAX);
     let mut at = object;

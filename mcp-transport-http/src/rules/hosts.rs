@@ -1,17 +1,17 @@
-//! Which hosts a server answers for, and whose pages may ask it.
+//! Allowed `Host` and `Origin` headers, against DNS rebinding.
 //!
-//! A page in a browser can have any name point to this machine, and so talk to what listens here as if it were its own
-//! server. Its browser then names a host or an origin that is not ours, and that is how it is told from others.
+//! A web page can make its own host name resolve to this machine, and then send requests to local servers as if they were
+//! its own. The browser sends that host name or origin, by which such requests are recognised.
 
 use std::fmt;
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 
-/// The names of this machine for itself.
+/// The loopback names.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The hosts and origins that are allowed: of this machine alone, unless others are added.
+/// The allowed hosts and origins. Defaults to loopback names only.
 #[derive(Clone, Debug)]
 pub struct AllowList {
     hosts: Names,
@@ -52,14 +52,14 @@ impl Default for AllowList {
 }
 
 impl AllowList {
-    /// Allows a host: a name or an address, with a port if only that one is meant.
+    /// Allows a host: a name or an address, optionally with a port to allow only that port.
     pub fn add_host(&mut self, host: &str) {
-        // Who gives a whole address means its host.
+        // Of a URL only the host counts.
         let host = host.split_once("://").map_or(host, |(_, host)| host);
         self.hosts.add(host.split_once('/').map_or(host, |(host, _)| host));
     }
 
-    /// Allows an origin such as `https://app.example.com`, or all of a host if only that is given.
+    /// Allows an origin such as `https://app.example.com`, or all origins of a host name.
     pub fn add_origin(&mut self, origin: &str) {
         self.origins.add(origin);
     }
@@ -74,15 +74,15 @@ impl AllowList {
         self.origins = Names::Any;
     }
 
-    /// Checks whom a request is meant for, and on whose behalf it comes.
+    /// Checks the host and the origin of a request.
     ///
     /// # Errors
     ///
-    /// Fails with what is not allowed.
+    /// Returns the host or origin that is not allowed.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Forbidden> {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, another) = (hosts.next(), hosts.next());
-        // HTTP/2 names the host in the address. Where both do, both have to be right.
+        // HTTP/2 has the host in the URI. If there is a `Host` header as well, both are checked.
         let named = [uri.authority().map(|authority| Some(authority.as_str())), host.map(|host| host.to_str().ok())];
         let mut named = named.into_iter().flatten().peekable();
         if another.is_some() || named.peek().is_none() {
@@ -105,7 +105,7 @@ impl AllowList {
     }
 }
 
-/// Whether a name, with its port or without, is the one that is allowed; one without a port stands for all of them.
+/// Whether a host matches an allowed one. An allowed host without a port matches all ports.
 fn is_host(name: &str, bare: &str, allowed: &str) -> bool {
     bare.eq_ignore_ascii_case(allowed) || name.eq_ignore_ascii_case(allowed)
 }
@@ -120,24 +120,24 @@ fn is_origin(origin: &str, allowed: &str) -> bool {
 
 fn without_port(name: &str) -> Option<&str> {
     let (name, port) = name.rsplit_once(':')?;
-    // Numbers may have a sign, ports have none.
+    // `u16` would also parse a sign.
     let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok();
-    // What is left of an address without brackets would be another address.
+    // Without brackets, the last group of an IPv6 address is not a port.
     (is_port && (!name.contains(':') || name.ends_with(']'))).then_some(name)
 }
 
-/// What is repeated to the client is bounded.
+/// Limits what is repeated in the error.
 fn shortened(name: &str) -> String {
     name.chars().take(100).collect()
 }
 
-/// Somebody who may not ask here.
+/// The error of a request whose host or origin is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is nothing else to look at")]
 pub enum Forbidden {
-    /// The request is meant for another host; empty if it does not say for which, or for several.
+    /// The host is not allowed. Empty if the request has no host or several.
     Host(String),
-    /// The request comes from a page of somebody else.
+    /// The origin is not allowed.
     Origin(String),
 }
 

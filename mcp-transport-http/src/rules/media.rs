@@ -1,15 +1,15 @@
-//! What a request holds, and what its answer may be.
+//! `Content-Type` and `Accept` of requests.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 
-/// One JSON object.
+/// The media type of JSON.
 pub const JSON: &str = "application/json";
 
-/// A stream of events.
+/// The media type of event streams.
 pub const EVENT_STREAM: &str = "text/event-stream";
 
-/// Whether a request says that its body is JSON, as it is.
+/// Whether a request body is declared as JSON, once and without a content encoding.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
@@ -23,19 +23,19 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     is_json && !is_encoded
 }
 
-/// Whether an answer may be of both kinds that a server chooses from.
+/// Whether a client accepts both JSON and event streams.
 // H-8
 #[must_use]
 pub fn accepts_both(headers: &HeaderMap) -> bool {
-    // Nearly all clients say it in these words.
+    // Nearly all clients send exactly this.
     const USUAL: &str = "application/json, text/event-stream";
     headers.get(ACCEPT).is_some_and(|accepted| accepted == USUAL)
         || (accepts(headers, JSON) && accepts(headers, EVENT_STREAM))
 }
 
-/// Whether an answer may be of a kind. Without the header, everything goes (RFC 9110).
+/// Whether a client accepts a media type. Without an `Accept` header it accepts all (RFC 9110).
 ///
-/// Of several ranges the one that says most about the kind counts.
+/// The most specific range that matches decides.
 #[must_use]
 pub fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let mut ranges = headers.get_all(ACCEPT).iter().peekable();
@@ -55,7 +55,7 @@ pub fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     best.max().is_some_and(|(_, is_accepted)| is_accepted)
 }
 
-/// How much a range says about a kind, if it covers it.
+/// Returns how specific a range is, if it matches a media type.
 fn precision(range: &str, kind: &str) -> Option<u8> {
     if range.eq_ignore_ascii_case(kind) {
         return Some(2);

@@ -1,4 +1,4 @@
-//! The rules of the protocol that are about HTTP: pure functions of headers and messages.
+//! The protocol's rules about HTTP headers and statuses, as pure functions.
 
 pub mod header_encoding;
 pub mod headers;

@@ -1,12 +1,12 @@
-//! The status that goes with an answer.
+//! HTTP statuses of JSON-RPC responses.
 
 use http::StatusCode;
 use mcp_kernel::Failure;
 use mcp_types::{Era, ErrorCode};
 
-/// The HTTP status of a response, by its error and the era.
+/// Returns the HTTP status of a JSON-RPC response, by era and error.
 ///
-/// In the legacy era 404 says that a session is gone, so only what is no request at all has a status of its own.
+/// In the legacy era 404 means that a session has ended, so only invalid messages have an error status.
 // AMB-7, DU-25
 #[must_use]
 pub fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {

@@ -1,4 +1,4 @@
-//! The server's side.
+//! The HTTP transport for servers.
 
 mod admission;
 mod body;

@@ -116,10 +116,10 @@ async fn nothing_is_kept_without_limit() {
     }))
     .await;
     let client = server.connect(server.transport().body_limit(1 << 20).event_limit(1 << 20)).await.unwrap();
-    for (name, what) in [("length", "answer"), ("body", "answer"), ("event", "event"), ("lines", "event")] {
+    for (name, what) in [("length", "response"), ("body", "response"), ("event", "event"), ("lines", "event")] {
         let outcome = within(client.call_tool(name).arguments(&json!({}))).await.map(|result| text_of(&result));
         let why = interrupted(outcome);
-        assert!(why.contains(what) && why.contains("longer than 1048576 bytes"), "{name}: {why}");
+        assert!(why.contains(what) && why.contains("exceeds 1048576 bytes"), "{name}: {why}");
     }
 }
 
@@ -273,7 +273,7 @@ async fn the_http_client_is_a_choice() {
     assert_eq!(server.seen().pop().unwrap().header("user-agent"), Some("mine/1"));
     let error =
         server.connect(server.transport().configure_http_client(|own| own.user_agent("a\nb"))).await.unwrap_err();
-    assert!(error.to_string().contains("no way to send requests"), "{error}");
+    assert!(error.to_string().contains("cannot create an HTTP client"), "{error}");
     let given = reqwest::Client::builder().user_agent("given/1").build().unwrap();
     server.connect(server.transport().http_client(given)).await.unwrap();
     assert_eq!(server.seen().pop().unwrap().header("user-agent"), Some("given/1"));

@@ -303,5 +303,8 @@ async fn a_server_that_only_asks_is_left() {
     .await;
     let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
     let error = call(&client).await.unwrap_err();
-    assert!(matches!(&error, Error::Closed(Closed::Disconnected(why)) if why.contains("takes no more")), "{error:?}");
+    assert!(
+        matches!(&error, Error::Closed(Closed::Disconnected(why)) if why.contains("does not accept messages")),
+        "{error:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! A response that is a stream of events.
+//! Reads the events of a response.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::client::event_parser::{Event, EventParser};
 pub(crate) struct EventReader {
     response: Response,
     parser: EventParser,
-    /// What was received, and not read yet.
+    /// Received bytes that are not parsed yet.
     chunk: Bytes,
     opened: Instant,
 }
 
-/// Why a stream does not go on.
+/// The error of reading an event stream.
 pub(crate) enum StreamError {
-    /// The connection broke: the rest may be had on another one.
+    /// The connection failed: the stream may be resumed.
     Broken(String),
-    /// What comes is not to be read, and would not be the second time.
+    /// The stream is invalid, and would be if it was resumed.
     Unreadable(String),
 }
 
@@ -31,7 +31,7 @@ impl EventReader {
         Self { response, parser: EventParser::new(limit), chunk: Bytes::new(), opened: Instant::now() }
     }
 
-    /// The next event; `None` when the server ended the stream.
+    /// Returns the next event, or `None` when the server ended the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, StreamError> {
         loop {
             let mut rest = &self.chunk[..];
@@ -48,17 +48,17 @@ impl EventReader {
         }
     }
 
-    /// How long it is since the stream began.
+    /// Returns how long ago the stream was opened.
     pub(crate) fn elapsed(&self) -> Duration {
         self.opened.elapsed()
     }
 
-    /// Where the stream is, if the server can go on from there.
+    /// Returns the id of the last event, if the stream can be resumed.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.parser.last_id()
     }
 
-    /// How long the server wants us to wait before we come back.
+    /// Returns the last `retry` value of the server.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.parser.retry()
     }

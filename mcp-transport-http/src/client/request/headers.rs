@@ -1,4 +1,4 @@
-//! What the headers of requests say.
+//! The headers of requests.
 
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,19 +18,19 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
     pub(crate) id: Option<HeaderValue>,
-    /// How many were lost before.
+    /// How many sessions were lost before this one.
     pub(crate) generation: u64,
-    /// The credentials that it was begun with: it is not used with others.
+    /// The credentials that the session was started with, and must be used with.
     pub(crate) owner: Option<CredentialFingerprint>,
 }
 
-/// Whether a header says what nobody but the protocol can know.
+/// Whether a header is set by the transport, and not by the application.
 pub(crate) fn is_reserved(name: &HeaderName) -> bool {
     [ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, LAST_EVENT, METHOD, NAME, SESSION, VERSION].contains(name)
         || name.as_str().starts_with(PARAM_PREFIX)
 }
 
-/// The headers of a message.
+/// Returns the headers of a POST.
 // H-8, H-9, H-40..H-49, B-102, DU-44
 pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Result<HeaderMap, String> {
     let mut head = HeaderMap::new();
@@ -47,18 +47,18 @@ pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Resu
             }
             for (name, said) in &outgoing.headers.params {
                 let name = HeaderName::try_from(format!("{PARAM_PREFIX}{name}"))
-                    .map_err(|_| format!("the tool wants a header that cannot be: `Mcp-Param-{name}`"))?;
+                    .map_err(|_| format!("the tool declares an invalid header: `Mcp-Param-{name}`"))?;
                 head.insert(name, value(&header_encoding::encode(said))?);
             }
         }
-        // The handshake belongs to no session, and to no revision yet.
+        // `initialize` belongs to no session or revision yet.
         _ if outgoing.method == Some(Method::INITIALIZE) => {}
         revision => legacy(&mut head, revision, session),
     }
     Ok(head)
 }
 
-/// The headers of a request for a stream, from where it broke off if that is known.
+/// Returns the headers of a GET that opens a stream, or resumes it after an event.
 // B-101
 pub(crate) fn for_stream(revision: Option<Revision>, session: &Session, last_event: Option<&HeaderValue>) -> HeaderMap {
     let mut head = HeaderMap::new();
@@ -70,7 +70,7 @@ pub(crate) fn for_stream(revision: Option<Revision>, session: &Session, last_eve
     head
 }
 
-/// The headers of the request that ends a session.
+/// Returns the headers of a DELETE that ends a session.
 pub(crate) fn for_delete(revision: Option<Revision>, session: &Session) -> HeaderMap {
     let mut head = HeaderMap::new();
     legacy(&mut head, revision, session);
@@ -86,7 +86,7 @@ fn legacy(head: &mut HeaderMap, revision: Option<Revision>, session: &Session) {
     }
 }
 
-/// What an application says, as the value of a header.
+/// Creates a header value.
 fn value(text: &str) -> Result<HeaderValue, String> {
-    HeaderValue::from_str(text).map_err(|_| format!("{text:?} has characters that no header can have"))
+    HeaderValue::from_str(text).map_err(|_| format!("{text:?} has characters that are not allowed in a header"))
 }

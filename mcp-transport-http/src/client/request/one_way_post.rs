@@ -1,4 +1,4 @@
-//! Messages that are not answered: notifications, and answers to the server.
+//! Messages without a response: notifications, and responses to server-to-client requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,27 +12,27 @@ use super::headers::Session;
 use super::sender::{RequestSender, SendError, read_body};
 use crate::client::driver_event::{DriverEvent, DriverHandle};
 
-/// A message on its way.
+/// A notification or response to send.
 pub(crate) struct OneWayPost {
     pub(crate) to: Url,
     pub(crate) head: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) session: Session,
-    /// Whether the session begins with it, so that nothing may come before.
+    /// Whether this is `notifications/initialized`, which calls have to wait for.
     pub(crate) opens_session: bool,
 }
 
-/// How long the server may take to accept a message, which those behind it wait for.
+/// How long the server may take to accept a message, as later messages wait for it.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is read of what a server says although nothing was asked, so that the connection can be used again.
+/// How many bytes of an unexpected response body are read, so that the connection can be reused.
 const DRAINED_BYTES: usize = 64 << 10;
 
-/// How long that may take.
+/// How long reading it may take.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl OneWayPost {
-    /// Sends the message; that it is refused is worth a note, and nothing more.
+    /// Sends the message. A refusal is only logged.
     pub(crate) async fn run(self, sender: Arc<RequestSender>, driver: DriverHandle) {
         let sending = sender.send(Verb::POST, &self.to, &self.head, Some(&self.body), &self.session, &driver);
         let sent = tokio::time::timeout(ACCEPT_TIMEOUT, sending).await;
@@ -59,6 +59,6 @@ impl OneWayPost {
             Ok(Err(SendError::Failed(why))) => why,
             Err(_) => "the server did not accept it in time".to_owned(),
         };
-        tracing::debug!(target: "mcp", why, "a message was not accepted");
+        tracing::debug!(target: "mcp", why, "message not accepted");
     }
 }

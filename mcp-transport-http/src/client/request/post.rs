@@ -1,4 +1,4 @@
-//! One call: a request, and whatever its answer comes as.
+//! One call: a POST and its response as JSON or as an event stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::sender::{BodyType, RequestSender, SendError, Sent, body_type, read_bo
 use super::standalone_stream::is_transient;
 use crate::client::driver_event::{DriverEvent, DriverHandle};
 
-/// A call on its way.
+/// A call to send.
 pub(crate) struct Post {
     pub(crate) sender: Arc<RequestSender>,
     pub(crate) driver: DriverHandle,
@@ -56,11 +56,11 @@ enum Outcome {
 /// How long an HTTP+SSE server may take to send its `endpoint` event.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a server may take to end a stream after the answer, so that the connection can be used again.
+/// How long a server may take to end a stream after the response, so that the connection can be reused.
 const STREAM_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Post {
-    /// Makes the call, and tells what comes of it.
+    /// Makes the call, and reports its messages and its end to the driver.
     pub(crate) async fn run(self) {
         let outcome = match &self.kind {
             PostKind::Call | PostKind::Handshake => self.exchange().await,
@@ -104,14 +104,14 @@ impl Post {
                     let session = Session { owner: Some(owner), ..self.session.clone() };
                     return self.deliver(&endpoint, &session).await;
                 }
-                Err(why) => tracing::debug!(target: "mcp", why, "the server is not one of HTTP+SSE, either"),
+                Err(why) => tracing::debug!(target: "mcp", why, "the server does not support HTTP+SSE, either"),
             }
         }
         self.refused(status, refusal).await;
         Ok(Outcome::Done)
     }
 
-    /// Sends the message; nothing comes back if the session is not for the credentials at hand, which is told.
+    /// Sends the message. Reports a lost session and returns `None` if the credentials are not those of the session.
     async fn send(&self, to: &Url, session: &Session) -> Result<Option<Sent>, String> {
         match self.sender.send(Verb::POST, to, &self.head, Some(&self.body), session, &self.driver).await {
             Ok(sent) => Ok(Some(sent)),
@@ -126,13 +126,13 @@ impl Post {
         }
     }
 
-    /// What the server said with a status that is no success.
+    /// Reads an error response.
     async fn refusal(&self, response: Response) -> Result<Bytes, String> {
         if response.status().is_redirection() {
             let to = response.headers().get(http::header::LOCATION);
             let to = to.and_then(|to| self.sender.url.join(to.to_str().ok()?).ok());
-            let to = to.map_or_else(|| "nowhere".to_owned(), |to| to.origin().ascii_serialization());
-            return Err(format!("the server sends us on to {to} ({}), which is not followed", response.status()));
+            let to = to.map_or_else(|| "an unknown location".to_owned(), |to| to.origin().ascii_serialization());
+            return Err(format!("the server redirects to {to} ({}), which is not followed", response.status()));
         }
         Ok(read_refusal(response).await)
     }
@@ -141,7 +141,7 @@ impl Post {
         self.driver.send(DriverEvent::Status { call: self.call, status: status.as_u16(), body }).await;
     }
 
-    /// Reads the answer, in whatever form it comes.
+    /// Reads a successful response, as JSON or as an event stream.
     // H-15
     async fn receive(&self, response: Response, by: CredentialFingerprint) -> Result<(), String> {
         let session = match self.kind {
@@ -149,7 +149,7 @@ impl Post {
             PostKind::Call | PostKind::LegacySse(_) => self.session.clone(),
         };
         if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
-            return Err(format!("the server took the call for something that needs no answer ({})", response.status()));
+            return Err(format!("the server accepted the request without a response ({})", response.status()));
         }
         match body_type(response.headers())? {
             BodyType::Json => {
@@ -163,18 +163,18 @@ impl Post {
         }
     }
 
-    /// Takes note of the session that the handshake begins.
+    /// Reports the session that the response to `initialize` starts.
     // S4.50
     async fn begin_session(&self, response: &Response, owner: CredentialFingerprint) -> Result<Session, String> {
         let id = response.headers().get(SESSION).cloned();
         if id.as_ref().is_some_and(|id| !is_visible(id.as_bytes())) {
-            return Err("the server named the session with characters that are not visible ASCII".to_owned());
+            return Err("the session id of the server has characters that are not visible ASCII".to_owned());
         }
         self.driver.send(DriverEvent::Session { id: id.clone(), owner }).await;
         Ok(Session { id, generation: self.session.generation, owner: Some(owner) })
     }
 
-    /// Reads a stream until the answer came, and comes back to it where that is possible.
+    /// Reads a stream until the response arrives, and resumes it if it ends before.
     async fn follow(&self, mut events: Box<EventReader>, session: Session) -> Result<(), String> {
         let own_id = serde_json::from_slice::<Envelope<'_>>(&self.body).ok().and_then(|envelope| envelope.id);
         let mut stream = ResumableStream::new(Arc::clone(&self.sender), self.driver.clone(), self.revision, session);
@@ -212,7 +212,7 @@ impl Post {
         }
     }
 
-    /// Comes back to a stream that ended without the answer.
+    /// Resumes a stream that ended before the response.
     async fn resume(
         &self,
         stream: &mut ResumableStream,
@@ -220,7 +220,7 @@ impl Post {
     ) -> Result<Box<EventReader>, String> {
         loop {
             if stream.is_exhausted() {
-                let why = broken.unwrap_or_else(|| "it ends without an answer each time".to_owned());
+                let why = broken.unwrap_or_else(|| "it ends without a response each time".to_owned());
                 return Err(format!("the stream of the call could not be resumed: {why}"));
             }
             stream.back_off().await;
@@ -239,7 +239,7 @@ impl Post {
                             })
                             .await;
                     }
-                    return Err(format!("the server does not go on with the stream of the call ({status})"));
+                    return Err(format!("the server refused to resume the stream of the call ({status})"));
                 }
                 Ok(Opened::CredentialsChanged) => {
                     let reason = SessionLossReason::CredentialsChanged;
@@ -254,7 +254,7 @@ impl Post {
         }
     }
 
-    /// Sends the message to a server of HTTP+SSE, which answers by its stream.
+    /// Sends the message to an HTTP+SSE server, which responds on its event stream.
     // B-106
     async fn deliver(&self, endpoint: &Url, session: &Session) -> Result<Outcome, String> {
         let Some(Sent { response, .. }) = self.send(endpoint, session).await? else { return Ok(Outcome::Done) };
@@ -267,7 +267,7 @@ impl Post {
         Ok(Outcome::Done)
     }
 
-    /// Looks for a server of HTTP+SSE: its stream begins with the address that messages go to.
+    /// Opens an HTTP+SSE stream and waits for its `endpoint` event.
     // DU-38
     async fn find_sse_endpoint(&self) -> Result<(Url, CredentialFingerprint), String> {
         let looking = async {
@@ -276,7 +276,7 @@ impl Post {
             let sent = self.sender.send(Verb::GET, url, &head, None, &Session::default(), &self.driver).await;
             let Sent { response, by } = sent.map_err(SendError::into_text)?;
             if response.status() != StatusCode::OK || body_type(response.headers())? != BodyType::EventStream {
-                return Err(format!("no stream of events ({})", response.status()));
+                return Err(format!("no event stream ({})", response.status()));
             }
             let mut events = Box::new(EventReader::new(response, self.sender.options.event_limit));
             loop {
@@ -285,26 +285,25 @@ impl Post {
                         let address = String::from_utf8_lossy(&event.data);
                         let endpoint = url.join(address.trim()).map_err(|fault| fault.to_string())?;
                         if endpoint.origin() != url.origin() {
-                            return Err("it wants messages at another origin".to_owned());
+                            return Err("its endpoint has another origin".to_owned());
                         }
                         return Ok((endpoint, events, by));
                     }
                     Ok(Some(_)) => {}
-                    Ok(None) => return Err("the stream ends without an address for messages".to_owned()),
+                    Ok(None) => return Err("the stream ended without an `endpoint` event".to_owned()),
                     Err(StreamError::Broken(why) | StreamError::Unreadable(why)) => return Err(why),
                 }
             }
         };
         let (endpoint, events, owner) = tokio::time::timeout(ENDPOINT_TIMEOUT, looking)
             .await
-            .map_err(|_| "the stream does not say where messages go".to_owned())??;
+            .map_err(|_| "the stream sent no `endpoint` event in time".to_owned())??;
         self.driver.send(DriverEvent::LegacySse { endpoint: endpoint.clone(), events, owner }).await;
         Ok((endpoint, owner))
     }
 }
 
-/// Whether a refusal of the handshake may be one of HTTP+SSE: one that talks about the address, and not about the
-/// message.
+/// Whether the server may support HTTP+SSE: it refused `initialize` without a JSON-RPC error.
 // DU-38
 fn suggests_legacy_sse(status: StatusCode, body: &[u8]) -> bool {
     match status.as_u16() {
@@ -317,12 +316,12 @@ fn suggests_legacy_sse(status: StatusCode, body: &[u8]) -> bool {
     }
 }
 
-/// Whether an id of a session is made of visible ASCII characters, as it has to be.
+/// Whether a session id consists of visible ASCII characters, as the specification requires.
 fn is_visible(id: &[u8]) -> bool {
     !id.is_empty() && id.iter().all(u8::is_ascii_graphic)
 }
 
-/// The outside of a message.
+/// The members of a message that tell whether it is a response.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -333,12 +332,12 @@ struct Envelope<'a> {
     error: Option<IgnoredAny>,
 }
 
-/// Whether a message, or one of several, is the answer to the request with this id; errors without one are, too.
+/// Whether a message or batch contains the response to a request, or an error without an id.
 fn answers(message: &[u8], request: Option<&RawValue>) -> bool {
     let is_answer = |envelope: &Envelope<'_>| match envelope.id.map(RawValue::get).filter(|id| *id != "null") {
         Some(id) => {
             let is_response = envelope.result.is_some() || envelope.error.is_some();
-            // Some servers return a number as text.
+            // Some servers return a numeric id as a string.
             let number = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
             is_response && request.is_some_and(|request| request.get() == number)
         }
@@ -356,7 +355,7 @@ fn answers(message: &[u8], request: Option<&RawValue>) -> bool {
 mod tests {
     use super::*;
 
-    /// The end of a call is recognised, alone and among others, and nothing else is taken for it.
+    /// The response to a call is recognised, alone and in a batch, and nothing else is.
     // covers: B-109
     #[test]
     fn answers_are_recognised() {

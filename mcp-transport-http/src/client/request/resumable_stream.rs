@@ -1,4 +1,4 @@
-//! Coming back to a stream of a legacy server.
+//! Opens and resumes event streams of legacy servers.
 
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::sender::{BodyType, RequestSender, SendError, body_type};
 use crate::client::driver_event::DriverHandle;
 use crate::client::transport::Options;
 
-/// Opens streams, and knows where they broke off.
+/// An event stream that can be opened and resumed.
 pub(crate) struct ResumableStream {
     pub(crate) sender: Arc<RequestSender>,
     pub(crate) driver: DriverHandle,
@@ -21,26 +21,26 @@ pub(crate) struct ResumableStream {
     pub(crate) session: Session,
     /// The id of the last event.
     pub(crate) last_event_id: Option<HeaderValue>,
-    /// How long the server wants us to wait.
+    /// The last `retry` value of the server.
     pub(crate) retry: Option<Duration>,
-    /// How many attempts in a row brought nothing, and did not last.
+    /// The number of attempts in a row that brought no message and ended soon.
     pub(crate) failed_attempts: u32,
 }
 
-/// What came of an attempt to open a stream.
+/// The result of opening a stream.
 pub(crate) enum Opened {
     Stream(Box<EventReader>),
     Refused(StatusCode),
-    /// The server answered with something else.
+    /// The response was not an event stream.
     Unusable(String),
-    /// The session was begun with other credentials than those at hand.
+    /// The session was started with other credentials than the current ones.
     CredentialsChanged,
 }
 
-/// The longest that we wait by ourselves; a stream that lasted longer was worth it, whatever it brought.
+/// The maximum delay without a `retry` value. A stream that lasted longer does not count as a failed attempt.
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
-/// The shortest that we wait, even if the server wants us back at once.
+/// The minimum delay, whatever the server sent.
 const MIN_DELAY: Duration = Duration::from_millis(10);
 
 impl ResumableStream {
@@ -53,15 +53,16 @@ impl ResumableStream {
         Self { sender, driver, revision, session, last_event_id: None, retry: None, failed_attempts: 0 }
     }
 
-    /// Takes note of how far a stream came.
+    /// Records the last event id and `retry` value of a stream that ended.
     pub(crate) fn record_progress(&mut self, events: &EventReader) -> Result<(), String> {
         self.retry = events.retry().or(self.retry);
         if events.elapsed() >= MAX_DELAY {
             self.failed_attempts = 0;
         }
         let Some(id) = events.last_id() else { return Ok(()) };
-        let last_event_id = HeaderValue::from_bytes(id.as_bytes())
-            .map_err(|_| format!("the server named an event {id:?}, which no header can repeat"))?;
+        let last_event_id = HeaderValue::from_bytes(id.as_bytes()).map_err(|_| {
+            format!("the event id {id:?} of the server has characters that are not allowed in a header")
+        })?;
         if self.last_event_id.as_ref() != Some(&last_event_id) {
             self.failed_attempts = 0;
             self.last_event_id = Some(last_event_id);
@@ -69,19 +70,19 @@ impl ResumableStream {
         Ok(())
     }
 
-    /// Waits until it is time to come back.
+    /// Waits before the next attempt.
     pub(crate) async fn back_off(&mut self) {
         let duration = delay(&self.sender.options, self.retry, self.failed_attempts);
         self.failed_attempts = self.failed_attempts.saturating_add(1);
         tokio::time::sleep(duration).await;
     }
 
-    /// Whether it was tried often enough.
+    /// Whether the maximum number of attempts is reached.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.failed_attempts >= self.sender.options.max_reconnects
     }
 
-    /// Opens the stream, or goes on with it.
+    /// Opens the stream, or resumes it after the last event.
     pub(crate) async fn open(&self) -> Result<Opened, String> {
         let head = headers::for_stream(self.revision, &self.session, self.last_event_id.as_ref());
         let sent = self.sender.send(Verb::GET, &self.sender.url, &head, None, &self.session, &self.driver).await;
@@ -98,14 +99,14 @@ impl ResumableStream {
                 Opened::Stream(Box::new(EventReader::new(response, self.sender.options.event_limit)))
             }
             Ok(BodyType::Json) => {
-                Opened::Unusable("the server answered with JSON instead of a stream of events".to_owned())
+                Opened::Unusable("the server responded with JSON instead of an event stream".to_owned())
             }
             Err(why) => Opened::Unusable(why),
         })
     }
 }
 
-/// How long to wait: what the server says, and more after each attempt that brought nothing.
+/// Returns the delay before the next attempt: at least the server's `retry` value, and longer after failed attempts.
 fn delay(options: &Options, retry: Option<Duration>, failed_attempts: u32) -> Duration {
     let factor = 2_u32.saturating_pow(failed_attempts);
     match retry {
@@ -118,7 +119,7 @@ fn delay(options: &Options, retry: Option<Duration>, failed_attempts: u32) -> Du
     }
 }
 
-/// Something between 0 and 1, so that not all clients of a server come back at once.
+/// Returns a random number between 0 and 1, so that not all clients of a server reconnect at once.
 fn jitter() -> f64 {
     let random = std::hash::RandomState::new().hash_one(0);
     f64::from(random as u32) / f64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! Requests and responses, for whatever they are.
+//! Sends requests with credentials, and reads responses within limits.
 
 use std::error::Error as _;
 use std::sync::{Arc, OnceLock};
@@ -18,30 +18,30 @@ use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::transport::Options;
 use crate::rules::media;
 
-/// What all requests to one server share.
+/// Sends requests to one server.
 pub(crate) struct RequestSender {
     pub(crate) client: Client,
     pub(crate) url: Url,
-    /// What the application wants to be in every request.
+    /// The headers that the application adds to every request.
     pub(crate) headers: HeaderMap,
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) options: Options,
     fingerprints: Fingerprinter,
-    /// Whose credentials all requests are sent with, where there is no authorizer to change them.
+    /// The fingerprint of the credentials of all requests, if there is no authorizer.
     fixed: OnceLock<CredentialFingerprint>,
 }
 
-/// A response, and whose credentials its request was sent with.
+/// A response, and the fingerprint of the credentials that its request was sent with.
 pub(crate) struct Sent {
     pub(crate) response: Response,
     pub(crate) by: CredentialFingerprint,
 }
 
-/// Why there is no response.
+/// The error of sending a request.
 pub(crate) enum SendError {
-    /// The request, or its answer, did not get through.
+    /// The request failed.
     Failed(String),
-    /// The session was begun with other credentials than those at hand; nothing was sent in it with these.
+    /// The session was started with other credentials than the current ones. Nothing was sent.
     CredentialsChanged,
 }
 
@@ -49,29 +49,27 @@ impl SendError {
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Failed(why) => why,
-            Self::CredentialsChanged => {
-                "the credentials are others than those that the session was begun with".to_owned()
-            }
+            Self::CredentialsChanged => "the credentials are not those that the session was started with".to_owned(),
         }
     }
 }
 
-/// How often a request is sent again with another credential.
+/// How many times a request is sent again with another credential.
 const MAX_CREDENTIAL_RETRIES: usize = 2;
 
-/// How many redirects are followed.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 5;
 
-/// How much of the body of a refusal is read.
+/// The maximum number of bytes that are read of an error response.
 const MAX_REFUSAL_BYTES: usize = 1 << 20;
 
-/// Makes the client that is used unless the application has one.
+/// Creates the HTTP client that is used unless the application passes one.
 pub(crate) fn own_client(
     connect_timeout: Duration,
     setup: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, String> {
     let policy = Policy::custom(|attempt| {
-        // Any other status would make a GET of a POST.
+        // Other redirects would turn a POST into a GET.
         let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let is_near = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
         if keeps_method && is_near && attempt.previous().len() <= MAX_REDIRECTS {
@@ -96,7 +94,7 @@ impl RequestSender {
         Self { client, url, headers, authorizer, options, fingerprints, fixed: OnceLock::new() }
     }
 
-    /// Sends a request in a session, and again with another credential where that is wanted.
+    /// Sends a request, and again with another credential if the authorizer returns one after 401 or 403.
     pub(crate) async fn send(
         &self,
         verb: Verb,
@@ -133,14 +131,14 @@ impl RequestSender {
         }
     }
 
-    /// Finds out whose credentials a request is about to be sent with, and whether it may be.
+    /// Returns the fingerprint of a request's credentials, and checks that the session was started with them.
     async fn identify(
         &self,
         credential: Option<&Credential>,
         session: &Session,
         driver: &DriverHandle,
     ) -> Result<CredentialFingerprint, SendError> {
-        // Beside an authorizer a header that never changes tells nobody apart.
+        // With an authorizer, a fixed header does not identify the user.
         let header = self.headers.get(AUTHORIZATION).filter(|_| self.authorizer.is_none());
         let shown = match (credential, header) {
             (Some(credential), _) => PresentedCredential::Credential(credential),
@@ -149,8 +147,8 @@ impl RequestSender {
         };
         let by = if self.authorizer.is_some() {
             let by = self.fingerprints.of(shown);
-            // Each time, because what the client knows may be newer than the latest request. It hears of it before it
-            // hears the answer, and a request that is aborted here is not sent.
+            // Reported each time, as the client may know of newer credentials than the latest request had. It is reported
+            // before the response, and a request that is aborted here is not sent.
             driver.send(DriverEvent::Credentials(by)).await;
             by
         } else {
@@ -181,7 +179,7 @@ impl RequestSender {
         let response = self.execute(request).await?;
         if response.url().origin() != url.origin() {
             return Err(format!(
-                "the server sent us on to another origin, {}, which is not trusted",
+                "the server redirected to another origin, {}, which is not trusted",
                 response.url().origin().ascii_serialization()
             ));
         }
@@ -197,20 +195,20 @@ impl RequestSender {
     }
 }
 
-/// What kind of body a response says that it has.
+/// The type of a response body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BodyType {
     Json,
     EventStream,
 }
 
-/// What is in a response; what is wrong with it, if it says that it is something else.
+/// Returns the type of a response body, or an error that describes what is wrong with its headers.
 pub(crate) fn body_type(headers: &HeaderMap) -> Result<BodyType, String> {
     if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
-        return Err(format!("the answer of the server is encoded as {coding:?}, which was not asked for"));
+        return Err(format!("the response has the content encoding {coding:?}, which was not requested"));
     }
     let Some(said) = headers.get(CONTENT_TYPE) else {
-        return Err("the answer of the server does not say what it is: it has no content type".to_owned());
+        return Err("the response has no `Content-Type`".to_owned());
     };
     let kind = said.to_str().unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
@@ -219,18 +217,18 @@ pub(crate) fn body_type(headers: &HeaderMap) -> Result<BodyType, String> {
     } else if kind.eq_ignore_ascii_case(media::EVENT_STREAM) {
         Ok(BodyType::EventStream)
     } else {
-        Err(format!("the answer of the server is {said:?}, and neither JSON nor a stream of events"))
+        Err(format!("the response is {said:?}, and neither JSON nor an event stream"))
     }
 }
 
-/// Reads a body to its end.
+/// Reads a whole body.
 pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Bytes, String> {
-    let too_long = || format!("the answer of the server is longer than {limit} bytes");
+    let too_long = || format!("the response exceeds {limit} bytes; the limit is `HttpTransport::body_limit`");
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(too_long());
     }
     let Some(first) = next_chunk(&mut response).await? else { return Ok(Bytes::new()) };
-    // Most bodies come in one piece.
+    // Most bodies arrive in one chunk.
     let Some(second) = next_chunk(&mut response).await? else {
         return if first.len() <= limit { Ok(first) } else { Err(too_long()) };
     };
@@ -246,19 +244,19 @@ pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<By
     Ok(body.freeze())
 }
 
-/// Reads what a refusal says; what is too long, or breaks off, is left out.
+/// Reads the body of an error response. Returns an empty one if it is too long or incomplete.
 pub(crate) async fn read_refusal(response: Response) -> Bytes {
     read_body(response, MAX_REFUSAL_BYTES).await.unwrap_or_default()
 }
 
 pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>, String> {
-    response.chunk().await.map_err(|fault| format!("the answer of the server breaks off: {}", describe(&fault)))
+    response.chunk().await.map_err(|fault| format!("the response is incomplete: {}", describe(&fault)))
 }
 
-/// What went wrong, with what is behind it; addresses may hold secrets.
+/// Describes an error with its causes, without the URL, which may contain secrets.
 pub(crate) fn describe(fault: &reqwest::Error) -> String {
     let what = match () {
-        () if fault.is_timeout() => "the server did not answer in time",
+        () if fault.is_timeout() => "the server did not respond in time",
         () if fault.is_connect() => "the server cannot be reached",
         () => "the request failed",
     };

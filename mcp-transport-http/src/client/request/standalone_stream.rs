@@ -1,4 +1,4 @@
-//! The stream of what belongs to no call, in a session of a legacy server.
+//! The GET stream of a legacy session, for messages that belong to no call.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -8,10 +8,10 @@ use super::event_reader::{EventReader, StreamError};
 use super::resumable_stream::{Opened, ResumableStream};
 use crate::client::driver_event::{DriverEvent, DriverHandle};
 
-/// Listens for as long as the session lasts, or the server has such a stream.
+/// Reads the stream until the session ends, or the server does not offer one.
 pub(crate) async fn listen(mut stream: ResumableStream) {
-    // Some servers without such a stream say 404, too, or hang up. Only a stream that was there says something about the
-    // session, and the server, when it is gone.
+    // Some servers without such a stream respond with 404 or close the connection. Only the loss of a stream that was
+    // open says something about the session and the server.
     let mut was_open = false;
     loop {
         match stream.open().await {
@@ -49,7 +49,7 @@ pub(crate) async fn listen(mut stream: ResumableStream) {
                 }
             }
             Ok(Opened::Refused(status)) => {
-                return tracing::debug!(target: "mcp", %status, "the server has no stream of its own");
+                return tracing::debug!(target: "mcp", %status, "the server offers no GET stream");
             }
             Ok(Opened::Unusable(why)) => return log_abandoned(&why),
             Err(why) if stream.is_exhausted() => {
@@ -66,7 +66,7 @@ pub(crate) async fn listen(mut stream: ResumableStream) {
     }
 }
 
-/// Hands on the messages of a stream until it ends; returns whether there were any.
+/// Forwards the messages of a stream until it ends. Returns whether there were any.
 pub(crate) async fn forward(events: &mut EventReader, driver: &DriverHandle) -> Result<bool, StreamError> {
     let mut has_messages = false;
     while let Some(event) = events.next().await? {
@@ -78,8 +78,8 @@ pub(crate) async fn forward(events: &mut EventReader, driver: &DriverHandle) -> 
     Ok(has_messages)
 }
 
-/// Whether a status may be another one the next time. A conflict is with a stream of which the server has not noticed yet
-/// that it is gone.
+/// Whether a request may succeed if it is repeated. 409 means that the server has not noticed yet that the previous stream
+/// was closed.
 pub(crate) fn is_transient(status: StatusCode) -> bool {
     match status {
         StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => true,
@@ -89,5 +89,5 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
 }
 
 fn log_abandoned(why: &str) {
-    tracing::warn!(target: "mcp", why, "the server's stream of what belongs to no call is given up");
+    tracing::warn!(target: "mcp", why, "GET stream abandoned: notifications of the server are lost");
 }

@@ -1,4 +1,4 @@
-//! Legacy clients with sessions.
+//! Sessions of legacy clients.
 
 mod orphaned;
 mod reader;

@@ -1,4 +1,4 @@
-//! Somebody who looks after requests whose client is gone.
+//! Finishes requests whose client disconnected.
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -16,15 +16,17 @@ use super::stream::Stream;
 use crate::clock::now;
 use crate::server::shutdown::WorkGuard;
 
-/// Has a session looked after until none of its requests is without a reader: they may finish for a client that comes
-/// back, but not for longer than it is given. The end of the service waits for them.
+/// Spawns a task that runs a session until none of its requests is without a reader, unless there is one.
+///
+/// The requests may finish for a client that reconnects, up to `HttpOptions::orphaned_request_timeout`. A shutdown waits
+/// for the task.
 // RB-61
 pub(crate) fn supervise(session: &Lease<Session>, settings: &StreamSettings, work_guard: &WorkGuard) {
     let Ok(runtime) = Handle::try_current() else { return };
     let mut state = session.lock();
     if let Some(orphan_reader) = state.orphan_reader {
         drop(state);
-        // There may be something to do for the one that has come.
+        // The new orphaned request may need to run.
         session.readers.wake(&[orphan_reader]);
         return;
     }
@@ -34,17 +36,17 @@ pub(crate) fn supervise(session: &Lease<Session>, settings: &StreamSettings, wor
     runtime.spawn(look_after(session.clone(), reader, settings.clone(), work_guard.another()));
 }
 
-/// What is to be done next.
+/// What the task does next.
 enum Next {
     Nothing,
-    /// There are answers that wait until what they say is kept.
+    /// Responses wait for the session record to be saved.
     Save,
-    /// The time of some may be over.
+    /// Orphaned requests may have timed out.
     Expire,
 }
 
 async fn look_after(session: Lease<Session>, reader: u64, settings: StreamSettings, _at_work: WorkGuard) {
-    // How often it looks for those whose time is over.
+    // How often timeouts are checked.
     let interval = (settings.orphaned_timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
     loop {
         let mut pause = std::pin::pin!(sleep(interval));
@@ -74,7 +76,7 @@ async fn look_after(session: Lease<Session>, reader: u64, settings: StreamSettin
     session.readers.leave(reader);
 }
 
-/// Keeps what requests have settled, and then their answers, for clients that come back for them.
+/// Saves the session record, and then stores the responses for clients that reconnect.
 async fn save(session: &Lease<Session>, settings: &StreamSettings) {
     let answered = answered(&session.lock());
     let saved = match &settings.record_sync {
@@ -83,7 +85,7 @@ async fn save(session: &Lease<Session>, settings: &StreamSettings) {
     };
     let mut state = session.lock();
     for number in answered {
-        // Somebody may have come back for it meanwhile.
+        // The client may have reconnected meanwhile.
         let Some(stream) = state.streams.get_mut(&number).filter(|stream| stream.reader.is_none()) else { continue };
         if let Err(refusal) = &saved
             && let Some(message) = refusal.to_message(stream.id.as_ref(), session.revision)
@@ -99,7 +101,7 @@ async fn save(session: &Lease<Session>, settings: &StreamSettings) {
     }
 }
 
-/// Gives up what nobody has come back for in time.
+/// Cancels requests whose client did not reconnect in time.
 fn expire(session: &Session) {
     let mut state = session.lock();
     let is_over = |number: &u64| {
@@ -107,18 +109,18 @@ fn expire(session: &Session) {
         expires_at.is_some_and(|expires_at| now() >= expires_at)
     };
     for number in orphans(&state).filter(is_over).collect::<Vec<_>>() {
-        tracing::debug!(target: "mcp", "a request is given up, because its client does not come back");
+        tracing::debug!(target: "mcp", "request cancelled: its client did not reconnect in time");
         session.abandon(&mut state, number);
     }
 }
 
-/// The requests that nobody reads the answers of.
+/// The requests without a reader.
 fn orphans(state: &State) -> impl Iterator<Item = u64> {
     let is_orphan = |number: &u64| state.streams.get(number).is_some_and(|stream| stream.reader.is_none());
     state.streams.keys().copied().filter(|number| *number != STANDALONE).filter(is_orphan)
 }
 
-/// Those of them that are answered.
+/// The orphaned requests whose response is next in the queue.
 fn answered(state: &State) -> Vec<u64> {
     let is_answered = |number: &u64| state.streams.get(number).is_some_and(Stream::is_answer_next);
     orphans(state).filter(is_answered).collect()

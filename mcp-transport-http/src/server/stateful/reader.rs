@@ -24,42 +24,42 @@ use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, afte
 use crate::server::refusal::Refusal;
 use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
 
-/// The reader of a stream. It runs the session while it is polled; dropping it lets the request go on.
+/// The reader of a stream. Polling it runs the session; dropping it does not cancel the request.
 pub(crate) struct StreamReader {
     session: Lease<Session>,
     number: u64,
     reader: u64,
     settings: StreamSettings,
     work_guard: WorkGuard,
-    /// The room that listening takes, or that a request takes which is answered.
+    /// The permit of a listen stream, or of a request that was answered.
     permit: Option<Permit>,
-    /// Whether the response is a stream by now.
+    /// Whether the response has become an event stream.
     is_stream: bool,
     is_aborted: bool,
     is_over: bool,
     saving: Saving,
-    /// What the client missed, on its way.
+    /// The missed events that are being loaded.
     missed: Option<BoxFuture<Result<Replay, StoreError>>>,
     waiting: Option<Waiting>,
     deadline: Option<(Time, Pin<Box<Sleep>>)>,
-    /// When whoever asked may not hear any more.
+    /// When the response has to end.
     expiry: Option<Pin<Box<Sleep>>>,
 }
 
-/// How readers of a service behave.
+/// The settings that all readers of a service share.
 #[derive(Clone)]
 pub(crate) struct StreamSettings {
     pub(crate) keep_alive_interval: Duration,
-    /// When clients are to come back for what they missed.
+    /// The `retry` value of event streams.
     pub(crate) retry: Duration,
-    /// How long a request goes on for a client that is gone.
+    /// How long a request continues after its client disconnected.
     pub(crate) orphaned_timeout: Duration,
     pub(crate) key: Arc<EventKey>,
-    /// Who keeps what a request has settled, if anybody does.
+    /// Saves session records, if there is a store.
     pub(crate) record_sync: Option<RecordSync>,
 }
 
-/// What a request has settled is kept before it is answered.
+/// The session record is saved before a response is sent.
 enum Saving {
     Due,
     Running(BoxFuture<Result<(), Refusal>>),
@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl StreamReader {
-    /// Reads the answer to a request.
+    /// Creates the reader of a request's response.
     pub(crate) fn of_request(
         session: Lease<Session>,
         (number, reader): (u64, u64),
@@ -97,7 +97,7 @@ impl StreamReader {
         }
     }
 
-    /// Reads a stream from where the client is in it; without a place, what belongs to the session as a whole.
+    /// Creates the reader of a GET: it resumes a stream after an event, or reads the standalone stream.
     pub(crate) fn of_stream(
         session: Lease<Session>,
         place: Option<(u64, u64)>,
@@ -112,7 +112,7 @@ impl StreamReader {
             if number == STANDALONE { Some(ReaderTarget::Standalone) } else { request.map(ReaderTarget::Request) };
         let reader = session.readers.add(reads);
         let mut before = None;
-        // It may have ended since it was found.
+        // The session may have ended since it was looked up.
         let is_ended = state.is_ended;
         if number == STANDALONE && !is_ended {
             let before = place.map_or(0, |(_, after)| after).max(session.first_number());
@@ -123,7 +123,7 @@ impl StreamReader {
         let mut is_over = false;
         match state.streams.get_mut(&number).filter(|_| !is_ended) {
             Some(stream) => {
-                // Whoever read it before has lost it, and does not know yet.
+                // The previous reader is replaced, and woken below.
                 before = stream.reader.replace(reader);
                 stream.expires_at = None;
                 stream.is_known = session.is_resumable();
@@ -131,7 +131,7 @@ impl StreamReader {
                     write_initial_event(&session, &settings, number, stream.number, settings.retry, &mut first);
                 }
             }
-            // The request is over; what was said about it may be there.
+            // The request has finished; its events may still be stored.
             None => is_over = place.is_none() || is_ended,
         }
         drop(state);
@@ -157,7 +157,7 @@ impl StreamReader {
         (reader, first)
     }
 
-    /// Ends the response at a time; the stream is there for the next one.
+    /// Ends the response at a time. The stream can be resumed.
     pub(crate) fn expire_at(&mut self, at: Instant) {
         self.expiry = Some(Box::pin(sleep_until(at.into())));
     }
@@ -166,7 +166,7 @@ impl StreamReader {
         self.is_over
     }
 
-    /// Takes the room of a request that is over, to be held until its response is sent.
+    /// Takes the permit of a finished request, to be held until its response is sent.
     pub(crate) fn take_permit(&mut self) -> Option<Permit> {
         self.permit.take()
     }
@@ -175,11 +175,11 @@ impl StreamReader {
         self.is_aborted
     }
 
-    /// Waits for the answer, or for the first thing that is said before it.
+    /// Waits for the response, or for the first message before it.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<ResponseStart> {
         if !self.is_stream {
             self.session.readers.register(self.reader, cx.waker());
-            // Most handlers are done by the time that their message is taken.
+            // Most handlers finish while their message is passed to the session.
             if !self.is_answer_next() {
                 self.session.pump(Some(self.reader));
             }
@@ -205,14 +205,14 @@ impl StreamReader {
         self.poll(cx, events).map(ResponseStart::Stream)
     }
 
-    /// Whether the next message of the stream is the answer.
+    /// Whether the next message of the stream is the response.
     fn is_answer_next(&self) -> bool {
         let state = self.session.lock();
         let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
         stream.is_some_and(Stream::is_answer_next)
     }
 
-    /// Keeps what the request has settled, which it has when there is an answer.
+    /// Saves the session record.
     fn poll_saved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         if let (Saving::Due, Some(record_sync)) = (&self.saving, &self.settings.record_sync) {
             let (record_sync, session) = (record_sync.clone(), self.session.clone());
@@ -226,7 +226,7 @@ impl StreamReader {
         Poll::Ready(saved)
     }
 
-    /// Says that the answer cannot be given, because what it says cannot be kept.
+    /// Replaces the response with an error, because the session record cannot be saved.
     fn refuse(&self, refusal: &Refusal) {
         let mut state = self.session.lock();
         if let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
@@ -236,7 +236,7 @@ impl StreamReader {
         }
     }
 
-    /// Appends what there is to say.
+    /// Appends the events that are ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         if let Some(missed) = &mut self.missed {
             let missed = ready!(missed.as_mut().poll(cx));
@@ -265,7 +265,7 @@ impl StreamReader {
                 continue;
             }
             if is_held {
-                // It is no event as long as the response is no stream.
+                // The response is sent as JSON, not as an event.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -273,23 +273,23 @@ impl StreamReader {
                 if self.is_stream {
                     continue;
                 }
-                // What is there now may be the answer, which is no event as long as the response is no stream.
+                // The next message may be the response, which is then sent as JSON, not as an event.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             };
             if news == StreamPoll::Idle && !self.is_stream {
-                // The response has to become a stream for the comment to go anywhere.
+                // A keep-alive comment needs an event stream.
                 self.begin_stream(events);
             }
             return Poll::Ready(if events.is_empty() { news } else { StreamPoll::Events });
         }
     }
 
-    /// Makes the response a stream.
+    /// Turns the response into an event stream.
     fn begin_stream(&mut self, events: &mut Vec<u8>) {
         self.is_stream = true;
         let mut state = self.session.lock();
-        // What is said after the end is not kept.
+        // Events after the end of the session are not stored.
         let is_known = self.session.is_resumable() && !state.is_ended;
         if let Some(stream) = state.streams.get_mut(&self.number) {
             stream.is_known = is_known;
@@ -297,23 +297,23 @@ impl StreamReader {
         }
     }
 
-    /// Writes what the client missed; what comes from now on has later numbers, and waits in the stream.
+    /// Appends the missed events. New messages have later numbers, and wait in the stream.
     fn replay(&mut self, missed: Result<Replay, StoreError>, events: &mut Vec<u8>) {
         let Replay { events: missed, is_whole } = match missed {
             Ok(missed) => missed,
             Err(error) => {
-                tracing::warn!(target: "mcp", %error, "events cannot be sent again now, so their stream ends");
-                // The client comes back, and has missed nothing yet.
+                tracing::warn!(target: "mcp", %error, "cannot load missed events, so their stream is closed");
+                // The client will reconnect with the same event id.
                 self.is_over = true;
                 return;
             }
         };
         if !is_whole {
-            tracing::debug!(target: "mcp", session = ?self.session.id, "not all that a client missed is there");
+            tracing::debug!(target: "mcp", session = ?self.session.id, "not all missed events of a client are stored");
         }
         let mut last = 0;
         for event in missed {
-            // A store is not the kernel: what it returns need not be on one line.
+            // A store may return messages that are not on one line.
             self.write(event.number, &EncodedMessage::from_bytes(event.message.into()), events);
             self.session.counters.replayed.fetch_add(1, Ordering::Relaxed);
             last = event.number;
@@ -321,12 +321,12 @@ impl StreamReader {
         let mut state = self.session.lock();
         match state.streams.get_mut(&self.number) {
             Some(stream) => stream.number = stream.number.max(last),
-            // The request is over, and that was all.
+            // The request has finished, and these were its last events.
             None => self.is_over = true,
         }
     }
 
-    /// Takes what is in the stream; returns whether the answer is there, and must not be an event, or not yet.
+    /// Takes messages from the stream. Returns whether the response is next, and must not be sent as an event, or not yet.
     fn take(&mut self, events: &mut Vec<u8>) -> bool {
         let session = &self.session;
         session.pump(Some(self.reader));
@@ -334,7 +334,7 @@ impl StreamReader {
         let state = &mut *guard;
         let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
         else {
-            // Another reader took its place, or the session is over.
+            // Another reader replaced this one, or the session has ended.
             self.is_over = true;
             return false;
         };
@@ -383,11 +383,11 @@ impl StreamReader {
         let is_held = !is_saved && stream.is_answer_next();
         if let Some(retry) = closed {
             if !stream.queue.is_empty() {
-                // There is more to say than is sent at once.
+                // There are more messages than are sent at once.
                 stream.close_request.set(retry);
                 return is_held;
             }
-            // The client is told when to come back, and let go.
+            // Tells the client when to reconnect, and ends the response.
             events.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
             self.is_over = true;
             drop(guard);
@@ -404,7 +404,7 @@ impl StreamReader {
         write_event(events, message);
     }
 
-    /// Leaves the stream to whoever comes next, which is not expected before some time.
+    /// Leaves the stream, which the client is expected to resume after `retry`.
     fn leave(&self, retry: Duration) {
         let mut state = self.session.lock();
         let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
@@ -413,7 +413,7 @@ impl StreamReader {
         };
         stream.reader = None;
         stream.expires_at = Some(now() + self.settings.orphaned_timeout + retry);
-        // An answer stays until what it says is kept.
+        // A response stays queued until the session record is saved.
         while !(stream.is_answer_next() && self.session.record_state.is_some())
             && let Some(transmit) = stream.pop()
         {
@@ -431,12 +431,12 @@ impl StreamReader {
         if self.number != STANDALONE && is_orphan {
             orphaned::supervise(&self.session, &self.settings, &self.work_guard);
         } else if was_blocked {
-            // There is room now for what others wait for.
+            // Messages that were blocked can be delivered now.
             self.session.readers.wake_route(None);
         }
     }
 
-    /// Waits for something other than a message; without news there may be messages now.
+    /// Waits for the shutdown, the expiry, a timeout or the keep-alive timer. After `None` there may be new messages.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
         let keep_alive_interval = self.settings.keep_alive_interval;
         let waiting = self.waiting.get_or_insert_with(|| Waiting {
@@ -446,11 +446,11 @@ impl StreamReader {
         waiting.end.poll(cx, &self.work_guard);
         match self.work_guard.stage() {
             Stage::Serving => {}
-            // S4.84: what belongs to no request ends at once.
+            // S4.84: the standalone stream ends at once.
             Stage::Draining if self.number != STANDALONE => {}
             Stage::Aborting if self.number != STANDALONE && !self.is_aborted => {
-                let why = ErrorObject::internal_error("the server had to end before the request was done");
-                if self.session.poll_give_up(cx, &why).is_ready() {
+                let why = ErrorObject::internal_error("the server was shut down before the request finished");
+                if self.session.poll_abort_requests(cx, &why).is_ready() {
                     self.is_aborted = true;
                     return Poll::Ready(None);
                 }
@@ -474,7 +474,7 @@ impl StreamReader {
         Poll::Ready(Some(StreamPoll::Idle))
     }
 
-    /// Waits for what the session is to be reminded of.
+    /// Waits for the next timeout of the connection.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.session.connection.poll_timeout() else {
             self.deadline = None;
@@ -497,7 +497,7 @@ impl Drop for StreamReader {
     }
 }
 
-/// Tells the client where in the stream it is, before anything is said: only revisions that know of it.
+/// Appends an empty event with an id before the first message, for revisions that define it.
 // B-104
 fn write_initial_event(
     session: &Session,

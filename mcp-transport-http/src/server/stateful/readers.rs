@@ -1,4 +1,4 @@
-//! Who waits for a session.
+//! The tasks that wait for a session.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,27 +6,27 @@ use std::task::{Wake, Waker};
 
 use mcp_kernel::{RequestKey, Route};
 
-/// The tasks of all responses that a session has open, and whether one of them runs its handlers.
+/// The tasks of all open responses of a session, and whether one of them runs its handlers.
 ///
-/// A handler that can go on wakes who reads its answer, and nobody else. While a task runs the session nobody is woken at
-/// all: that task looks once more before it leaves, and wakes those for whom there are messages.
+/// A handler that can continue wakes the reader of its response only. While a task runs the session, no other is woken:
+/// that task runs the session once more before it stops, and wakes the readers for which there are messages.
 #[derive(Default)]
 pub(crate) struct Readers {
-    /// Whether a task runs the session, and has to look once more.
+    /// Whether a task runs the session, and has to run it once more.
     running: AtomicU8,
     waiting: Mutex<Waiting>,
 }
 
 const FREE: u8 = 0;
 const RUNNING: u8 = 1;
-/// It runs, and somebody wants it to run once more.
+/// A task runs the session, and has to run it once more.
 const WANTED: u8 = 2;
 
 #[derive(Default)]
 struct Waiting {
-    /// By number; numbers grow.
+    /// Sorted by reader number, which increases.
     tasks: Vec<Task>,
-    /// The latest reader of each, in order.
+    /// The latest reader of each target, sorted.
     readers: Vec<(ReaderTarget, u64)>,
     last: u64,
 }
@@ -37,19 +37,19 @@ struct Task {
     waker: Option<Waker>,
 }
 
-/// What somebody reads.
+/// What a task reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReaderTarget {
-    /// What belongs to the session as a whole.
+    /// The standalone stream.
     Standalone,
-    /// What nobody else reads.
+    /// All requests without a reader.
     Orphans,
-    /// The answer to a request.
+    /// The response to a request.
     Request(RequestKey),
 }
 
 impl Readers {
-    /// A number for somebody who will wait, and reads this from now on.
+    /// Adds a reader, which replaces an earlier one of the same target. Returns its number.
     pub(crate) fn add(&self, reads: Option<ReaderTarget>) -> u64 {
         let mut waiting = self.lock();
         waiting.last += 1;
@@ -68,7 +68,7 @@ impl Readers {
         reader
     }
 
-    /// Notes who is to be woken.
+    /// Registers the waker of a reader.
     pub(crate) fn register(&self, reader: u64, waker: &Waker) {
         let is_there = |task: &Task| task.waker.as_ref().is_some_and(|other| other.will_wake(waker));
         if self.lock().task(reader).is_none_or(|task| is_there(task)) {
@@ -81,7 +81,7 @@ impl Readers {
         }
     }
 
-    /// Forgets somebody who does not wait any more.
+    /// Removes a reader.
     pub(crate) fn leave(&self, reader: u64) {
         let mut waiting = self.lock();
         let index = waiting.tasks.binary_search_by_key(&reader, |task| task.reader);
@@ -96,7 +96,7 @@ impl Readers {
         drop(task);
     }
 
-    /// Wakes all; returns whether there was anybody.
+    /// Wakes all readers. Returns whether there were any.
     pub(crate) fn wake_all(&self) -> bool {
         let tasks: Vec<Waker> = self.lock().tasks.iter().filter_map(|task| task.waker.clone()).collect();
         let was_any = !tasks.is_empty();
@@ -104,7 +104,7 @@ impl Readers {
         was_any
     }
 
-    /// Wakes some.
+    /// Wakes some readers.
     pub(crate) fn wake(&self, readers: &[u64]) {
         for reader in readers {
             let waker = self.lock().task(*reader).and_then(|task| task.waker.clone());
@@ -114,13 +114,13 @@ impl Readers {
         }
     }
 
-    /// Wakes who reads something, if anybody does.
+    /// Wakes the reader of a target, if there is one.
     pub(crate) fn wake_reader(&self, reads: ReaderTarget) {
         let reader = self.lock().reader(reads);
         self.wake(reader.as_slice());
     }
 
-    /// Has the session run, because there is something to do for a route, or for any.
+    /// Wakes a reader to run the session, because there is work for a route or for any.
     pub(crate) fn wake_route(&self, route: Option<Route>) {
         if self.want() {
             return;
@@ -129,7 +129,7 @@ impl Readers {
             Route::Reply(key) | Route::Related(key) | Route::Listen(key) => ReaderTarget::Request(key),
             Route::Standalone => ReaderTarget::Standalone,
         });
-        // One who has not begun to wait looks before it does.
+        // A reader without a waker checks for work before it waits.
         let reader = reads.and_then(|reads| {
             let waiting = self.lock();
             waiting.reader(reads).or_else(|| waiting.reader(ReaderTarget::Orphans))
@@ -142,20 +142,20 @@ impl Readers {
         }
     }
 
-    /// Has whoever runs the session run it once more; returns whether anybody does.
+    /// Makes the task that runs the session run it once more. Returns whether there is one.
     pub(crate) fn want(&self) -> bool {
         self.running
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| (running != FREE).then_some(WANTED))
             .is_ok()
     }
 
-    /// Begins to run the session, unless another task does, who then does so once more.
+    /// Begins to run the session, unless another task does, which then runs it once more.
     pub(crate) fn try_run(&self) -> bool {
         let next = |running: u8| Some(if running == FREE { RUNNING } else { WANTED });
         self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(FREE)
     }
 
-    /// Stops running the session; returns whether it did, and not if somebody wants it to run once more.
+    /// Stops running the session. Returns `false` if it has to run once more.
     pub(crate) fn try_stop(&self) -> bool {
         let is_stopped = self.running.compare_exchange(RUNNING, FREE, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !is_stopped {
@@ -164,7 +164,7 @@ impl Readers {
         is_stopped
     }
 
-    /// Stops running the session, whoever wants it.
+    /// Stops running the session unconditionally.
     pub(crate) fn stop(&self) {
         self.running.store(FREE, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Sessions that outlive the process: their records in a store that others read as well.
+//! Session records in a store that several processes share.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use super::session::Session;
 use super::sessions::refusal;
 use crate::server::refusal::Refusal;
 
-/// Keeps the records of sessions.
+/// Synchronises sessions with their records in the store.
 #[derive(Clone)]
 pub(crate) struct RecordSync {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) time_to_live: Duration,
 }
 
-/// What is known about the record of a session.
+/// The last known state of a session's record.
 pub(crate) struct RecordState(Mutex<Inner>);
 
 struct Inner {
-    /// Without the parameters of `initialize`, which the connection has.
+    /// Without the `initialize` parameters, which the connection has.
     record: SessionRecord,
     version: Version,
-    /// When the store last heard from here that the session is in use.
+    /// When this process last extended the record's lifetime.
     touched: Option<Instant>,
 }
 
@@ -46,18 +46,18 @@ impl RecordState {
     fn set(&self, mut record: SessionRecord, version: Version) {
         record.initialize = RawObject::empty();
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may have been told of a later one.
+        // A concurrent request may have read a later version.
         if version >= inner.version {
             (inner.record, inner.version) = (record, version);
         }
     }
 
-    /// Whether there was a record once.
+    /// Whether the record was saved.
     pub(crate) fn is_saved(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).version > Version::NONE
     }
 
-    /// Whether the store has to hear that the session is in use: not every time, but in time.
+    /// Whether the record's lifetime has to be extended, which is not done for every request.
     fn is_due(&self, time_to_live: Duration) -> bool {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.touched.is_none_or(|touched| touched.elapsed() >= time_to_live / 10)
@@ -69,37 +69,37 @@ impl RecordState {
 }
 
 impl RecordSync {
-    /// Makes the record of a new session.
+    /// Saves the record of a new session.
     pub(crate) async fn begin(&self, session: &Session) -> Result<(), Refusal> {
         let Some(record_state) = &session.record_state else { return Ok(()) };
         let (mut record, version) = record_state.read();
         record.initialize = session.initialize_params();
         match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
             Saved::As(version) => record_state.set(record, version),
-            // Nobody else can have guessed the name.
-            Saved::Not(_) => return Err(unavailable(StoreError("there is another session of this name".to_owned()))),
+            // Session ids are random, so there cannot be another record.
+            Saved::Not(_) => return Err(unavailable(StoreError("there is already a session with this id".to_owned()))),
         }
         Ok(())
     }
 
-    /// Finds the record of a session.
+    /// Loads the record of a session.
     pub(crate) async fn load(&self, id: SessionId) -> Result<Option<Versioned>, Refusal> {
         self.store.load(id).await.map_err(unavailable)
     }
 
-    /// Forgets a session that has ended.
+    /// Removes the record of a session that has ended.
     pub(crate) async fn forget(&self, id: SessionId) -> Result<(), Refusal> {
         self.store.remove(id).await.map(drop).map_err(unavailable)
     }
 
-    /// Takes over what was settled elsewhere.
+    /// Applies the changes of another process.
     pub(crate) fn refresh(&self, session: &Session, found: Versioned) {
         if let Some(record_state) = &session.record_state {
             take_over(session, record_state, found);
         }
     }
 
-    /// Says that a session is in use, if that is due; returns whether there is a record of it, as far as is known.
+    /// Extends the record's lifetime, if that is due. Returns `false` if there is no record any more.
     pub(crate) async fn touch(&self, session: &Session) -> Result<bool, Refusal> {
         let Some(record_state) =
             session.record_state.as_ref().filter(|record_state| record_state.is_due(self.time_to_live))
@@ -111,7 +111,7 @@ impl RecordSync {
         Ok(is_there)
     }
 
-    /// Says that a session is in use for which nothing is asked now; returns whether it has ended elsewhere.
+    /// Extends the record's lifetime. Returns whether another process has deleted the session.
     pub(crate) async fn has_ended(&self, session: &Session) -> bool {
         match self.store.touch(session.id, self.time_to_live).await {
             Ok(is_there) => {
@@ -119,14 +119,14 @@ impl RecordSync {
                 !is_there
             }
             Err(error) => {
-                // There is time for more attempts.
-                tracing::warn!(target: "mcp", %error, "the store does not hear that a session is in use");
+                // The record lives long enough for further attempts.
+                tracing::warn!(target: "mcp", %error, "cannot extend the lifetime of a session record");
                 false
             }
         }
     }
 
-    /// Saves what a request has settled, if anything; who settled something else meanwhile is heard as well.
+    /// Saves the changes of a request, if any, and merges them with changes of other processes.
     pub(crate) async fn save(&self, session: &Lease<Session>) -> Result<(), Refusal> {
         let Some(record_state) = &session.record_state else { return Ok(()) };
         for _ in 0..ATTEMPTS {
@@ -145,18 +145,18 @@ impl RecordSync {
                     return Ok(());
                 }
                 Saved::Not(Some(theirs)) => take_over(session, record_state, *theirs),
-                // It has ended elsewhere.
+                // Another process has deleted it.
                 Saved::Not(None) => return Err(refusal(&Refused::Unknown)),
             }
         }
-        Err(unavailable(StoreError("too many change the session at once".to_owned())))
+        Err(unavailable(StoreError("too many concurrent changes of the session".to_owned())))
     }
 }
 
-/// Takes over what was settled elsewhere, and keeps what was settled here and is not saved yet.
+/// Applies the changes of another process, and keeps changes of this one that are not saved yet.
 ///
-/// What is known of the record changes together with the session, or else what one of them has and the other has not
-/// would be taken for something that the client wants.
+/// The record state and the session change under one lock: otherwise a difference between them would look like a change
+/// made by the client.
 fn take_over(session: &Session, record_state: &RecordState, found: Versioned) {
     let _state = session.lock();
     let (base, version) = record_state.read();
@@ -169,16 +169,16 @@ fn take_over(session: &Session, record_state: &RecordState, found: Versioned) {
     record_state.set(found.record, found.version);
 }
 
-/// How often a change is tried again because somebody else was faster.
+/// How many times a save is retried after a concurrent change.
 const ATTEMPTS: usize = 8;
 
-/// A connection that goes on with a session, if its record makes sense.
+/// Creates a connection that continues the session of a record.
 pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connection, Refusal> {
     Connection::resume(server, record.initialize.clone(), state_of(record))
         .map_err(|fault| unavailable(StoreError(fault.to_string())))
 }
 
-/// What is to be known about the record of a session that begins.
+/// Creates the record state of a new session.
 pub(crate) fn begin(connection: &Connection, principal: Option<Principal>) -> Option<RecordState> {
     let state = connection.session_state()?;
     let record = SessionRecord::new(RawObject::empty(), state.revision, principal);
@@ -201,7 +201,7 @@ fn with_state(mut record: SessionRecord, state: SessionState) -> SessionRecord {
     record
 }
 
-/// Puts what was settled here on top of what was settled elsewhere since both were the same.
+/// Merges the changes of this process since `base` into the state of another.
 fn merge(base: &SessionState, ours: SessionState, mut theirs: SessionState) -> SessionState {
     theirs.is_ready |= ours.is_ready;
     if ours.log_level != base.log_level {
@@ -216,10 +216,14 @@ fn merge(base: &SessionState, ours: SessionState, mut theirs: SessionState) -> S
     theirs
 }
 
-/// What clients are told when the store does not answer: it is not their fault, and may be better soon.
+/// Refuses a request with 503 because the session store failed.
 fn unavailable(error: StoreError) -> Refusal {
-    tracing::error!(target: "mcp", %error, "a session cannot be served");
-    Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, "the store of sessions does not answer", Duration::from_secs(1))
+    tracing::error!(target: "mcp", %error, "session store failed");
+    Refusal::busy(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the session store is unavailable: try again later",
+        Duration::from_secs(1),
+    )
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The right to run the handlers of a session.
+//! Lets one task at a time run the handlers of a session.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -16,14 +16,14 @@ use super::readers::Readers;
 ///                        +----+ wanted by another task meanwhile: it runs once more
 /// ```
 ///
-/// A task that finds it running does not wait: it leaves its wish, and whoever runs the connection does what there is to
-/// do before it gives it back. So a handler that blocks its thread blocks no other.
+/// A task that finds it running does not wait: it sets a flag, and the task that runs the connection does the work before
+/// it gives the connection back. So a handler that blocks its thread blocks no other task.
 pub(crate) struct Runner {
-    /// Which of these it is, for those who wake the session as well.
+    /// Has the state above, as wakers of the session change it, too.
     readers: Arc<Readers>,
-    /// The connection, unless a task runs it: nobody else locks this. Boxed, because it moves for every message.
+    /// The connection, unless a task runs it. Boxed, because it moves for every message.
     connection: Mutex<Option<Box<Connection>>>,
-    /// Tasks that need the connection for themselves.
+    /// Tasks that wait for the connection.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -38,7 +38,7 @@ impl Runner {
         }
     }
 
-    /// Takes the connection; whoever has it runs it once more if another task does.
+    /// Takes the connection. If another task has it, that task runs it once more.
     pub(crate) fn take(&self) -> Option<Held<'_>> {
         self.readers.try_run().then(|| Held { runner: self, connection: lock(&self.connection).take() })
     }
@@ -54,7 +54,7 @@ impl Runner {
             waiting.push(waker);
         }
         drop(waiting);
-        // It may have been given back before there was somebody to wake.
+        // It may have been given back before the waker was registered.
         self.take().map_or(Poll::Pending, Poll::Ready)
     }
 
@@ -68,20 +68,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The connection, for the task that runs it. Dropping it gives it back whoever wants it: the session has to be run
-/// after that.
+/// The connection, for the task that runs it. Dropping it gives it back unconditionally: the session has to be run after
+/// that.
 pub(crate) struct Held<'a> {
     runner: &'a Runner,
     connection: Option<Box<Connection>>,
 }
 
 impl Held<'_> {
-    /// Does something with the connection.
+    /// Calls a function with the connection.
     pub(crate) fn with<R>(&mut self, work: impl FnOnce(&mut Connection) -> R) -> Option<R> {
         self.connection.as_deref_mut().map(work)
     }
 
-    /// Gives the connection back, unless another task has wanted it since this was asked last; returns whether it did.
+    /// Gives the connection back. Returns `false` if another task has requested another run since the last call.
     pub(crate) fn give_back(&mut self) -> bool {
         *lock(&self.runner.connection) = self.connection.take();
         if !self.runner.readers.try_stop() {

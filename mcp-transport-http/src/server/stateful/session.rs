@@ -1,4 +1,4 @@
-//! One session: a connection, and the streams on which its client hears from it.
+//! One session: a connection and its streams.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -24,53 +24,53 @@ use crate::rules::era::request_id;
 use crate::server::admission::Permit;
 use crate::server::exchange::TEARDOWN_TIMEOUT;
 
-/// The stream of what belongs to the session as a whole.
+/// The number of the standalone stream, for messages that belong to no request.
 pub(crate) const STANDALONE: u64 = 0;
 
-/// What the transport keeps of a session, without a task.
+/// A session, which has no task of its own.
 ///
-/// The connection runs in whichever response is polled; a client that has gone while its requests are at work leaves a
-/// [caretaker](super::caretaker) behind. Handlers run without any lock: whoever finds them running
-/// [leaves](super::runner) what it has for them, and looks after its own stream.
+/// The connection runs in whichever response is polled. If a client disconnects while requests are in flight, an
+/// [orphaned](super::orphaned) task runs it. Handlers run without a lock: a task that finds them running
+/// [leaves](super::runner) its input to the task that runs them.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) revision: Revision,
     pub(crate) readers: Arc<Readers>,
     pub(crate) events: Option<EventLog>,
-    /// What is known about its record, if there is one.
+    /// The state of its record, if there is a session store.
     pub(crate) record_state: Option<Box<RecordState>>,
     pub(crate) counters: Arc<SessionCounters>,
-    /// The messages of the connection, in and out.
+    /// The input and output of the connection.
     pub(crate) connection: ConnectionPort,
     /// The connection, for one task at a time.
     pub(crate) runner: Runner,
-    /// Held for moments, and never while a handler runs.
+    /// Never locked while a handler runs.
     state: Mutex<State>,
 }
 
-/// Why a message is not taken.
+/// The error of passing a message to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedError {
     /// The session has ended.
     Ended,
-    /// As much waits for a handler that does not let others run as can be kept.
+    /// Too many messages wait for a handler that blocks its thread.
     Full,
 }
 
-/// Where events are kept.
+/// The event store of a session.
 #[derive(Clone)]
 pub(crate) struct EventLog {
     pub(crate) store: Arc<dyn EventStore>,
-    /// Whether another process may go on with a session and its streams.
+    /// Whether another process may continue the session and its streams.
     pub(crate) is_shared: bool,
 }
 
-/// What is counted for all sessions of a service.
+/// The counters of all sessions of a service.
 #[derive(Default)]
 pub(crate) struct SessionCounters {
-    /// Events that clients came back for.
+    /// Events that were sent again to clients that resumed a stream.
     pub(crate) replayed: AtomicU64,
-    /// Messages that were said to nobody.
+    /// Messages without a stream to send them on.
     pub(crate) unheard: AtomicU64,
 }
 
@@ -78,14 +78,14 @@ pub(crate) struct State {
     pub(crate) streams: BTreeMap<u64, Stream>,
     by_request: BTreeMap<RequestKey, u64>,
     last_stream: u64,
-    /// Whether the client may have cancelled something since cancelled requests were looked for.
+    /// Whether a request may have been cancelled since the last check.
     has_cancelled: bool,
     pub(crate) is_ended: bool,
-    /// The reader who looks after requests whose client is gone, if there is one.
+    /// The reader number of the task that runs orphaned requests, if there is one.
     pub(crate) orphan_reader: Option<u64>,
 }
 
-/// Streams are numbered from somewhere else in each process, so that nobody takes those of another one for ours.
+/// Returns a random first stream number, so that processes that share a session use different numbers.
 fn first_stream(id: SessionId) -> u64 {
     let random = std::hash::RandomState::new();
     std::hash::BuildHasher::hash_one(&random, id.as_bytes()) >> 16 << 16
@@ -122,13 +122,13 @@ impl Session {
         }
     }
 
-    /// The number after which the stream of the session as a whole goes on, at least. Where it may have been elsewhere
-    /// before, that is greater than what it can have had there, as far as clocks agree.
+    /// Returns the first event number of the standalone stream. If another process may have served the stream before, the
+    /// number is greater than any that it used, as far as their clocks agree.
     pub(crate) fn first_number(&self) -> u64 {
         if !self.events.as_ref().is_some_and(|events| events.is_shared) {
             return 0;
         }
-        #[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the others")]
+        #[expect(clippy::disallowed_methods, reason = "the transport reads the clock for the layers below")]
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.as_nanos()).unwrap_or_default()
     }
@@ -137,30 +137,26 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many bytes it keeps while nobody uses it.
+    /// Returns the approximate memory use of an idle session in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        /// A session whose client said next to nothing.
+        /// A session after a minimal `initialize`.
         const LEAST: usize = 2048;
         LEAST + self.connection.kept_bytes()
     }
 
-    /// The parameters of `initialize`, for the record.
+    /// Returns the parameters of `initialize`, for the record.
     pub(crate) fn initialize_params(&self) -> RawObject {
         self.connection.initialize_params().unwrap_or_default()
     }
 
-    /// What a message may cost to read; which server it is was settled when the session began.
+    /// Returns the message limits of the server that was selected for the session.
     pub(crate) fn message_limits(&self) -> Limits {
         self.connection.server().config().limits.message
     }
 
-    /// Takes a message; returns the stream on which it is answered, if it is, and its reader.
+    /// Passes a message to the connection. Returns the number of its response stream and of the reader, if it has one.
     ///
-    /// Handlers find the stream in their context, if the client could come back for what it misses.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the session has ended since it was found, or if too much waits for its handlers.
+    /// Handlers find a [`ResponseStream`] in their context, if the client can resume it.
     pub(crate) fn feed(
         &self,
         now: Time,
@@ -173,7 +169,7 @@ impl Session {
             return Err(FeedError::Ended);
         }
         let mut stream = Stream::default();
-        // Older clients need not know how to come back before they have seen an event.
+        // Older clients cannot resume a stream before its first event.
         if self.is_resumable() && self.sends_initial_event() {
             caller.extensions.insert(ResponseStream {
                 close_request: Arc::clone(&stream.close_request),
@@ -181,7 +177,7 @@ impl Session {
             });
         }
         let id = request_id(&incoming).filter(|_| self.record_state.is_some()).cloned();
-        // Nobody but the client cancels.
+        // Only the client cancels requests.
         state.has_cancelled |= match &incoming {
             Incoming::Single(Message::Notification(said)) => said.method == Method::NOTIFICATIONS_CANCELLED,
             Incoming::Single(_) => false,
@@ -205,23 +201,23 @@ impl Session {
         Ok(begun)
     }
 
-    /// Whether clients are told where in a stream they are before anything is said on it.
+    /// Whether streams begin with an empty event that has an id.
     // B-104
     pub(crate) fn sends_initial_event(&self) -> bool {
         self.revision >= Revision::V2025_11_25
     }
 
-    /// Whether streams have events that a client can come back for.
+    /// Whether clients can resume streams.
     pub(crate) fn is_resumable(&self) -> bool {
         self.events.is_some() && self.revision >= Revision::V2025_03_26
     }
 
-    /// Runs the handlers, and brings what there is to say to its stream; `own` is the reader who does so, and looks at its
-    /// stream itself. If another task runs them, that one goes on with what there is to do.
+    /// Runs the handlers, and delivers messages to their streams. `own` is the reader that calls this, which checks its
+    /// stream itself. If another task runs the handlers, that task does the work.
     pub(crate) fn pump(&self, own: Option<u64>) {
         loop {
             let Some(mut held) = self.runner.take() else {
-                // What there is to say need not wait for the handlers; but they may wait for that to be said.
+                // Messages are delivered anyway, as handlers may wait for that.
                 if self.drain(own) {
                     continue;
                 }
@@ -234,9 +230,9 @@ impl Session {
                 }
             }
             drop(held);
-            // There is always more to do: others have their turn first, on this thread and for this session.
+            // There is always more work: other tasks of this thread and session have their turn first.
             match own {
-                // One who does not wait yet looks before it does.
+                // A reader without a waker checks for work before it waits.
                 Some(own) => return self.readers.wake(&[own]),
                 None if self.readers.wake_all() => return,
                 None => {}
@@ -244,7 +240,7 @@ impl Session {
         }
     }
 
-    /// Runs the handlers, for the task that may.
+    /// Runs the handlers, in the task that holds the connection.
     fn run(&self, connection: &mut Connection, own: Option<u64>) {
         let waker = Waker::from(Arc::clone(&self.readers));
         let mut cx = Context::from_waker(&waker);
@@ -256,11 +252,11 @@ impl Session {
         }
     }
 
-    /// Brings what there is to say to its stream, and wakes whoever reads it; returns whether there was anything.
+    /// Delivers messages to their streams, and wakes the readers. Returns whether there were any.
     fn drain(&self, own: Option<u64>) -> bool {
         let (mut concerned, mut moved) = (Vec::new(), false);
         let mut state = self.lock();
-        // What was answered before this has its answer among what follows.
+        // Responses to requests that were answered before this are among the following messages.
         let closed = self.closed(&mut state);
         while let Some(transmit) = self.connection.poll_transmit() {
             moved = true;
@@ -277,7 +273,7 @@ impl Session {
         moved
     }
 
-    /// The requests that are not open any more, and not known to be answered.
+    /// Returns the requests that were closed without a response so far.
     fn closed(&self, state: &mut State) -> Vec<RequestKey> {
         if !std::mem::take(&mut state.has_cancelled) {
             return Vec::new();
@@ -285,7 +281,7 @@ impl Session {
         state.by_request.keys().copied().filter(|key| !self.connection.is_open(*key)).collect()
     }
 
-    /// Brings a message to its stream; returns who reads that, or has to know that it is over.
+    /// Delivers a message to its stream. Returns the reader to wake.
     fn deliver(&self, state: &mut State, transmit: Transmit) -> Option<u64> {
         let (key, is_last) = match transmit.route {
             Route::Reply(key) => (Some(key), true),
@@ -301,7 +297,7 @@ impl Session {
             return None;
         };
         let (route, reader) = (transmit.route, stream.reader);
-        // What an answer says is kept before anybody can come back for it.
+        // The session record is saved before a client can resume and read the response.
         let is_held = is_last && reader.is_none() && self.record_state.is_some();
         if is_last {
             stream.request = None;
@@ -317,7 +313,7 @@ impl Session {
         }
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);
-            // A stream that nobody reads is over with its last message.
+            // A stream without a reader ends with its last message.
             if reader.is_none() && !is_held {
                 state.streams.remove(&number);
             }
@@ -325,7 +321,7 @@ impl Session {
         reader.or_else(|| state.orphan_reader.filter(|_| is_last))
     }
 
-    /// Keeps an event for a client that may come back; returns whether it is kept.
+    /// Stores an event for a client that may resume the stream. Returns whether it was stored.
     pub(crate) fn keep(&self, number: u64, stream: &mut Stream, message: EncodedMessage) -> bool {
         let Some(events) = self.events.as_ref().filter(|_| stream.is_known && self.is_resumable()) else {
             return false;
@@ -339,12 +335,12 @@ impl Session {
         true
     }
 
-    /// Lets a reader's stream go on after it made room; returns whether it had to wait.
+    /// Unblocks a stream after its reader took messages. Returns whether it was blocked.
     pub(crate) fn unblock(&self, state: &mut State, number: u64) -> bool {
         state.streams.get_mut(&number).is_some_and(|stream| stream.has_room() && self.release(stream))
     }
 
-    /// Lets a stream go on; returns whether it had to wait.
+    /// Unblocks a stream. Returns whether it was blocked.
     fn release(&self, stream: &mut Stream) -> bool {
         let was_blocked = std::mem::take(&mut stream.is_blocked);
         if was_blocked {
@@ -353,7 +349,7 @@ impl Session {
         was_blocked
     }
 
-    /// Gives up a request that nobody comes back for; its handler is dropped when the session is run next.
+    /// Cancels a request without a reader. Its handler is dropped when the session runs next.
     pub(crate) fn abandon(&self, state: &mut State, number: u64) {
         if let Some(key) = state.streams.remove(&number).and_then(|stream| stream.request) {
             state.by_request.remove(&key);
@@ -361,17 +357,17 @@ impl Session {
         }
     }
 
-    /// Gives up what is at work, as soon as no other task runs it.
-    pub(crate) fn poll_give_up(&self, cx: &Context<'_>, why: &ErrorObject) -> Poll<()> {
+    /// Aborts all requests, as soon as no other task runs the session.
+    pub(crate) fn poll_abort_requests(&self, cx: &Context<'_>, why: &ErrorObject) -> Poll<()> {
         self.runner.poll_take(cx).map(|mut held| {
             held.with(|connection| connection.abort_requests(why));
         })
     }
 
-    /// Ends the session: what is pending is cancelled. Returns what is left to be done, such as what handlers left to be
-    /// done; and if another task runs a handler, that includes the end of what is pending.
+    /// Ends the session and cancels its requests. Returns the teardown that is left to do, which includes cancelling if
+    /// another task runs a handler.
     ///
-    /// What was said stays if the session can go on elsewhere: only its client ends it there as well.
+    /// Stored events are kept if another process can continue the session, unless the client deleted it.
     #[must_use]
     pub(crate) fn end(self: Arc<Self>, reason: Reason) -> Option<BoxFuture<()>> {
         self.lock().is_ended = true;
@@ -379,7 +375,7 @@ impl Session {
             return self.tear_down(held, reason);
         }
         Some(Box::pin(async move {
-            // It may be one of its own handlers that ends it, and goes on here.
+            // A handler of the session itself may end it, and still be running.
             let teardown = poll_fn(|cx| self.runner.poll_take(cx).map(|held| self.tear_down(held, reason))).await;
             if let Some(teardown) = teardown {
                 teardown.await;
@@ -389,13 +385,13 @@ impl Session {
 
     fn tear_down(&self, mut held: Held<'_>, reason: Reason) -> Option<BoxFuture<()>> {
         let goes_on = reason != Reason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
-        // Whoever waits for an answer gets one, and nothing else.
+        // Readers that wait for a response receive an error.
         for stream in self.lock().streams.values_mut() {
             self.release(stream);
         }
         let teardown = held.with(|connection| {
             connection
-                .abort_requests(&ErrorObject::internal_error("the session has ended before the request was done"));
+                .abort_requests(&ErrorObject::internal_error("the session has ended before the request finished"));
             self.run(connection, None);
             let mut state = self.lock();
             state.by_request.clear();
@@ -418,18 +414,18 @@ impl Session {
 }
 
 impl State {
-    /// Ends the stream of a request that was cancelled, and is not answered; returns who reads it.
+    /// Ends the stream of a cancelled request. Returns the reader to wake.
     fn end_cancelled(&mut self, key: RequestKey) -> Option<u64> {
         let number = *self.by_request.get(&key)?;
         if self.streams.get(&number).is_some_and(|stream| stream.is_blocked) {
-            // The answer may be kept back.
+            // The kernel may hold the response back.
             self.has_cancelled = true;
             return None;
         }
         self.by_request.remove(&key);
         let stream = self.streams.get_mut(&number)?;
         if stream.reader.is_some() {
-            // It takes room until its reader ends it, after what was said before.
+            // It holds its permit until the reader has sent the previous messages and ended the response.
             stream.cancel();
             return stream.reader;
         }
@@ -438,5 +434,5 @@ impl State {
     }
 }
 
-/// How often a task runs the handlers of a session for others, before it looks after its own affairs.
+/// How many times in a row a task runs the handlers of a session for others.
 const MAX_ROUNDS: usize = 16;

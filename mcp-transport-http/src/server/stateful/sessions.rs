@@ -1,4 +1,4 @@
-//! What clients with sessions ask for: POST, GET and DELETE.
+//! POST, GET and DELETE of clients with sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,10 +35,10 @@ use crate::server::refusal::Refusal;
 use crate::server::service::{accepted, json, requests};
 use crate::server::shutdown::WorkGuard;
 
-/// The name of a session.
+/// The header with the session id.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The last event that a client has seen.
+/// The header with the last event id that a client received.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// All sessions of a service.
@@ -48,31 +48,33 @@ pub(crate) struct Sessions {
     events: Option<EventLog>,
     record_sync: Option<RecordSync>,
     counters: Arc<SessionCounters>,
-    /// When clients for whom there is no session are asked to come back.
+    /// The `Retry-After` of clients for which there is no session.
     retry_after: Duration,
 }
 
-/// How much time is between two looks for sessions that have ended elsewhere, which the documentation names.
+/// How often the store is checked for sessions that another process has deleted. The documentation names this value.
 const RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// For how many sessions the store is asked at the same time.
+/// How many sessions are checked at the same time.
 const CONCURRENT_RECORD_CHECKS: usize = 32;
 
-/// The session that a request belongs to, or why it has none.
+/// The session of a request, or the refusal if there is none.
 pub(crate) type SessionLookup = Result<Lease<Session>, Refusal>;
 
-/// What became of a request of a client with a session.
+/// How a request of a client with a session was started.
 pub(crate) enum Taken {
     Stream(StreamReader, Revision),
     Response(Response<ResponseBody>),
-    /// Something has to be kept first.
+    /// The session record has to be saved first.
     Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
 }
 
 impl Sessions {
+    /// Creates the sessions of a service.
+    ///
     /// # Errors
     ///
-    /// Fails if the system has no randomness for the key of event ids.
+    /// Returns an error if the operating system's random source fails, which the key of event ids needs.
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
         let time_to_live = options.record_ttl;
         let record_sync = options.session_store.clone().map(|store| RecordSync { store, time_to_live });
@@ -94,13 +96,13 @@ impl Sessions {
         Ok(Self { manager, settings, events, record_sync, counters: Arc::default(), retry_after: options.retry_after })
     }
 
-    /// Whether a request names a session.
+    /// Whether a request has a session id.
     fn names_session(parts: &Parts) -> bool {
         parts.headers.contains_key(SESSION)
     }
 
-    /// Whether a request can only belong to a session that has begun already. A modern one names its revision, or is
-    /// refused.
+    /// Whether a request can only belong to an existing session. A modern request is recognised by its version header,
+    /// without which it is refused.
     pub(crate) fn requires_session(parts: &Parts) -> bool {
         let version = single_value(&parts.headers, &VERSION).ok().flatten();
         let revision = version.and_then(|version| ProtocolVersion::from(version.to_owned()).revision());
@@ -115,26 +117,26 @@ impl Sessions {
         metrics
     }
 
-    /// When to look for those whose time is over.
+    /// Returns when to check for expired sessions.
     pub(crate) fn next_sweep(&self) -> Instant {
         self.manager.next_sweep(Instant::now())
     }
 
-    /// Ends those whose time is over.
+    /// Ends expired sessions.
     pub(crate) fn sweep(&self) {
         drop(tear_down(self.manager.sweep(Instant::now())));
     }
 
-    /// When to [look](Self::end_elsewhere) for sessions that have ended elsewhere, if they can.
+    /// Returns when to [check](Self::end_deleted_elsewhere) the session store, if there is one.
     pub(crate) fn next_record_check(&self) -> Option<Instant> {
         let record_sync = self.record_sync.as_ref()?;
-        // Records that do not last have to be touched more often.
+        // Records with a short lifetime have to be touched more often.
         let interval = RECORD_CHECK_INTERVAL.min(record_sync.time_to_live / 10).max(Duration::from_millis(10));
         Some(Instant::now() + interval)
     }
 
-    /// Ends the sessions that are active here and have ended elsewhere: their streams, and what is at work for them. The
-    /// store hears that the others are in use.
+    /// Ends active sessions that another process has deleted, with their streams and requests. Extends the lifetime of the
+    /// other records.
     pub(crate) async fn end_deleted_elsewhere(&self) {
         let Some(record_sync) = &self.record_sync else { return };
         let mut active = self
@@ -148,7 +150,7 @@ impl Sessions {
                 && let Some(session) = active.next()
             {
                 let record_sync = record_sync.clone();
-                // A store that does not answer about one of them does not keep the others from being looked for.
+                // A lookup that hangs does not block the others.
                 looking.spawn(async move {
                     let has_ended = timeout(RECORD_CHECK_INTERVAL, record_sync.has_ended(&session)).await;
                     has_ended.unwrap_or_default().then_some(session)
@@ -161,7 +163,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all, and waits for what handlers left to be done, as long as one such thing may take.
+    /// Ends all sessions, and waits for the teardown of their handlers, up to the timeout of one.
     pub(crate) async fn shutdown(&self) {
         let tasks = tear_down(self.manager.shutdown());
         let all = async {
@@ -170,13 +172,13 @@ impl Sessions {
             }
         };
         if timeout(TEARDOWN_TIMEOUT, all).await.is_err() {
-            tracing::warn!(target: "mcp", "what handlers left to be done at the end takes too long");
+            tracing::warn!(target: "mcp", "teardown of handlers takes too long");
         }
     }
 
-    /// Brings a session here that began elsewhere, or up to date; nothing if sessions are kept by this process alone.
+    /// Restores the session of a request from the session store, or updates it. Returns `None` if there is no store.
     ///
-    /// Whose it is, the record says; whoever asks for it is compared with that like in any other session.
+    /// The record has the session's principal, which the request is checked against.
     pub(crate) fn restore(
         self: &Arc<Self>,
         server: &Server,
@@ -195,7 +197,7 @@ impl Sessions {
             let principal = parts.extensions.get::<Principal>();
             let owner = found.as_ref().and_then(|found| found.record.principal.clone());
             if owner.is_some() && owner.as_ref() != principal {
-                // Nothing is made for somebody whose it is not.
+                // The session is not restored for another principal.
                 return Err(refusal(&sessions.manager.refuse_stranger()));
             }
             let manager = &sessions.manager;
@@ -220,29 +222,29 @@ impl Sessions {
                     drop(tear_down(adopted.evicted));
                     adopted.lease
                 }
-                // It has ended elsewhere.
+                // Another process has deleted it.
                 (None, Some(session)) => {
                     drop(tear_down(manager.end(&session.id, principal, Reason::Deleted)));
                     return Ok(());
                 }
-                // Whatever it is will be said about it.
+                // The request is refused when the session is looked up.
                 (None, None) => return Ok(()),
             };
             if !record_sync.touch(&session).await? {
-                // It has just ended elsewhere.
+                // Another process has just deleted it.
                 drop(tear_down(session.end(Reason::Deleted)));
             }
             Ok(())
         })))
     }
 
-    /// Finds the session of a request that can only belong to one.
+    /// Looks up the session of a request that can only belong to one.
     pub(crate) fn enter(&self, parts: &Parts) -> Option<SessionLookup> {
         Self::requires_session(parts).then(|| self.find(parts, parts.extensions.get()))
     }
 
-    /// Takes a message of a legacy client, who may have entered a session before; `admit` makes room for what only waits
-    /// for the store.
+    /// Starts a message of a legacy client, whose session may have been looked up already. `admit` acquires the permit for
+    /// a message that only waits for the session store.
     pub(crate) fn post(
         self: &Arc<Self>,
         server: &Server,
@@ -271,7 +273,7 @@ impl Sessions {
         let begun = session.feed(now(), incoming, caller, permit).map_err(|error| match error {
             FeedError::Ended => refusal(&Refused::Unknown),
             FeedError::Full => {
-                let text = "a handler of this session keeps the others from running: try again later";
+                let text = "a handler of this session blocks the others: try again later";
                 Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.retry_after)
             }
         })?;
@@ -287,7 +289,7 @@ impl Sessions {
         Ok(Taken::Stream(reader, revision))
     }
 
-    /// Shakes hands; only if that succeeds there is a session.
+    /// Handles `initialize`, and creates a session if it succeeds.
     // S4.34, RB-53
     fn initialize(
         self: &Arc<Self>,
@@ -320,7 +322,7 @@ impl Sessions {
         Ok(Taken::Later(Box::pin(async move {
             let _at_work = work_guard;
             if let Err(refusal) = record_sync.begin(&session).await {
-                // What cannot be kept must not be here either.
+                // A session that cannot be saved is not kept in memory either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), Reason::Deleted)));
                 return Err(refusal.of(request));
             }
@@ -328,12 +330,12 @@ impl Sessions {
         })))
     }
 
-    /// There may be room for a session later.
+    /// Refuses a session with `Retry-After`.
     fn too_many_sessions(&self, refused: &Refused) -> Refusal {
         refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.retry_after.as_secs().max(1)))
     }
 
-    /// Opens the stream of what belongs to the session as a whole, or goes on with one that was interrupted.
+    /// Opens the standalone stream, or resumes a stream after an event.
     pub(crate) fn get(
         &self,
         parts: &Parts,
@@ -352,8 +354,7 @@ impl Sessions {
         Ok(StreamReader::of_stream(session, place, self.settings.clone(), work_guard, admit()?))
     }
 
-    /// Ends a session, because its client says so. Where that takes time it does not need the client, who may have hung
-    /// up long before.
+    /// Ends a session for its client. With a session store this continues even if the client disconnects.
     pub(crate) fn delete(
         self: &Arc<Self>,
         parts: &Arc<Parts>,
@@ -369,7 +370,7 @@ impl Sessions {
             let _at_work = work_guard;
             restoring.await?;
             let session = sessions.find_to_end(&parts)?;
-            // As long as there is a record the session goes on, with all that was said.
+            // The session can be resumed with its events as long as there is a record.
             record_sync.forget(session.id).await?;
             drop(tear_down(session.end(Reason::Deleted)));
             Ok(())
@@ -381,7 +382,7 @@ impl Sessions {
         })))
     }
 
-    /// Ends the session that a request names, where nobody else has it.
+    /// Ends the session of a request, if there is no session store.
     fn end(&self, parts: &Parts) -> Result<(), Refusal> {
         let session = self.find_to_end(parts)?;
         let ended = self.manager.end(&session.id, parts.extensions.get(), Reason::Deleted);
@@ -389,7 +390,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Finds the session that a request ends.
+    /// Looks up the session of a DELETE.
     fn find_to_end(&self, parts: &Parts) -> Result<Lease<Session>, Refusal> {
         let session = self.find(parts, parts.extensions.get())?;
         check_version(parts, &session)?;
@@ -399,8 +400,8 @@ impl Sessions {
     fn find(&self, parts: &Parts, principal: Option<&Principal>) -> Result<Lease<Session>, Refusal> {
         let id = single_value(&parts.headers, &SESSION).map_err(|_| refusal(&Refused::Unknown))?;
         let Some(id) = id else {
-            let text = "a session begins with `initialize`, and its name has to be repeated in `Mcp-Session-Id`; a \
-                        server for clients without sessions is set up with `SessionMode::Stateless`";
+            let text = "`Mcp-Session-Id` is missing: a session starts with `initialize`; to serve legacy clients without \
+                        sessions, set `HttpOptions::sessions` to `SessionMode::Stateless`";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
         };
         let id = SessionId::parse(id).map_err(|_| refusal(&Refused::Unknown))?;
@@ -408,14 +409,14 @@ impl Sessions {
     }
 }
 
-/// There is nothing to say about a session that is over.
+/// The response to a DELETE.
 fn no_content() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
 }
 
-/// Tells the client the name of its new session.
+/// Adds the session id to the response to `initialize`.
 fn named(mut response: Response<ResponseBody>, id: SessionId) -> Response<ResponseBody> {
     if let Ok(id) = HeaderValue::try_from(id.to_string()) {
         response.headers_mut().insert(SESSION, id);
@@ -430,7 +431,7 @@ fn caller(parts: Arc<Parts>, principal: Option<Principal>) -> Caller {
     caller
 }
 
-/// A version that is named has to be the one that was agreed on.
+/// Checks that the version header, if present, is the negotiated version.
 // B-102
 fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
     let named = single_value(&parts.headers, &VERSION)
@@ -439,10 +440,10 @@ fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
         return Ok(());
     }
     let agreed = session.revision;
-    Err(Refusal::new(StatusCode::BAD_REQUEST, format!("`MCP-Protocol-Version` is not {agreed}, which was agreed on")))
+    Err(Refusal::new(StatusCode::BAD_REQUEST, format!("`MCP-Protocol-Version` is not the negotiated version {agreed}")))
 }
 
-/// Ends sessions; what handlers left to be done is done meanwhile, whether anybody waits for it or not.
+/// Ends sessions, and spawns the teardown of their handlers.
 fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<()>> {
     let end = |Ended { value, reason, .. }: Ended<Session>| {
         let runtime = Handle::try_current().ok()?;
@@ -452,7 +453,7 @@ fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<
 }
 
 fn unknown_event() -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "`Last-Event-ID` names no event of this session")
+    Refusal::new(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not an event of this session")
 }
 
 pub(super) fn refusal(refused: &Refused) -> Refusal {

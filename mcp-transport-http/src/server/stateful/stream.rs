@@ -1,4 +1,4 @@
-//! What is said on one stream of a session.
+//! The queue of one stream of a session.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,30 +11,30 @@ use mcp_types::jsonrpc::EncodedMessage;
 use super::readers::{ReaderTarget, Readers};
 use crate::server::admission::Permit;
 
-/// One stream: the answer to a request with all that belongs to it, or what belongs to the session as a whole.
+/// One stream: the response to a request with its related messages, or the standalone stream.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// What the reader has not taken yet.
+    /// The messages that the reader has not taken yet.
     pub(crate) queue: VecDeque<Transmit>,
     pub(crate) bytes: usize,
     /// The number of the last event.
     pub(crate) number: u64,
-    /// The request that it is about, until that is answered.
+    /// The request of the stream, until it is answered.
     pub(crate) request: Option<RequestKey>,
-    /// The id of that request, if its answer has to wait until what it settled is kept.
+    /// The id of that request, if its response has to wait for the session record.
     pub(crate) id: Option<RequestId>,
-    /// Who reads it, if anybody: a later reader takes the place of an earlier one.
+    /// The number of its reader. A later reader replaces an earlier one.
     pub(crate) reader: Option<u64>,
-    /// Whether the client knows the stream, and could come back for it.
+    /// Whether the client has an event id of the stream, and can resume it.
     pub(crate) is_known: bool,
-    /// When its request is given up, if nobody reads it.
+    /// When its request is cancelled if there is no reader.
     pub(crate) expires_at: Option<Time>,
-    /// Whether the kernel keeps messages back because the reader does not read.
+    /// Whether the kernel holds messages back because the reader is slow.
     pub(crate) is_blocked: bool,
-    /// Whether its request was cancelled, so that its reader has but to end it.
+    /// Whether its request was cancelled, so that the reader only has to end the response.
     pub(crate) is_cancelled: bool,
     pub(crate) close_request: Arc<CloseRequest>,
-    /// The room that the request takes, whether anybody reads its answer or not.
+    /// The permit of the request.
     pub(crate) permit: Option<Permit>,
 }
 
@@ -50,7 +50,7 @@ impl Stream {
         Some(transmit)
     }
 
-    /// Notes that its request was cancelled: nothing more is said.
+    /// Marks the request as cancelled, and drops the queue.
     pub(crate) fn cancel(&mut self) {
         self.queue = VecDeque::new();
         self.bytes = 0;
@@ -58,12 +58,12 @@ impl Stream {
         self.is_cancelled = true;
     }
 
-    /// Whether the next message is the answer.
+    /// Whether the next message is the response.
     pub(crate) fn is_answer_next(&self) -> bool {
         matches!(self.queue.front().map(|next| next.route), Some(Route::Reply(_)))
     }
 
-    /// Says something else instead of the answer, which is the next message.
+    /// Replaces the response, which is the next message.
     pub(crate) fn replace_answer(&mut self, message: EncodedMessage) {
         if let Some(answer) = self.queue.front_mut() {
             self.bytes = self.bytes - answer.message.len() + message.len();
@@ -71,29 +71,29 @@ impl Stream {
         }
     }
 
-    /// Whether its reader has but to read to the end.
+    /// Whether the response is queued for a reader.
     pub(crate) fn is_answered(&self) -> bool {
         self.reader.is_some() && matches!(self.queue.back().map(|last| last.route), Some(Route::Reply(_)))
     }
 
-    /// Whether more is queued than a reader that reads would leave there.
+    /// Whether the queue is full.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.len() >= MOST_MESSAGES || self.bytes >= MOST_BYTES
+        self.queue.len() >= MAX_QUEUED_MESSAGES || self.bytes >= MAX_QUEUED_BYTES
     }
 
-    /// Whether so little is queued that there may be more.
+    /// Whether the queue has drained enough to accept messages again.
     pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() <= MOST_MESSAGES / 2 && self.bytes <= MOST_BYTES / 2
+        self.queue.len() <= MAX_QUEUED_MESSAGES / 2 && self.bytes <= MAX_QUEUED_BYTES / 2
     }
 }
 
-/// How many messages a stream holds for a slow reader; the kernel holds the rest, and drops what it may.
-const MOST_MESSAGES: usize = 64;
+/// The maximum number of messages that are queued for a slow reader. The kernel holds the rest, within its own limits.
+const MAX_QUEUED_MESSAGES: usize = 64;
 
-/// How many bytes.
-const MOST_BYTES: usize = 256 << 10;
+/// The maximum size of the queue in bytes.
+const MAX_QUEUED_BYTES: usize = 256 << 10;
 
-/// What a handler wants to happen to its stream.
+/// A handler's request to close its response stream.
 #[derive(Default)]
 pub(crate) struct CloseRequest {
     request: OnceLock<RequestKey>,
@@ -101,12 +101,12 @@ pub(crate) struct CloseRequest {
 }
 
 impl CloseRequest {
-    /// Notes whose wish it is.
+    /// Sets the request that it belongs to.
     pub(crate) fn belongs_to(&self, request: RequestKey) {
         let _ = self.request.set(request);
     }
 
-    /// When the client is asked to come back, if the handler lets it go.
+    /// Takes the delay after which the client is asked to reconnect, if the handler closed the stream.
     pub(crate) fn take(&self) -> Option<Duration> {
         self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -116,8 +116,8 @@ impl CloseRequest {
     }
 }
 
-/// The stream on which a request of a session is answered, for its handler: in `ctx.extension::<ResponseStream>()`,
-/// where the client can come back for what it missed (2025-11-25 and sessions with events).
+/// The response stream of a request in a session. Handlers get it with `ctx.extension::<ResponseStream>()`, if the client
+/// can resume the stream: with 2025-11-25, sessions and [`HttpOptions::resumable`](crate::HttpOptions::resumable).
 ///
 /// ```
 /// use std::time::Duration;
@@ -127,7 +127,7 @@ impl CloseRequest {
 ///
 /// let slow = tool("slow", async |ctx: RequestContext, _: NoArguments| {
 ///     if let Some(stream) = ctx.extension::<ResponseStream>() {
-///         // This takes an hour, so nobody should have to hold a connection for it.
+///         // This takes an hour, so the client should not hold a connection for it.
 ///         stream.close(Duration::from_secs(60));
 ///     }
 ///     "done"
@@ -140,15 +140,16 @@ pub struct ResponseStream {
 }
 
 impl ResponseStream {
-    /// The maximum time after which a client is asked to come back: a day.
+    /// The maximum `retry` delay: one day.
     pub const MAX_RETRY: Duration = Duration::from_secs(24 * 3600);
 
-    /// Ends the response, while the request goes on. The client comes back after about `retry`, and gets what it missed.
+    /// Closes the response stream while the request continues. The client reconnects after about `retry` and receives the
+    /// missed events.
     ///
-    /// The handler runs on for at least `retry` and [`HttpOptions::orphaned_request_timeout`](crate::HttpOptions::orphaned_request_timeout) together, and is
-    /// dropped if the client has not come back by then. A time beyond [`MAX_RETRY`](Self::MAX_RETRY) is cut down to it.
-    /// What the handler said meanwhile is there for as long as the store of events keeps it, which is half an hour for
-    /// [`MemoryEventStore`](crate::session::MemoryEventStore) by default: choose a shorter `retry` than that.
+    /// If the client has not reconnected after `retry` and
+    /// [`HttpOptions::orphaned_request_timeout`](crate::HttpOptions::orphaned_request_timeout) together, the handler is
+    /// dropped. `retry` is capped at [`MAX_RETRY`](Self::MAX_RETRY). It should be shorter than the event store keeps events:
+    /// half an hour by default for [`MemoryEventStore`](crate::session::MemoryEventStore).
     pub fn close(&self, retry: Duration) {
         self.close_request.set(retry.min(Self::MAX_RETRY));
         if let Some(request) = self.close_request.request.get() {
