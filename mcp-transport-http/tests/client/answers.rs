@@ -65,10 +65,10 @@ async fn lies_are_named() {
     let client = server.client().await;
     for (name, what) in [
         ("html", "\"text/html\""),
-        ("nothing", "no content type"),
-        ("encoded", "encoded as \"br\""),
-        ("accepted", "needs no answer (202"),
-        ("no content", "needs no answer (204"),
+        ("nothing", "no `Content-Type`"),
+        ("encoded", "content encoding \"br\""),
+        ("accepted", "without a response (202"),
+        ("no content", "without a response (204"),
         ("not json", "without a response"),
         ("empty", "without a response"),
         ("not events", "without a response"),
@@ -165,7 +165,7 @@ async fn a_death_ends_the_call_alone() {
     .await;
     let client = server.client().await;
     for (name, what) in
-        [("at once", "the request failed"), ("in the body", "breaks off"), ("in events", "without a response")]
+        [("at once", "the request failed"), ("in the body", "is incomplete"), ("in events", "without a response")]
     {
         let outcome = within(client.call_tool(name).arguments(&json!({}))).await.map(|result| text_of(&result));
         let why = interrupted(outcome);

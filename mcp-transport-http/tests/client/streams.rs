@@ -45,7 +45,7 @@ async fn a_call_is_resumed() {
 // covers: S4.56
 #[tokio::test]
 async fn resuming_has_an_end() {
-    for (status, gets, what) in [(503, 3, "503"), (405, 1, "does not go on"), (200, 3, "each time")] {
+    for (status, gets, what) in [(503, 3, "503"), (405, 1, "refused to resume"), (200, 3, "each time")] {
         let server = Scripted::start(legacy(move |seen| match seen.verb.as_str() {
             "POST" => Reply::events("id: e1\nretry: 1\ndata:\n\n"),
             "GET" if status == 200 => Reply::events(": nothing\n\n"),

@@ -25,7 +25,8 @@ fn it_needs_sessions() {
         let service = HttpService::with_options(Demo::default().server(), HttpOptions::default().sessions(mode));
         let refused = service.legacy_sse().expect_err("no sessions");
         assert_eq!(refused, LegacySseError::NoSessions(mode));
-        assert!(refused.to_string().contains("HttpOptions::sessions(SessionMode::Stateful)"), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains("`HttpOptions::sessions`") && text.contains("`SessionMode::Stateful`"), "{text}");
     }
     let modern = server(|builder| builder.revisions([Revision::V2026_07_28]));
     let service = HttpService::with_options(modern, HttpOptions::default().sessions(SessionMode::Stateful));

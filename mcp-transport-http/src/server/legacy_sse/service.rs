@@ -105,8 +105,8 @@ impl std::fmt::Display for LegacySseError {
                  `SessionMode::Stateful`, or do not enable HTTP+SSE"
             ),
             Self::NoLegacyRevision => f.write_str(
-                "HTTP+SSE (`HttpService::legacy_sse`) is for legacy sessions, and the server has no legacy revision: add \
-                 one with `ServerBuilder::revisions`, or leave HTTP+SSE out",
+                "HTTP+SSE (`HttpService::legacy_sse`) is for legacy clients, and the server has no legacy revision: add one \
+                 with `ServerBuilder::revisions`, or do not enable HTTP+SSE",
             ),
         }
     }
