@@ -196,7 +196,7 @@ pub enum CallError {
         limit: usize,
     },
     /// An HTTP status came instead of an answer.
-    #[error("the server answered with HTTP status {status}{}", because(.reason))]
+    #[error("the server responded with HTTP status {status}{}", because(.reason))]
     Status {
         /// The status.
         status: u16,

@@ -69,7 +69,7 @@ pub enum ConnectError {
     #[error("the server's answer is invalid: {0}")]
     InvalidAnswer(String),
     /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token.
-    #[error("the server answered with HTTP status {status}{}", because(.reason))]
+    #[error("the server responded with HTTP status {status}{}", because(.reason))]
     Status {
         /// The status.
         status: u16,
