@@ -2,6 +2,7 @@
 
 pub(crate) mod broadcast;
 pub(crate) mod catch_panic;
+mod events;
 pub(crate) mod handle;
 pub(crate) mod oneshot;
 pub(crate) mod port;
@@ -10,34 +11,23 @@ pub(crate) mod running;
 pub(crate) mod shared;
 pub(crate) mod teardown;
 
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
-use mcp_kernel::server::{
-    Connection as Kernel, Event, Principal, RequestScope, Responder, SecondHandshake, SessionState,
-};
-use mcp_kernel::{CallId, Deadline, Fifo, RequestKey, Route, Time, Transmit};
-use mcp_types::jsonrpc::{EnvelopeSummary, Incoming, PayloadBuf};
-use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, RawObject, Revision};
-use tracing::{Instrument, Span};
+use mcp_kernel::server::{Connection as Kernel, Principal, Responder, SecondHandshake, SessionState};
+use mcp_kernel::{Deadline, Fifo, RequestKey, Route, Time, Transmit};
+use mcp_types::jsonrpc::{EnvelopeSummary, Incoming};
+use mcp_types::{ErrorObject, RawObject, Revision};
+use tracing::Span;
 
-use crate::asking::client_requests::AskError;
-use crate::asking::legacy_rounds;
-use crate::asking::options::AskOptions;
-use crate::connection::catch_panic::{CatchPanic, panicked};
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::port::ConnectionPort;
 use crate::connection::running::{RunningHandler, RunningHandlers};
-use crate::connection::shared::{Inbox, PendingClientRequest, QueuedClientRequest, RouteWaker, Shared, State};
+use crate::connection::shared::{RouteWaker, Shared, State};
 use crate::connection::teardown::run_teardown;
 use crate::extensions::Extensions;
-use crate::handlers::notification::Notification;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{BoxFuture, Dispatched, Request, ResponseFuture};
-use crate::serve::response::{self, Response};
-use crate::serve::telemetry;
+use crate::serve::endpoint::BoxFuture;
 use crate::server::Server;
 
 /// The connection to one client, for a transport to drive.
@@ -375,214 +365,6 @@ impl Connection {
         let outcome = input(&mut self.shared.lock().kernel);
         self.handle_events(None);
         outcome
-    }
-
-    fn finish(
-        &mut self,
-        span: &Span,
-        ctx: &RequestContext,
-        responder: Responder,
-        outcome: Result<Response, ErrorObject>,
-    ) {
-        #[cfg(feature = "mrtr")]
-        let outcome = crate::asking::rounds::reject_mixed_styles(ctx, outcome);
-        match outcome {
-            // A legacy client gets requests, and the handler runs again with its responses.
-            Ok(Response::InputRequired(input)) if ctx.era() == Era::Legacy => {
-                let again: ResponseFuture = Box::pin(legacy_rounds::run(ctx.clone(), *input));
-                let handler = CatchPanic::new(again.instrument(span.clone()));
-                self.run(RunningHandler { handler, responder, ctx: ctx.clone() });
-            }
-            outcome => {
-                telemetry::end(span, ctx, &outcome);
-                self.respond(responder, outcome);
-                // Tasks that the handler spawned learn that the request has ended.
-                ctx.cancel();
-            }
-        }
-    }
-
-    /// Ends the rounds of requests that need input: their handlers are dropped, and run again with the retry.
-    #[cfg(feature = "mrtr")]
-    fn end_rounds(&mut self) {
-        loop {
-            let suspended = std::mem::take(&mut self.shared.lock().suspended);
-            if suspended.is_empty() {
-                return;
-            }
-            for key in suspended {
-                if let Some(task) = self.running.take(key) {
-                    let RunningHandler { handler, responder, ctx } = task;
-                    let outcome = crate::asking::rounds::finish(&ctx);
-                    self.finish(&handler.span(), &ctx, responder, outcome);
-                }
-            }
-        }
-    }
-
-    fn respond(&mut self, responder: Responder, outcome: Result<Response, ErrorObject>) {
-        self.input(|kernel| response::send(kernel, responder, outcome));
-    }
-
-    /// Handles the events of the kernel. `fed` is the key and the extensions of what was fed just now; returns whether it was
-    /// admitted.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are only traced")]
-    fn handle_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
-        let mut has_begun = false;
-        while let Some(event) = self.next_event() {
-            telemetry::note(&event);
-            match event {
-                Event::Request { scope, params, responder } => {
-                    let key = scope.key();
-                    has_begun |= fed.is_some_and(|(fed, _)| fed == key);
-                    // Keys increase: requests with greater keys were fed in the same batch.
-                    let extensions = match fed {
-                        Some((fed, extensions)) if fed <= key => extensions.clone(),
-                        Some(_) | None => self.shared.lock().origins.take(key),
-                    };
-                    self.admit(scope, params, responder, extensions);
-                }
-                Event::Cancelled { request, .. } => self.cancel(request),
-                Event::CallFinished { call, outcome } => {
-                    let mut state = self.shared.lock();
-                    let open = state.open.iter().position(|open| open.call == call);
-                    let open = open.map(|index| state.open.swap_remove(index));
-                    drop(state);
-                    if let Some(open) = open {
-                        open.reply.send(outcome.map_err(AskError::NoResponse));
-                    }
-                }
-                Event::CallProgress { call, progress } => self.report_progress(call, *progress),
-                Event::Listening { .. } => self.server.broadcast().join(&self.shared),
-                Event::Notification { method, params } => self.handle_notification(method, params),
-                // S1.13: the application learns that the handshake is complete.
-                Event::Initialized => {
-                    self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default())
-                }
-                Event::Closed => {
-                    self.queued.clear();
-                    self.running.cancel_all();
-                    let mut state = self.shared.lock();
-                    let left = (std::mem::take(&mut state.client_requests), std::mem::take(&mut state.open));
-                    drop(state);
-                    // Dropped without the lock, as that wakes the receivers.
-                    drop(left);
-                }
-                _ => {}
-            }
-        }
-        has_begun
-    }
-
-    fn next_event(&self) -> Option<Event> {
-        let mut state = self.shared.lock();
-        let event = state.kernel.poll_event();
-        if event.is_none() {
-            state.inbox = Inbox::default();
-        }
-        event
-    }
-
-    /// Calls the progress handler of a server-to-client request, without the lock; the request may end meanwhile.
-    fn report_progress(&self, call: CallId, progress: ProgressNotificationParams) {
-        let find = |open: &&mut PendingClientRequest| open.call == call;
-        let watcher = self.shared.lock().open.iter_mut().find(find).and_then(|open| open.watcher.take());
-        let Some(mut watcher) = watcher else { return };
-        if std::panic::catch_unwind(AssertUnwindSafe(|| watcher(progress))).is_err() {
-            return tracing::error!(target: "mcp", "the progress handler of a server-to-client request panicked");
-        }
-        if let Some(open) = self.shared.lock().open.iter_mut().find(find) {
-            open.watcher = Some(watcher);
-        }
-    }
-
-    fn handle_notification(&self, method: Method, params: PayloadBuf) {
-        let Some(handler) = self.server.on_notification() else { return };
-        let notification = Notification { method, params, connection: self.handle() };
-        if std::panic::catch_unwind(AssertUnwindSafe(|| handler(notification))).is_err() {
-            tracing::error!(target: "mcp", "the notification handler panicked");
-        }
-    }
-
-    fn admit(&mut self, scope: Arc<RequestScope>, params: PayloadBuf, responder: Responder, extensions: Extensions) {
-        let span = telemetry::span(&scope, &params, &self.shared, &self.server);
-        let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
-        let ctx = RequestContext::new(scope, params, shared, server, extensions);
-        self.queued.push(QueuedRequest { ctx, responder, span });
-    }
-
-    fn cancel(&mut self, request: RequestKey) {
-        if !self.running.cancel(request) {
-            self.queued.retain(|queued| queued.responder.key() != request);
-        }
-    }
-
-    /// Wakes the transport if there is room now for requests that waited.
-    fn wake_for_queued(&self) {
-        if !self.queued.is_empty() {
-            self.shared.wake(None);
-        }
-    }
-
-    /// Calls the handlers of queued requests, but not while too much is queued to be sent.
-    fn start_queued(&mut self, cx: &mut Context<'_>) {
-        while self.wants_input()
-            && let Some(queued) = self.queued.pop()
-        {
-            self.start(queued, cx);
-        }
-    }
-
-    /// Calls a handler; most are ready at once.
-    fn start(&mut self, queued: QueuedRequest, cx: &mut Context<'_>) {
-        let QueuedRequest { ctx, responder, span } = queued;
-        let request = Request::new(ctx.clone());
-        let served = {
-            let _entered = span.enter();
-            // A panic of a handler ends its own request only.
-            std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
-        };
-        let later = match served {
-            Ok(Dispatched::Ready(outcome)) => return self.finish(&span, &ctx, responder, outcome),
-            Ok(Dispatched::Pending(later)) => later,
-            Err(_) => return self.finish(&span, &ctx, responder, Err(panicked())),
-        };
-        let mut handler = CatchPanic::new(later.instrument(span));
-        match Pin::new(&mut handler).poll(cx) {
-            Poll::Ready(outcome) => {
-                let span = handler.span();
-                self.finish(&span, &ctx, responder, outcome);
-            }
-            Poll::Pending => self.run(RunningHandler { handler, responder, ctx }),
-        }
-    }
-
-    /// Adds a pending handler.
-    fn run(&mut self, task: RunningHandler) {
-        // It is polled once more with its own waker, for which this wakes the driver.
-        self.running.push(task, self.shared.route_waker.get());
-        if self.shared.route_waker.get().is_none() {
-            self.shared.driver.wake();
-        }
-    }
-
-    /// Sends the server-to-client requests of handlers.
-    fn send_client_requests(&self, now: Time) {
-        let mut refused = Vec::new();
-        let mut state = self.shared.lock();
-        while let Some(request) = state.client_requests.pop_front() {
-            let QueuedClientRequest { number, related, method, params, options, reply } = request;
-            let AskOptions { time, watcher } = options;
-            match state.kernel.call(now, related, method, &params, time) {
-                Ok(call) => state.open.push(PendingClientRequest { number, call, watcher, reply }),
-                Err(misuse) => refused.push((reply, misuse, watcher)),
-            }
-        }
-        drop(state);
-        // Without the lock, as this wakes handlers and drops values of the application.
-        for (reply, misuse, _watcher) in refused {
-            reply.send(Err(misuse.into()));
-        }
     }
 }
 
