@@ -293,7 +293,7 @@ async fn int_6_the_text_of_a_refusal_is_told() {
     ] {
         let server = Scripted::start(move |_| Reply::new(403, headers, body)).await;
         let error = server.connect(server.transport()).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("the server answered with HTTP status 403: {said}"));
+        assert_eq!(error.to_string(), format!("the server responded with HTTP status 403: {said}"));
     }
     let server = Scripted::start(modern(|_| {
         Reply::new(429, &[("content-type", "application/problem+json")], r#"{"detail":"no more\u001b[31m credit"}"#)
