@@ -49,7 +49,7 @@ async fn a_session_has_an_owner() {
         for other in others().map(Some).into_iter().chain([None]) {
             for post in all(&client, other.clone()) {
                 let answer = post.json(&service, 403).await;
-                assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("somebody else")));
+                assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("another principal")));
             }
         }
         // A new token, for which the same one stands.
