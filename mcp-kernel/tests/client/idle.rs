@@ -71,7 +71,7 @@ fn sec_14_a_lost_session_waits_for_nothing() {
     let mut script = Script::ready(Revision::V2025_11_25);
     let call = script.idle_call();
     script.say(&roots("a"));
-    script.asked();
+    let _unanswered = script.asked();
     assert!(!script.times_out(call, IDLE * 4));
     let now = script.now;
     script.client.handle_session_lost(now, None, true);
@@ -88,7 +88,7 @@ fn sec_14_a_restarted_server_waits_for_nothing() {
     let revision = Revision::V2025_11_25;
     let mut script = Script::ready(revision);
     script.say(&roots("a"));
-    script.asked();
+    let _unanswered = script.asked();
     let now = script.now;
     script.client.restart(now, Some(DetectedRevision::new(revision)));
     assert!(matches!(script.event(), Event::RequestCancelled { .. }));
