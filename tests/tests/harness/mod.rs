@@ -53,6 +53,8 @@ impl Peer {
         let mut command = Command::new(SERVER);
         // What is measured is what the server keeps, not what the C library keeps for it.
         command.env("MALLOC_MMAP_THRESHOLD_", "262144").env("MALLOC_TRIM_THRESHOLD_", "262144");
+        // Nor what the first backtrace loads to find the names of functions.
+        command.env("RUST_BACKTRACE", "0");
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
