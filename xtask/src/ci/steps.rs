@@ -18,7 +18,7 @@ const SCHEMAS: &str = "../shared/schema";
 /// is compiled once.
 const ALL: [&str; 3] = ["--workspace", "--all-features", "--locked"];
 
-/// Packages that nobody depends on.
+/// Packages that are not published.
 const UNPUBLISHED: [&str; 3] = ["mcp-examples", "mcp-tests", "xtask"];
 
 /// Tests that need more than Rust. They run only if they are named.
