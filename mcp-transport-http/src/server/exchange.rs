@@ -1,40 +1,26 @@
 //! One request without a session, from its message to the end of its response.
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
 use mcp_kernel::{RequestKey, Route, Transmit};
 use mcp_server::Connection;
 use mcp_types::ErrorObject;
-use tokio::runtime::Handle;
-use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::admission::Permit;
 use super::body::write_event;
+use super::pacer::{Pace, Pacer};
 use super::refusal::Refusal;
-use super::shutdown::{Stage, StageWatch, WorkGuard};
+use super::teardown::spawn_teardown;
 use crate::clock::now;
 
 /// A request in flight. Polling it runs its handler; dropping it cancels the request.
 pub(crate) struct Exchange {
     connection: Connection,
     key: RequestKey,
-    keep_alive_interval: Duration,
-    work_guard: WorkGuard,
-    /// When a listen stream has to end.
-    expiry: Option<Pin<Box<Sleep>>>,
-    /// Created when the request has to wait, which most do not.
-    waiting: Option<Waiting>,
-    is_draining: bool,
+    pacer: Pacer,
     is_aborted: bool,
     is_over: bool,
     permit: Option<Permit>,
-}
-
-struct Waiting {
-    end: StageWatch,
-    silence: Pin<Box<Sleep>>,
 }
 
 /// What polling an event stream resulted in.
@@ -59,30 +45,8 @@ pub(crate) enum ResponseStart {
 }
 
 impl Exchange {
-    pub(crate) fn new(
-        connection: Connection,
-        key: RequestKey,
-        permit: Permit,
-        work_guard: WorkGuard,
-        keep_alive_interval: Duration,
-    ) -> Self {
-        Self {
-            connection,
-            key,
-            keep_alive_interval,
-            work_guard,
-            expiry: None,
-            waiting: None,
-            is_draining: false,
-            is_aborted: false,
-            is_over: false,
-            permit: Some(permit),
-        }
-    }
-
-    /// Ends a listen stream at a time.
-    pub(crate) fn expire_at(&mut self, at: Instant) {
-        self.expiry = Some(Box::pin(sleep_until(at.into())));
+    pub(crate) fn new(connection: Connection, key: RequestKey, permit: Permit, pacer: Pacer) -> Self {
+        Self { connection, key, pacer, is_aborted: false, is_over: false, permit: Some(permit) }
     }
 
     /// Whether the last message was sent.
@@ -101,19 +65,11 @@ impl Exchange {
         self.permit.take()
     }
 
-    /// Spawns the teardown that handlers registered, which counts as in flight. This happens once: afterwards there is no
-    /// permit.
+    /// Spawns the teardown that handlers registered. This happens once: afterwards there is no permit.
     fn tear_down(&mut self, hold: impl FnOnce(&mut Option<Permit>) -> Option<Permit>) {
-        if self.permit.is_none() {
-            return;
-        }
-        let Some(teardown) = self.connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT)) else { return };
-        let held = (self.work_guard.another(), hold(&mut self.permit));
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                teardown.await;
-                drop(held);
-            });
+        if self.permit.is_some() {
+            let (pacer, permit) = (&self.pacer, &mut self.permit);
+            spawn_teardown(&mut self.connection, || (pacer.work_guard().another(), hold(permit)));
         }
     }
 
@@ -150,9 +106,7 @@ impl Exchange {
                 self.take(&transmit, events);
             }
             if !events.is_empty() {
-                if let Some(waiting) = &mut self.waiting {
-                    waiting.silence.as_mut().reset(after(self.keep_alive_interval));
-                }
+                self.pacer.sent();
                 return Poll::Ready(StreamPoll::Events);
             }
             if let Some(news) = ready!(self.poll_idle(cx)) {
@@ -173,37 +127,25 @@ impl Exchange {
         self.is_over = matches!(transmit.route, Route::Reply(_));
     }
 
-    /// Waits for the shutdown, the expiry or the keep-alive timer. After `None` there may be new messages.
+    /// Waits for what else there is to do. After `None` there may be new messages.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
         if self.is_over || !self.connection.is_open(self.key) {
             self.is_over = true;
             return Poll::Ready(Some(StreamPoll::End));
         }
-        let waiting = self.waiting.get_or_insert_with(|| Waiting {
-            end: self.work_guard.watch(),
-            silence: Box::pin(sleep(self.keep_alive_interval)),
-        });
-        waiting.end.poll(cx, &self.work_guard);
-        let stage = self.work_guard.stage();
-        if stage == Stage::Aborting && !self.is_aborted {
-            self.is_aborted = true;
-            self.connection
-                .abort_requests(&ErrorObject::internal_error("the server was shut down before the request finished"));
-            // Listen streams have no handler to abort; draining ends them.
-            self.connection.drain();
-            return Poll::Ready(None);
-        }
-        let is_expired = self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready());
-        if !self.is_draining && (stage == Stage::Draining || is_expired) {
-            self.is_draining = true;
-            self.expiry = None;
+        match ready!(self.pacer.poll(cx, None)) {
+            Pace::KeepAlive => return Poll::Ready(Some(StreamPoll::Idle)),
+            Pace::Abort => {
+                self.is_aborted = true;
+                self.connection.abort_requests(&aborted());
+                // Listen streams have no handler to abort; draining ends them.
+                self.connection.drain();
+            }
             // Listen streams end with their result; handlers may finish.
-            self.connection.drain();
-            return Poll::Ready(None);
+            Pace::Drain | Pace::Expire => self.connection.drain(),
+            Pace::Timeout => {}
         }
-        ready!(waiting.silence.as_mut().poll(cx));
-        waiting.silence.as_mut().reset(after(self.keep_alive_interval));
-        Poll::Ready(Some(StreamPoll::Idle))
+        Poll::Ready(None)
     }
 }
 
@@ -213,13 +155,9 @@ impl Drop for Exchange {
     }
 }
 
-/// How long each teardown of a handler may take.
-pub(crate) const TEARDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Returns the time `time` from now, capped at a year if it overflows.
-pub(crate) fn after(time: Duration) -> tokio::time::Instant {
-    let now = tokio::time::Instant::now();
-    now.checked_add(time).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 3600))
+/// The error of requests that a shutdown aborts.
+pub(crate) fn aborted() -> ErrorObject {
+    ErrorObject::internal_error("the server was shut down before the request finished")
 }
 
 /// The maximum size of events that are sent together, unless one event is larger.

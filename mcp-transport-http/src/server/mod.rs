@@ -5,6 +5,7 @@ mod body;
 mod exchange;
 mod legacy_sse;
 mod options;
+mod pacer;
 mod refusal;
 mod service;
 mod shutdown;
@@ -12,6 +13,7 @@ mod shutdown;
 mod socket;
 mod start_error;
 mod stateful;
+mod teardown;
 mod unsent;
 mod upload;
 

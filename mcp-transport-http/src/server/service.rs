@@ -23,6 +23,7 @@ use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
 use super::exchange::{Exchange, ResponseStart, StreamPoll};
 use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
+use super::pacer::Pacer;
 use super::refusal::Refusal;
 use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
 use super::start_error::StartError;
@@ -443,11 +444,11 @@ impl Inner {
         let expiry = parts.extensions.get::<ValidUntil>().copied();
         caller.extensions.insert_shared(parts);
         let Some(key) = connection.feed_parsed(now(), incoming, &caller) else { return Started::Response(accepted()) };
-        let mut exchange = Exchange::new(connection, key, permit, work_guard, self.options.keep_alive_interval);
+        let mut pacer = Pacer::new(work_guard, self.options.keep_alive_interval);
         if let Some(ValidUntil(at)) = expiry.filter(|_| kind == PermitKind::ListenStream) {
-            exchange.expire_at(at);
+            pacer.expire_at(at);
         }
-        Started::Events(EventSource::Alone(exchange), served)
+        Started::Events(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), served)
     }
 
     /// Serves GET and DELETE, which only clients with sessions send.

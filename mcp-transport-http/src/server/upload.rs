@@ -12,8 +12,8 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::admission::{Admission, UploadPermit};
-use super::exchange::after;
 use super::options::HttpOptions;
+use super::pacer::after;
 use super::refusal::Refusal;
 
 pin_project! {

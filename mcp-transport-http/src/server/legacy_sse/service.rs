@@ -26,6 +26,7 @@ use crate::rules::era::{is_modern, request_id};
 use crate::server::admission::{Permit, PermitKind};
 use crate::server::body::{EventSource, ResponseBody};
 use crate::server::options::SessionMode;
+use crate::server::pacer::Pacer;
 use crate::server::refusal::Refusal;
 use crate::server::service::{
     HttpService, Inner as Http, ServerSelection, ValidUntil, accepted, check_accepts_events, check_is_json,
@@ -243,11 +244,11 @@ impl LegacySseService {
         }
         let connection = Connection::long_lived(server).second_handshake(SecondHandshake::Repeat);
         let session = Arc::new(SseSession::new(id, parts.extensions.get().cloned(), &connection));
-        let mut stream =
-            SseStream::new((session, connection), sessions, http.options.keep_alive_interval, work_guard, permit);
+        let mut pacer = Pacer::new(work_guard, http.options.keep_alive_interval);
         if let Some(ValidUntil(at)) = parts.extensions.get() {
-            stream.expire_at(*at);
+            pacer.expire_at(*at);
         }
+        let stream = SseStream::new((session, connection), sessions, pacer, permit);
         let path = self.message_path_beside(parts.uri.path());
         let first = format!("event: endpoint\ndata: {path}?sessionId={id}\n\n");
         Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first.into_bytes())))

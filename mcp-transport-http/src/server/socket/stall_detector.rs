@@ -11,7 +11,7 @@ use hyper::rt::Executor;
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
-use crate::server::exchange::after;
+use crate::server::pacer::after;
 use crate::server::unsent::UnsentFrames;
 
 /// Detects that no frame was sent for a while although frames are queued.

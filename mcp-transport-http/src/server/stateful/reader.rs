@@ -1,16 +1,13 @@
 //! A response that reads a stream of a session.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use mcp_kernel::{Route, Time, Transmit};
+use mcp_kernel::{Route, Transmit};
 use mcp_session::{BoxFuture, EventKey, Lease, Replay, StoreError};
-use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::EncodedMessage;
-use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::orphaned;
 use super::readers::ReaderTarget;
@@ -20,9 +17,10 @@ use super::stream::Stream;
 use crate::clock::now;
 use crate::server::admission::Permit;
 use crate::server::body::write_event;
-use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, after};
+use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, aborted};
+use crate::server::pacer::{Pace, Pacer};
 use crate::server::refusal::Refusal;
-use crate::server::shutdown::{Stage, StageWatch, WorkGuard};
+use crate::server::shutdown::{Stage, WorkGuard};
 
 /// The reader of a stream. Polling it runs the session; dropping it does not cancel the request.
 pub(crate) struct StreamReader {
@@ -30,20 +28,18 @@ pub(crate) struct StreamReader {
     number: u64,
     reader: u64,
     settings: StreamSettings,
-    work_guard: WorkGuard,
+    pacer: Pacer,
     /// The permit of a listen stream, or of a request that was answered.
     permit: Option<Permit>,
     /// Whether the response has become an event stream.
     is_stream: bool,
+    /// Whether the requests of the session have to be aborted.
+    must_abort: bool,
     is_aborted: bool,
     is_over: bool,
     saving: Saving,
     /// The missed events that are being loaded.
     missed: Option<BoxFuture<Result<Replay, StoreError>>>,
-    waiting: Option<Waiting>,
-    deadline: Option<(Time, Pin<Box<Sleep>>)>,
-    /// When the response has to end.
-    expiry: Option<Pin<Box<Sleep>>>,
 }
 
 /// The settings that all readers of a service share.
@@ -66,11 +62,6 @@ enum Saving {
     Done,
 }
 
-struct Waiting {
-    end: StageWatch,
-    silence: Pin<Box<Sleep>>,
-}
-
 impl StreamReader {
     /// Creates the reader of a request's response.
     pub(crate) fn of_request(
@@ -84,16 +75,14 @@ impl StreamReader {
             session,
             number,
             reader,
+            pacer: Pacer::new(work_guard, settings.keep_alive_interval),
             settings,
-            work_guard,
             permit: None,
             is_stream: false,
+            must_abort: false,
             is_aborted: false,
             is_over: false,
             missed: None,
-            waiting: None,
-            deadline: None,
-            expiry: None,
         }
     }
 
@@ -143,23 +132,21 @@ impl StreamReader {
             session,
             number,
             reader,
+            pacer: Pacer::new(work_guard, settings.keep_alive_interval),
             settings,
-            work_guard,
             permit: Some(permit),
             is_stream: true,
+            must_abort: false,
             is_aborted: false,
             is_over,
             missed,
-            waiting: None,
-            deadline: None,
-            expiry: None,
         };
         (reader, first)
     }
 
     /// Ends the response at a time. The stream can be resumed.
     pub(crate) fn expire_at(&mut self, at: Instant) {
-        self.expiry = Some(Box::pin(sleep_until(at.into())));
+        self.pacer.expire_at(at);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -197,7 +184,7 @@ impl StreamReader {
                     if let Err(refusal) = saved {
                         return Poll::Ready(ResponseStart::Refused(refusal.of(stream.id)));
                     }
-                    self.is_aborted |= answer.failure.is_some() && self.work_guard.stage() == Stage::Aborting;
+                    self.is_aborted |= answer.failure.is_some() && self.pacer.work_guard().stage() == Stage::Aborting;
                     return Poll::Ready(ResponseStart::Message(answer));
                 }
             }
@@ -250,9 +237,7 @@ impl StreamReader {
             self.session.readers.register(self.reader, cx.waker());
             let is_held = self.take(events);
             if !events.is_empty() {
-                if let Some(waiting) = &mut self.waiting {
-                    waiting.silence.as_mut().reset(after(self.settings.keep_alive_interval));
-                }
+                self.pacer.sent();
                 return Poll::Ready(StreamPoll::Events);
             }
             if self.is_over {
@@ -429,63 +414,40 @@ impl StreamReader {
         }
         drop(state);
         if self.number != STANDALONE && is_orphan {
-            orphaned::supervise(&self.session, &self.settings, &self.work_guard);
+            orphaned::supervise(&self.session, &self.settings, self.pacer.work_guard());
         } else if was_blocked {
             // Messages that were blocked can be delivered now.
             self.session.readers.wake_route(None);
         }
     }
 
-    /// Waits for the shutdown, the expiry, a timeout or the keep-alive timer. After `None` there may be new messages.
+    /// Waits for what else there is to do. After `None` there may be new messages.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
-        let keep_alive_interval = self.settings.keep_alive_interval;
-        let waiting = self.waiting.get_or_insert_with(|| Waiting {
-            end: self.work_guard.watch(),
-            silence: Box::pin(sleep(keep_alive_interval)),
-        });
-        waiting.end.poll(cx, &self.work_guard);
-        match self.work_guard.stage() {
-            Stage::Serving => {}
-            // S4.84: the standalone stream ends at once.
-            Stage::Draining if self.number != STANDALONE => {}
-            Stage::Aborting if self.number != STANDALONE && !self.is_aborted => {
-                let why = ErrorObject::internal_error("the server was shut down before the request finished");
-                if self.session.poll_abort_requests(cx, &why).is_ready() {
-                    self.is_aborted = true;
-                    return Poll::Ready(None);
-                }
-            }
-            Stage::Draining | Stage::Aborting => {
+        loop {
+            if self.must_abort && self.is_aborted {
                 self.is_over = true;
                 return Poll::Ready(Some(StreamPoll::End));
             }
-        }
-        if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
-            self.is_over = true;
-            return Poll::Ready(Some(StreamPoll::End));
-        }
-        if self.poll_deadline(cx).is_ready() {
-            self.session.connection.handle_timeout(now());
-            return Poll::Ready(None);
-        }
-        let Some(waiting) = &mut self.waiting else { return Poll::Pending };
-        ready!(waiting.silence.as_mut().poll(cx));
-        waiting.silence.as_mut().reset(after(keep_alive_interval));
-        Poll::Ready(Some(StreamPoll::Idle))
-    }
-
-    /// Waits for the next timeout of the connection.
-    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(deadline) = self.session.connection.poll_timeout() else {
-            self.deadline = None;
-            return Poll::Pending;
-        };
-        if self.deadline.as_ref().is_none_or(|(at, _)| *at != deadline.at) {
-            self.deadline = Some((deadline.at, Box::pin(sleep(deadline.at.duration_since(now())))));
-        }
-        match &mut self.deadline {
-            Some((_, sleep)) => sleep.as_mut().poll(cx),
-            None => Poll::Pending,
+            if self.must_abort && self.session.poll_abort_requests(cx, &aborted()).is_ready() {
+                self.is_aborted = true;
+                return Poll::Ready(None);
+            }
+            let deadline = self.session.connection.poll_timeout().map(|deadline| deadline.at);
+            match ready!(self.pacer.poll(cx, deadline)) {
+                Pace::KeepAlive => return Poll::Ready(Some(StreamPoll::Idle)),
+                Pace::Timeout => {
+                    self.session.connection.handle_timeout(now());
+                    return Poll::Ready(None);
+                }
+                // Requests may finish.
+                Pace::Drain if self.number != STANDALONE => {}
+                Pace::Abort if self.number != STANDALONE => self.must_abort = true,
+                // S4.84: the standalone stream ends at once.
+                Pace::Drain | Pace::Abort | Pace::Expire => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(StreamPoll::End));
+                }
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ use super::stream::{ResponseStream, Stream};
 use crate::clock::now;
 use crate::rules::era::request_id;
 use crate::server::admission::Permit;
-use crate::server::exchange::TEARDOWN_TIMEOUT;
+use crate::server::teardown::TEARDOWN_TIMEOUT;
 
 /// The number of the standalone stream, for messages that belong to no request.
 pub(crate) const STANDALONE: u64 = 0;

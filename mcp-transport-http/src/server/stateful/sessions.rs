@@ -29,11 +29,11 @@ use crate::rules::headers::{VERSION, single_value};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
 use crate::server::body::ResponseBody;
-use crate::server::exchange::TEARDOWN_TIMEOUT;
 use crate::server::options::{HttpOptions, SelectServer};
 use crate::server::refusal::Refusal;
 use crate::server::service::{accepted, json, requests};
 use crate::server::shutdown::WorkGuard;
+use crate::server::teardown::TEARDOWN_TIMEOUT;
 
 /// The header with the session id.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
