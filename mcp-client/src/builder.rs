@@ -83,7 +83,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 impl ClientBuilder {
     pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let mut limits = Limits::default();
-        limits.calls = MAX_CALLS;
+        limits.max_calls = MAX_CALLS;
         Self {
             info: Implementation::new(name, version),
             capabilities: ClientCapabilities::default(),

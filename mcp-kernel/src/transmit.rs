@@ -118,11 +118,11 @@ impl Held {
     }
 
     fn is_over(self, limits: &Limits) -> bool {
-        self.messages > limits.route_messages || self.bytes > limits.route_bytes
+        self.messages > limits.max_route_messages || self.bytes > limits.max_route_bytes
     }
 
     fn is_full(self, limits: &Limits) -> bool {
-        self.messages >= limits.route_messages || self.bytes >= limits.route_bytes
+        self.messages >= limits.max_route_messages || self.bytes >= limits.max_route_bytes
     }
 }
 
@@ -188,7 +188,7 @@ impl Outbox {
 
     /// Whether as much is on its way as may be: the driver has to take some of it before more can be answered.
     pub(crate) fn is_saturated(&self, limits: &Limits) -> bool {
-        self.open.len() >= limits.outbox_messages || self.open_bytes >= limits.outbox_bytes
+        self.open.len() >= limits.max_outbox_messages || self.open_bytes >= limits.max_outbox_bytes
     }
 
     /// Keeps the messages of a route's stream back until it is unblocked.
@@ -318,7 +318,7 @@ mod tests {
     // covers: P-7
     #[test]
     fn progress_goes_first_and_changes_coalesce() {
-        let limits = Limits { route_messages: 2, ..Limits::default() };
+        let limits = Limits { max_route_messages: 2, ..Limits::default() };
         let (mut outbox, route) = (Outbox::default(), Route::Standalone);
         let _ = outbox.block(&limits, route);
         for (text, weight) in [
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn bytes_count_too() {
-        let limits = Limits { route_bytes: 10, ..Limits::default() };
+        let limits = Limits { max_route_bytes: 10, ..Limits::default() };
         let (mut outbox, route) = (Outbox::default(), Route::Standalone);
         let _ = outbox.block(&limits, route);
         assert_eq!(outbox.push(&limits, message(route, "12345678"), Weight::Progress), 0);
@@ -346,7 +346,7 @@ mod tests {
     /// What nobody took yet is bounded too, for each stream by itself.
     #[test]
     fn a_stream_that_is_not_blocked_is_bounded_too() {
-        let limits = Limits { route_messages: 2, ..Limits::default() };
+        let limits = Limits { max_route_messages: 2, ..Limits::default() };
         let (mut outbox, one, other) = (Outbox::default(), Route::Related(RequestKey::new(1)), Route::Standalone);
         for round in 0..4 {
             let _ = outbox.push(&limits, message(one, &format!("progress {round}")), Weight::Progress);
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_until_they_leave() {
-        let limits = Limits { outbox_bytes: 100, outbox_messages: 50, ..Limits::default() };
+        let limits = Limits { max_outbox_bytes: 100, max_outbox_messages: 50, ..Limits::default() };
         let mut outbox = Outbox::default();
         for number in 0..50 {
             assert!(!outbox.is_saturated(&limits), "{number}");

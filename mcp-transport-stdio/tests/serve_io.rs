@@ -99,7 +99,7 @@ async fn the_last_room_is_taken_while_a_line_is_read() {
         std::future::ready("kept")
     });
     let mut limits = Limits::default();
-    limits.outbox_messages = 5;
+    limits.max_outbox_messages = 5;
     let server = builder().tool(keep).limits(limits).build().expect("a server");
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}\n".to_owned();
     let reader = Crowded { connection, pieces: vec![ping, script("keep")] };

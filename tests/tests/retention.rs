@@ -148,13 +148,13 @@ fn modern(id: &str, method: &str, params: &str) -> String {
 #[test]
 fn requests_over_the_limit() {
     let limits = Limits::default();
-    let most = limits.in_flight + limits.waiting;
+    let most = limits.max_in_flight + limits.max_queued;
     let mut flood = Flood::new(limits);
     let arguments = format!(r#""name":"a","arguments":{{"text":"{}"}}"#, "x".repeat(1000));
     for id in 0..most + 10_000 {
         flood.send(&modern(&id.to_string(), "tools/call", &arguments));
     }
-    assert_eq!((flood.open.len(), flood.refused), (Limits::default().in_flight, 10_000));
+    assert_eq!((flood.open.len(), flood.refused), (Limits::default().max_in_flight, 10_000));
     flood.assert_kept_at_most(most * (arguments.len() + ENTRY));
     flood.calm_down();
     flood.disconnect();
@@ -176,7 +176,7 @@ fn requests_that_are_cancelled_at_once() {
 #[test]
 fn subscriptions_over_the_limit() {
     let limits = Limits::default();
-    let most = limits.listeners;
+    let most = limits.max_listen_streams;
     let mut flood = Flood::new(limits);
     let filter = r#""notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a","file:///b"]}"#;
     for id in 0..10_000 + most {
@@ -191,7 +191,7 @@ fn subscriptions_over_the_limit() {
 #[test]
 fn addresses_over_the_limit() {
     let limits = Limits::default();
-    let most = limits.subscriptions;
+    let most = limits.max_subscriptions;
     let mut flood = Flood::initialized(limits);
     for id in 0..10_000 + most {
         let subscribe = r#""method":"resources/subscribe","params":{"uri":"file:///"#;
@@ -234,7 +234,7 @@ fn cancellations_of_nothing() {
 #[test]
 fn long_texts() {
     let mut limits = Limits::default();
-    (limits.in_flight, limits.waiting, limits.listeners, limits.subscriptions) = (2, 2, 2, 2);
+    (limits.max_in_flight, limits.max_queued, limits.max_listen_streams, limits.max_subscriptions) = (2, 2, 2, 2);
     let mut flood = Flood::initialized(limits);
     let long = "x".repeat(MEGABYTE);
     for round in 0..10 {
@@ -273,7 +273,7 @@ fn a_driver_that_takes_nothing() {
 #[test]
 fn questions_without_reading_the_answers() {
     let limits = Limits::default();
-    let most = limits.outbox_messages * 1024 + limits.outbox_bytes;
+    let most = limits.max_outbox_messages * 1024 + limits.max_outbox_bytes;
     let mut flood = Flood::initialized(limits);
     for id in 0..100_000 {
         flood.count(|flood| {
@@ -288,7 +288,7 @@ fn questions_without_reading_the_answers() {
 
 fn progress_without_a_reader(is_blocked: bool) {
     let limits = Limits::default();
-    let (messages, bytes) = (limits.route_messages, limits.route_bytes);
+    let (messages, bytes) = (limits.max_route_messages, limits.max_route_bytes);
     let mut flood = Flood::initialized(limits);
     let meta = r#""_meta":{"progressToken":1}"#;
     flood.send(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a",{meta}}}}}"#));

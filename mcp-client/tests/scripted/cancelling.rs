@@ -134,7 +134,7 @@ fn calls_that_were_not_made_are_not_cancelled() {
     drop(client.call_tool("t"));
     scene.silence();
     let mut limits = Limits::default();
-    limits.calls = 1;
+    limits.max_calls = 1;
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().limits(limits));
     let _first = Task::new(client.call_tool("t"));
     scene.request("tools/call");
@@ -187,7 +187,7 @@ fn calls_are_cancelled_between_rounds() {
 fn calls_wait_for_room() {
     for kind in KINDS {
         let mut limits = Limits::default();
-        limits.calls = 1;
+        limits.max_calls = 1;
         let (client, mut scene) = Scene::modern(kind, builder().limits(limits));
         let mut first = Task::new(client.call_tool("a"));
         let mut second = Task::new(client.call_tool("b"));
@@ -219,7 +219,7 @@ fn calls_wait_for_room() {
 #[test]
 fn calls_wait_for_the_transport() {
     let mut limits = Limits::default();
-    limits.outbox_messages = 1;
+    limits.max_outbox_messages = 1;
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().limits(limits));
     let _first = Task::new(client.call_tool("a"));
     let mut second = Task::new(client.call_tool("b"));

@@ -251,7 +251,7 @@ fn listeners_end_with_the_client() {
 fn listeners_wait_for_room() {
     for kind in KINDS {
         let mut limits = Limits::default();
-        limits.calls = 1;
+        limits.max_calls = 1;
         let (client, mut scene) = Scene::modern(kind, builder().limits(limits));
         let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");

@@ -154,7 +154,7 @@ impl Connection {
     ) -> Result<CallId, Misuse> {
         let revision = self.revision()?;
         self.check(method, revision)?;
-        let limit = self.config.limits.calls;
+        let limit = self.config.limits.max_calls;
         if self.calls.len() >= limit {
             return Err(Misuse::TooManyCalls { limit });
         }

@@ -408,8 +408,8 @@ impl Connection {
     fn handle_request(&mut self, stream: Option<CallId>, request: Request<'_>) {
         let Request { id, method, params, .. } = request;
         let limits = &self.config.limits;
-        if id.as_str().is_some_and(|id| id.len() > limits.id_bytes) {
-            let limit = limits.id_bytes;
+        if id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
+            let limit = limits.max_id_bytes;
             return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
         }
         if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
@@ -471,8 +471,8 @@ impl Connection {
     /// Whether the requests of the server that are open leave no room for one with parameters of this size.
     fn is_busy_with(&self, bytes: usize) -> bool {
         let limits = &self.config.limits;
-        self.requests.len() >= limits.in_flight
-            || (!self.requests.is_empty() && self.request_bytes + bytes > limits.in_flight_bytes)
+        self.requests.len() >= limits.max_in_flight
+            || (!self.requests.is_empty() && self.request_bytes + bytes > limits.max_in_flight_bytes)
     }
 
     /// Whether the client declared what a request of the server needs.

@@ -43,12 +43,12 @@ impl Outbox {
 
     /// Whether there is no room for more of our own.
     pub(super) fn is_full(&self, limits: &Limits) -> bool {
-        self.queue.len() >= limits.outbox_messages || self.bytes >= limits.outbox_bytes
+        self.queue.len() >= limits.max_outbox_messages || self.bytes >= limits.max_outbox_bytes
     }
 
     /// Whether as many answers wait as the limits allow. The rest does not count: a server may have to get rid of its
     /// results before it reads on.
     pub(super) fn is_full_of_answers(&self, limits: &Limits) -> bool {
-        self.answers >= limits.outbox_messages || self.answer_bytes >= limits.outbox_bytes
+        self.answers >= limits.max_outbox_messages || self.answer_bytes >= limits.max_outbox_bytes
     }
 }

@@ -408,7 +408,7 @@ impl Connection {
         if let Some(missing) = missing {
             return Err(Misuse::MissingCapability(missing.name()));
         }
-        let limit = self.config.limits.calls;
+        let limit = self.config.limits.max_calls;
         if self.calls.len() >= limit { Err(Misuse::TooManyCalls { limit }) } else { Ok(()) }
     }
 

@@ -319,7 +319,7 @@ impl Connection {
 
     /// Lets requests that wait run, as far as the limit allows.
     pub(super) fn admit_waiting(&mut self) {
-        while self.in_flight.running() - self.waiting.len() < self.config.limits.in_flight {
+        while self.in_flight.running() - self.waiting.len() < self.config.limits.max_in_flight {
             let Some(event) = pop(&mut self.waiting) else { return };
             self.emit(event);
         }

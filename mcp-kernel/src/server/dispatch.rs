@@ -89,7 +89,8 @@ impl Connection {
                 let is_new = !self.subscriptions.contains(&uri);
                 let bytes = self.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
                 let limits = &self.config.limits;
-                let is_full = self.subscriptions.len() >= limits.subscriptions || bytes > limits.subscription_bytes;
+                let is_full =
+                    self.subscriptions.len() >= limits.max_subscriptions || bytes > limits.max_subscription_bytes;
                 if is_new && is_full {
                     return Err(PeerMisbehaved::TooManySubscriptions.into());
                 }
@@ -156,7 +157,7 @@ impl Connection {
             invalid(if serves_legacy { fault.to_string() } else { format!("{fault}; supported: {versions:?}") })
         };
         let params = request.params.as_ref().ok_or_else(|| malformed(&"missing field `protocolVersion`"))?;
-        let limit = config.limits.initialize_bytes;
+        let limit = config.limits.max_initialize_bytes;
         if params.as_str().len() > limit {
             return Err(malformed(&format_args!("more than {limit} bytes")));
         }
@@ -176,11 +177,11 @@ impl Connection {
     // L-3, L-5
     fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
         let limits = &self.config.limits;
-        if self.in_flight.listening() >= limits.listeners {
+        if self.in_flight.listening() >= limits.max_listen_streams {
             return Err(PeerMisbehaved::TooManyListeners.into());
         }
         let SubscriptionsListenRequestParams { notifications: asked, .. } = decode(params)?;
-        let most = limits.uris_per_listener;
+        let most = limits.max_uris_per_listen_stream;
         if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > most) {
             return Err(invalid(format!("`resourceSubscriptions`: more than {most} addresses")));
         }
@@ -215,7 +216,7 @@ impl Connection {
 
     /// An address is kept as long as it is subscribed to, so its length is bounded.
     fn check_uri(&self, uri: &str) -> Result<(), Refusal> {
-        let limit = self.config.limits.uri_bytes;
+        let limit = self.config.limits.max_uri_bytes;
         if uri.len() > limit { Err(invalid(format!("`uri`: more than {limit} bytes"))) } else { Ok(()) }
     }
 

@@ -253,8 +253,8 @@ impl Connection {
     /// Checks the id of a request.
     pub(super) fn check_id(&self, request: &Request<'_>) -> Result<(), Refusal> {
         let limits = &self.config.limits;
-        if request.id.as_str().is_some_and(|id| id.len() > limits.id_bytes) {
-            return Err(PeerMisbehaved::IdTooLong { limit: limits.id_bytes }.into());
+        if request.id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
+            return Err(PeerMisbehaved::IdTooLong { limit: limits.max_id_bytes }.into());
         }
         if self.in_flight.has_id(&request.id) {
             return Err(PeerMisbehaved::DuplicateId(request.id.clone()).into());
@@ -308,7 +308,7 @@ impl Connection {
         };
         let responses = match params.get("inputResponses") {
             Some(raw) => {
-                let limit = self.config.limits.input_responses;
+                let limit = self.config.limits.max_input_responses;
                 if params.member_count("inputResponses").is_some_and(|count| count > limit) {
                     return Err(invalid("inputResponses", &format_args!("more than {limit} responses")));
                 }
@@ -318,7 +318,7 @@ impl Connection {
         };
         let state = match params.get("requestState") {
             Some(raw) => {
-                let limit = self.config.limits.request_state_bytes;
+                let limit = self.config.limits.max_request_state_bytes;
                 if raw.get().len() > limit {
                     return Err(invalid("requestState", &format_args!("more than {limit} bytes")));
                 }
@@ -339,10 +339,10 @@ impl Connection {
         is_own: bool,
     ) -> Result<(), Refusal> {
         let limits = &self.config.limits;
-        let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.in_flight);
+        let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.max_in_flight);
         if running >= most {
             let held: usize = self.waiting.iter().map(waiting_bytes).sum();
-            if self.waiting.len() >= limits.waiting || held + params.as_str().len() > limits.waiting_bytes {
+            if self.waiting.len() >= limits.max_queued || held + params.as_str().len() > limits.max_queued_bytes {
                 return Err(PeerMisbehaved::TooManyRequests.into());
             }
         }
@@ -523,8 +523,8 @@ fn waiting_bytes(event: &Event) -> usize {
 #[inline(always)]
 pub(super) fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
     let Some(params) = &request.params else { return Ok(None) };
-    if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.meta_bytes) {
-        return Err(invalid_meta(&format_args!("more than {} bytes", limits.meta_bytes)));
+    if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.max_meta_bytes) {
+        return Err(invalid_meta(&format_args!("more than {} bytes", limits.max_meta_bytes)));
     }
     params.decode_meta().map_err(|fault| invalid_meta(&fault))
 }

@@ -72,7 +72,7 @@ impl Connection {
             self.lifecycle.initialized();
         }
         self.log_level = state.log_level;
-        self.subscriptions = state.subscriptions.into_iter().take(self.config.limits.subscriptions).collect();
+        self.subscriptions = state.subscriptions.into_iter().take(self.config.limits.max_subscriptions).collect();
     }
 
     /// What was settled here, after a handshake.

@@ -198,7 +198,7 @@ fn nothing_is_served_without_registration() {
 #[test]
 fn metadata_and_state_have_limits() {
     let mut small = config();
-    (small.limits.meta_bytes, small.limits.request_state_bytes) = (200, 10);
+    (small.limits.max_meta_bytes, small.limits.max_request_state_bytes) = (200, 10);
     let mut script = Script::with(small);
     let error = script.refused(modern(1, "tools/call", json!({ "_meta": { "a": "x".repeat(200) } })), -32602);
     assert!(error["message"].as_str().unwrap().contains("200 bytes"), "{error}");
@@ -215,7 +215,7 @@ fn metadata_and_state_have_limits() {
 #[test]
 fn handshakes_have_a_limit() {
     let mut small = config();
-    small.limits.initialize_bytes = 200;
+    small.limits.max_initialize_bytes = 200;
     let mut script = Script::with(small);
     let large = initialize(1, "2025-11-25", json!({ "experimental": { "x": { "y": "z".repeat(200) } } }));
     let error = script.refused(large, -32602);

@@ -131,7 +131,7 @@ fn cancelled_elements_are_missing() {
 #[test]
 fn elements_wait_in_line() {
     let mut narrow = config();
-    (narrow.limits.in_flight, narrow.limits.waiting) = (1, 1);
+    (narrow.limits.max_in_flight, narrow.limits.max_queued) = (1, 1);
     let mut script = Script::initialized_with(narrow, "2025-03-26", json!({}));
     script.send(json!([call(1), call(2), call(3)]));
     let first = script.asked();

@@ -397,7 +397,7 @@ fn the_token_of_the_application_is_kept() {
 #[test]
 fn a_client_that_does_not_read_is_not_asked() {
     let mut small = config();
-    small.limits.route_messages = 4;
+    small.limits.max_route_messages = 4;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
     script.connection.block(Route::Standalone);
     let mut asked = 0;
@@ -425,7 +425,7 @@ fn a_client_that_does_not_read_is_not_asked() {
 #[test]
 fn calls_have_a_limit_and_an_end() {
     let mut small: ServerConfig = config();
-    small.limits.calls = 2;
+    small.limits.max_calls = 2;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
     let first = call(&mut script, None, Method::PING, json!({})).unwrap();
     let second = call(&mut script, None, Method::PING, json!({})).unwrap();

@@ -152,7 +152,7 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     };
     let (first, next) = (initialize(1, "2025-06-18", json!({ "roots": {} })), initialize(1, "2025-11-25", json!({})));
     let mut config = config();
-    config.limits.meta_bytes = 1000;
+    config.limits.max_meta_bytes = 1000;
     let mut script = Script::with(config);
     script.connection.set_second_handshake(SecondHandshake::Restart);
     assert!(!begins(&script, &first), "there is nothing to end yet");
@@ -291,7 +291,7 @@ fn without_legacy_initialize_is_told_the_versions() {
 #[test]
 fn ping_never_waits() {
     let mut busy = config();
-    (busy.limits.in_flight, busy.limits.waiting) = (1, 0);
+    (busy.limits.max_in_flight, busy.limits.max_queued) = (1, 0);
     let mut script = Script::initialized_with(busy, "2025-11-25", json!({}));
     let asked = script.served(legacy(1, "tools/call", json!({})));
     script.send(ping(2));

@@ -13,7 +13,7 @@ fn call(id: impl Into<Value>) -> Value {
 
 fn narrow(in_flight: usize, waiting: usize) -> ServerConfig {
     let mut config = config();
-    (config.limits.in_flight, config.limits.waiting) = (in_flight, waiting);
+    (config.limits.max_in_flight, config.limits.max_queued) = (in_flight, waiting);
     config
 }
 

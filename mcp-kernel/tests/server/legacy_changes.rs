@@ -109,7 +109,7 @@ fn resources_are_told_of_while_subscribed() {
 #[test]
 fn subscriptions_have_a_limit() {
     let mut small = config();
-    small.limits.subscriptions = 2;
+    small.limits.max_subscriptions = 2;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
     for uri in ["a:1", "a:2", "a:1"] {
         assert_eq!(subscribe(&mut script, uri)["result"], json!({}));
@@ -129,7 +129,7 @@ fn subscriptions_have_a_limit() {
 #[test]
 fn subscriptions_have_a_size() {
     let mut small = config();
-    small.limits.subscription_bytes = 10;
+    small.limits.max_subscription_bytes = 10;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
     for uri in ["a:1234", "a:12", "a:1234"] {
         assert_eq!(subscribe(&mut script, uri)["result"], json!({}));

@@ -37,7 +37,7 @@ fn addresses_have_a_length() {
 #[test]
 fn what_waits_is_bounded_in_bytes() {
     let mut config = config();
-    (config.limits.in_flight, config.limits.waiting_bytes) = (1, 1000);
+    (config.limits.max_in_flight, config.limits.max_queued_bytes) = (1, 1000);
     let mut script = Script::with(config);
     let call = |id: i64, size: usize| modern(id, "tools/call", json!({ "name": "x".repeat(size) }));
     let running = script.served(call(1, 5000));
@@ -66,7 +66,7 @@ fn blocking_what_is_over_keeps_nothing() {
 #[test]
 fn a_stream_that_nobody_empties_is_cut() {
     let mut config = config();
-    config.limits.route_messages = 2;
+    config.limits.max_route_messages = 2;
     let mut script = Script::with(config);
     let asked = script.served(modern(1, "tools/call", json!({ "name": "x", "_meta": { "progressToken": 1 } })));
     for done in 1..=5 {
@@ -86,7 +86,7 @@ fn a_stream_that_nobody_empties_is_cut() {
 #[test]
 fn all_streams_together_are_cut() {
     let mut config = config();
-    config.limits.outbox_messages = 3;
+    config.limits.max_outbox_messages = 3;
     let mut script = Script::with(config);
     let ask = |id| modern(id, "tools/call", json!({ "name": "x", "_meta": { "progressToken": id } }));
     let asked: Vec<_> = (0..5).map(|id| script.served(ask(id))).collect();
@@ -113,7 +113,8 @@ fn all_streams_together_are_cut() {
 fn whoever_does_not_read_is_cut_off() {
     for bytes in [false, true] {
         let mut config = config();
-        (config.limits.outbox_messages, config.limits.outbox_bytes) = if bytes { (1000, 200) } else { (3, 100_000) };
+        (config.limits.max_outbox_messages, config.limits.max_outbox_bytes) =
+            if bytes { (1000, 200) } else { (3, 100_000) };
         let mut script = Script::initialized_with(config, "2025-11-25", json!({}));
         let mut sent = 0;
         while script.connection.wants_input() {

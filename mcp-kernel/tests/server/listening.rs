@@ -154,7 +154,7 @@ fn only_subscriptions_end_like_this() {
 #[test]
 fn subscriptions_have_limits() {
     let mut small = config();
-    (small.limits.listeners, small.limits.uris_per_listener, small.limits.in_flight) = (2, 1, 1);
+    (small.limits.max_listen_streams, small.limits.max_uris_per_listen_stream, small.limits.max_in_flight) = (2, 1, 1);
     let mut script = Script::with(small);
     script.send(listen(0, json!({ "resourceSubscriptions": ["a:1", "a:2"] })));
     script.refusal(0, -32602);

@@ -13,7 +13,7 @@ fn tokened(id: i64) -> Value {
 
 fn narrow(messages: usize) -> ServerConfig {
     let mut config = config();
-    config.limits.route_messages = messages;
+    config.limits.max_route_messages = messages;
     config
 }
 
@@ -110,7 +110,7 @@ fn changes_coalesce() {
 fn who_misses_changes_is_told() {
     for is_blocked in [false, true] {
         let mut config = config();
-        config.limits.route_messages = 3;
+        config.limits.max_route_messages = 3;
         let mut script = Script::with(config);
         let uris: Vec<String> = (0..5).map(|number| format!("a:{number}")).collect();
         let filter = json!({ "resourceSubscriptions": uris });
@@ -205,7 +205,7 @@ fn a_disconnect_empties_every_backlog() {
 #[test]
 fn bytes_are_bounded() {
     let mut small = config();
-    small.limits.route_bytes = 1000;
+    small.limits.max_route_bytes = 1000;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
     script.connection.block(Route::Standalone);
     for _ in 0..100 {
@@ -230,7 +230,7 @@ fn bytes_are_bounded() {
 #[test]
 fn telling_has_an_end() {
     let mut config = config();
-    config.limits.route_messages = 3;
+    config.limits.max_route_messages = 3;
     let mut script = Script::with(config);
     let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
     let method = Method::from("com.example/x");

@@ -219,8 +219,8 @@ impl Model {
         served.key = Some(key);
         served.state = if filter.is_some() { State::Listening } else { State::Running };
         served.filter = filter;
-        assert!(self.count(State::Running) <= self.limits.in_flight, "more than the limit runs");
-        assert!(self.count(State::Listening) <= self.limits.listeners, "more than the limit listens");
+        assert!(self.count(State::Running) <= self.limits.max_in_flight, "more than the limit runs");
+        assert!(self.count(State::Listening) <= self.limits.max_listen_streams, "more than the limit listens");
         index
     }
 
@@ -330,7 +330,7 @@ impl Model {
             }
             return;
         }
-        let is_full = self.count(State::Running) >= self.limits.in_flight;
+        let is_full = self.count(State::Running) >= self.limits.max_in_flight;
         let at_once = arrived.iter().copied().find(|index| self.served[*index].id == message["id"]);
         match (at_once, index) {
             (Some(index), None) => {
@@ -357,13 +357,13 @@ impl Model {
             let held_back = self.blocked.contains(&served.key) && served.key.is_some();
             assert!(served.state != State::Answered || held_back, "the answer to {id} did not go out");
             assert!(served.owed.is_empty() || held_back || self.lossy, "{id} missed {:?}", served.owed);
-            let full = running >= self.limits.in_flight;
+            let full = running >= self.limits.max_in_flight;
             assert!(served.state != State::Waiting || full, "{id} waits though there is room");
         }
         assert!(!self.asked.values().any(|call| call.abandoned && call.open), "a question outlives its request");
         let waits = |served: &&Served| served.state == State::Waiting && !served.batch;
         let waiting = self.served.iter().filter(waits).count();
-        assert!(waiting <= self.limits.waiting, "more than the limit waits");
+        assert!(waiting <= self.limits.max_queued, "more than the limit waits");
         let told = self.owed.is_empty() || self.blocked.contains(&None) || self.lossy || server_gone;
         assert!(told, "the client missed {:?}", self.owed);
     }

@@ -67,11 +67,11 @@ impl World {
         let mut random = Random(seed);
         let kind = random.pick(&[Kind::Stdio, Kind::Http]);
         let mut limits = Limits::default();
-        limits.in_flight = random.pick(&[1, 2, 4, 100]);
-        limits.waiting = random.pick(&[0, 1, 3, 64]);
-        limits.listeners = random.pick(&[1, 2, 16]);
-        limits.route_messages = random.pick(&[2, 4, 256]);
-        limits.calls = random.pick(&[2, 100]);
+        limits.max_in_flight = random.pick(&[1, 2, 4, 100]);
+        limits.max_queued = random.pick(&[0, 1, 3, 64]);
+        limits.max_listen_streams = random.pick(&[1, 2, 16]);
+        limits.max_route_messages = random.pick(&[2, 4, 256]);
+        limits.max_calls = random.pick(&[2, 100]);
         let mode = random.pick(&[Mode::Auto, Mode::Modern, Mode::Legacy]);
         let revisions = match random.below(5) {
             0 => vec![random.pick(&LEGACY)],
@@ -96,7 +96,7 @@ impl World {
         let mut client = ClientConfig::new(Implementation::new("client", "1.0"), capabilities);
         client.mode = mode;
         client.log_level = random.pick(&[None, Some(LoggingLevel::Debug), Some(LoggingLevel::Warning)]);
-        client.limits.calls = random.pick(&[3, 100]);
+        client.limits.max_calls = random.pick(&[3, 100]);
         if kind == Kind::Http {
             client.cancel_style = random.pick(&[CancelStyle::CloseStream, CancelStyle::Notify]);
         }
@@ -105,7 +105,7 @@ impl World {
         let is_enveloped = mode == Mode::Modern && revisions.contains(&Revision::LATEST) && random.chance(20);
         trace.note(|| format!("{kind:?} {mode:?} {revisions:?} detected {detected:?} {limits:?}"));
         let now = Time::EPOCH;
-        let (client_limit, server) = (client.limits.calls, Arc::new(server));
+        let (client_limit, server) = (client.limits.max_calls, Arc::new(server));
         Self {
             random,
             trace,

@@ -363,7 +363,7 @@ impl ServerBuilder {
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]
         let mut settings = self.settings;
         #[cfg(feature = "mrtr")]
-        settings.asking.limit_to(config.limits.request_state_bytes);
+        settings.asking.limit_to(config.limits.max_request_state_bytes);
         Ok(Server::new(Inner {
             config: Arc::new(config),
             settings,

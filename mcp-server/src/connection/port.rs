@@ -40,8 +40,8 @@ impl ConnectionPort {
     /// # Errors
     ///
     /// Returns an error, and ignores the message, if too much was fed since the connection was last polled: more messages
-    /// than [`Limits::outbox_messages`](crate::Limits::outbox_messages), or more bytes than
-    /// [`Limits::outbox_bytes`](crate::Limits::outbox_bytes). The first message always fits.
+    /// than [`Limits::max_outbox_messages`](crate::Limits::max_outbox_messages), or more bytes than
+    /// [`Limits::max_outbox_bytes`](crate::Limits::max_outbox_bytes). The first message always fits.
     pub fn feed_parsed(
         &self,
         now: Time,
@@ -52,7 +52,7 @@ impl ConnectionPort {
         let mut state = self.shared.lock();
         let State { kernel, inbox, origins, .. } = &mut *state;
         let (messages, bytes) = (inbox.messages + 1, inbox.bytes.saturating_add(bytes));
-        if inbox.messages > 0 && (messages > limits.outbox_messages || bytes > limits.outbox_bytes) {
+        if inbox.messages > 0 && (messages > limits.max_outbox_messages || bytes > limits.max_outbox_bytes) {
             return Err(InboxFull);
         }
         *inbox = Inbox { messages, bytes };
@@ -148,7 +148,7 @@ impl ConnectionPort {
 
 /// The error of [`ConnectionPort::feed_parsed`] if too much was fed since the connection was last polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many messages wait for the handlers of this connection (`outbox_messages`, `outbox_bytes`)")]
+#[error("too many messages wait for the handlers of this connection (`max_outbox_messages`, `max_outbox_bytes`)")]
 #[expect(clippy::exhaustive_structs, reason = "it has no details")]
 pub struct InboxFull;
 

@@ -148,9 +148,9 @@ fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> 
 
 fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let ReadResourceRequestParams { uri, .. } = decode(params)?;
-    let limit = ctx.server().config().limits.uri_bytes;
+    let limit = ctx.server().config().limits.max_uri_bytes;
     if uri.len() > limit {
-        return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`uri_bytes`)")));
+        return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`max_uri_bytes`)")));
     }
     let read = if let Some(resource) = registry.resources.get(&uri) {
         resource.read(ctx)

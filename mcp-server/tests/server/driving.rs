@@ -43,7 +43,7 @@ fn one_stream_is_enough() {
 #[test]
 fn transports_know_when_to_stop_reading() {
     let mut limits = Limits::default();
-    limits.outbox_messages = 2;
+    limits.max_outbox_messages = 2;
     let server = server(|server| server.offers_tools().limits(limits));
     let mut client = Client::new(&server, MODERN);
     for _ in 0..2 {
@@ -203,7 +203,7 @@ fn batches_keep_their_caller() {
     let who =
         tool("who", async |ctx: RequestContext, _: NoArguments| ctx.extension::<&str>().map_or("nobody", |who| *who));
     let mut limits = Limits::default();
-    limits.in_flight = 1;
+    limits.max_in_flight = 1;
     let server = server(|server| server.tool(who).limits(limits));
     let mut client = Client::new(&server, Revision::V2025_03_26);
     let mut extensions = Extensions::new();
@@ -245,7 +245,7 @@ fn a_strict_server_waits_for_the_handshake() {
 #[test]
 fn sec_6_ports_hand_messages_over() {
     let mut limits = Limits::default();
-    limits.outbox_messages = 3;
+    limits.max_outbox_messages = 3;
     let server = server(|server| {
         server.limits(limits).tool(tool("who", async |ctx: RequestContext, _: NoArguments| {
             ctx.extension::<u64>().map_or_else(String::new, |sender| sender.to_string())

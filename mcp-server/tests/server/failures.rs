@@ -281,7 +281,7 @@ fn requests_wait_for_their_turn() {
         let (notes, contexts) = Default::default();
         let server = endless(&notes, &contexts, |server| {
             let mut limits = mcp_server::Limits::default();
-            (limits.in_flight, limits.waiting) = (2, 2);
+            (limits.max_in_flight, limits.max_queued) = (2, 2);
             server.limits(limits)
         });
         let mut client = Client::new(&server, revision);

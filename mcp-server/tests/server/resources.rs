@@ -57,7 +57,10 @@ fn sec_12_addresses_have_a_limit() {
         let at = |bytes: usize| format!("book://{}/1", "x".repeat(bytes - "book:///1".len()));
         assert_eq!(read(&mut client, &at(8192))[0]["uri"], at(8192));
         let refused = client.error("resources/read", json!({ "uri": at(8193) }), -32602);
-        assert!(refused["message"].as_str().is_some_and(|text| text.contains("8192 bytes (`uri_bytes`)")), "{refused}");
+        assert!(
+            refused["message"].as_str().is_some_and(|text| text.contains("8192 bytes (`max_uri_bytes`)")),
+            "{refused}"
+        );
     }
 }
 

@@ -247,7 +247,7 @@ fn a_ledger_refuses_replays() {
 fn no_state_is_too_large_to_come_back() {
     const LIMIT: usize = 1024;
     let mut limits = Limits::default();
-    limits.request_state_bytes = LIMIT;
+    limits.max_request_state_bytes = LIMIT;
     let server = server(|server| {
         server.limits(limits).tool(tool("long", async |ctx: RequestContext, Long { bytes }: Long| {
             let step = || async { Ok::<_, HandlerError>("x".repeat(bytes)) };

@@ -174,7 +174,7 @@ fn waiting_requests_keep_their_caller() {
             }
         });
         let mut limits = Limits::default();
-        limits.in_flight = 1;
+        limits.max_in_flight = 1;
         let server = server(|server| server.limits(limits).tool(slow));
         let mut client = Client::new(&server, revision);
         let ask = |client: &mut Client, name, address| {

@@ -172,7 +172,7 @@ async fn it_reads_late() {
 #[tokio::test(start_paused = true)]
 async fn it_writes_before_it_reads_on() {
     let mut limits = Limits::default();
-    limits.outbox_bytes = 20_000;
+    limits.max_outbox_bytes = 20_000;
     let (client, mut peer) = modern_with(100, builder().limits(limits), |transport| transport).await;
     let serve = async {
         for _ in 0..50 {

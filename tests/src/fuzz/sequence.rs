@@ -51,10 +51,10 @@ pub fn sequence(data: &[u8]) {
 /// The limits are low, so that a short input reaches them.
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    (limits.in_flight, limits.waiting, limits.calls) = (3, 2, 2);
-    (limits.listeners, limits.uris_per_listener, limits.subscriptions) = (2, 2, 2);
-    (limits.meta_bytes, limits.request_state_bytes) = (400, 40);
-    (limits.route_messages, limits.route_bytes) = (4, 512);
+    (limits.max_in_flight, limits.max_queued, limits.max_calls) = (3, 2, 2);
+    (limits.max_listen_streams, limits.max_uris_per_listen_stream, limits.max_subscriptions) = (2, 2, 2);
+    (limits.max_meta_bytes, limits.max_request_state_bytes) = (400, 40);
+    (limits.max_route_messages, limits.max_route_bytes) = (4, 512);
     limits
 }
 
@@ -224,7 +224,7 @@ impl Driver {
         if let Ok(call) = call {
             assert!(self.calls.insert(call), "a call has a handle of its own");
         }
-        assert!(self.calls.len() <= self.limits.calls, "calls are limited");
+        assert!(self.calls.len() <= self.limits.max_calls, "calls are limited");
     }
 
     fn block(&mut self, route: Option<Route>) {
@@ -242,8 +242,8 @@ impl Driver {
             assert!(!self.is_over, "nothing happens after the end: {event:?}");
             self.hear(event);
         }
-        assert!(self.open.len() <= self.limits.in_flight, "requests are limited");
-        assert!(self.listening.len() <= self.limits.listeners, "subscriptions are limited");
+        assert!(self.open.len() <= self.limits.max_in_flight, "requests are limited");
+        assert!(self.listening.len() <= self.limits.max_listen_streams, "subscriptions are limited");
         while !self.is_lazy
             && let Some(transmit) = self.connection.poll_transmit()
         {

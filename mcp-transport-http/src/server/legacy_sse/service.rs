@@ -62,8 +62,8 @@ use crate::server::upload::Upload;
 /// | open streams | [`HttpOptions::max_listen_streams`](crate::HttpOptions::max_listen_streams), also per principal | 503, 429 |
 /// | requests in flight | [`HttpOptions::max_in_flight`](crate::HttpOptions::max_in_flight), also per principal | 503, 429 |
 /// | requests of one stream | the server's `in_flight` and `waiting` | an error on the stream |
-/// | bytes of these requests, if there are several | the server's `outbox_bytes` | 503 |
-/// | messages queued for a client that does not read | the server's `outbox_messages` and `outbox_bytes` | 503 |
+/// | bytes of these requests, if there are several | the server's `max_outbox_bytes` | 503 |
+/// | messages queued for a client that does not read | the server's `max_outbox_messages` and `max_outbox_bytes` | 503 |
 ///
 /// The stream is the session: when it closes, handlers are cancelled, and it cannot be resumed. During a shutdown, and
 /// after a [`ValidUntil`] of the GET, new messages are refused and handlers may finish.

@@ -76,7 +76,7 @@ impl SseSession {
         state.release(&self.connection);
         let held: usize = state.open.iter().map(|open| open.bytes).sum();
         // A single request always fits, and only requests are counted.
-        let fits = held == 0 || held + bytes <= self.server().config().limits.outbox_bytes;
+        let fits = held == 0 || held + bytes <= self.server().config().limits.max_outbox_bytes;
         let is_kept = matches!(incoming, Incoming::Single(Message::Request(_)) | Incoming::Batch(_));
         if !self.connection.wants_input() || (is_kept && !fits) {
             return Err(FeedError::Full);

@@ -51,7 +51,7 @@ pub(crate) fn config(listeners: usize) -> Arc<ServerConfig> {
         .prompts(PromptsCapability::default().list_changed(true))
         .resources(ResourcesCapability::default().list_changed(true).subscribe(true));
     let mut config = ServerConfig::new(Implementation::new("bench", "1.0"), capabilities);
-    config.limits.listeners = listeners;
+    config.limits.max_listen_streams = listeners;
     Arc::new(config)
 }
 
