@@ -15,37 +15,37 @@ use std::time::Duration;
 
 use mcp_types::{ProgressToken, RequestId};
 
-use crate::deadlines::{Deadlines, Wake};
+use crate::deadlines::{DeadlineKind, Deadlines};
 use crate::{CallId, RequestKey, Time};
 
-/// How long a call may take.
+/// The timeouts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long the peer may be silent; progress starts it anew. While the peer waits for the answer to a request of
-    /// its own, it stands still, and starts anew with the answer. Default: 60 s.
-    pub idle: Option<Duration>,
-    /// How long the call may take whatever progress arrives, and whatever the peer asks. Default: 10 min.
-    pub limit: Option<Duration>,
+    /// How long the call may go without progress. Progress restarts it. It stops while the peer waits for the response to
+    /// a request of its own, and restarts with that response. Defaults to 60 seconds.
+    pub idle_timeout: Option<Duration>,
+    /// How long the call may take in all. Defaults to 10 minutes.
+    pub total_timeout: Option<Duration>,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { idle: Some(Duration::from_secs(60)), limit: Some(Duration::from_secs(600)) }
+        Self { idle_timeout: Some(Duration::from_secs(60)), total_timeout: Some(Duration::from_secs(600)) }
     }
 }
 
 impl CallOptions {
-    /// Replaces [`idle`](Self::idle).
+    /// Sets [`idle_timeout`](Self::idle_timeout).
     #[must_use]
-    pub fn with_idle(self, idle: Option<Duration>) -> Self {
-        Self { idle, ..self }
+    pub fn idle_timeout(self, idle_timeout: Option<Duration>) -> Self {
+        Self { idle_timeout, ..self }
     }
 
-    /// Replaces [`limit`](Self::limit).
+    /// Sets [`total_timeout`](Self::total_timeout).
     #[must_use]
-    pub fn with_limit(self, limit: Option<Duration>) -> Self {
-        Self { limit, ..self }
+    pub fn total_timeout(self, total_timeout: Option<Duration>) -> Self {
+        Self { total_timeout, ..self }
     }
 }
 
@@ -90,16 +90,16 @@ impl Calls {
     pub(crate) fn start(&mut self, now: Time, options: CallOptions, deadlines: &mut Deadlines) -> (CallId, RequestId) {
         self.started += 1;
         let (call, id) = (CallId::new(self.started), RequestId::from(i64::try_from(self.started).unwrap_or(i64::MAX)));
-        let idle_at = options.idle.map(|idle| now + idle);
-        let limit_at = options.limit.map(|limit| now + limit);
+        let idle_at = options.idle_timeout.map(|idle| now + idle);
+        let limit_at = options.total_timeout.map(|limit| now + limit);
         if let Some(at) = idle_at {
-            deadlines.arm(at, Wake::CallIdle(call));
+            deadlines.arm(at, DeadlineKind::IdleTimeout(call));
         }
         if let Some(at) = limit_at {
-            deadlines.arm(at, Wake::CallLimit(call));
+            deadlines.arm(at, DeadlineKind::TotalTimeout(call));
         }
         let (token, related, asked) = (None, None, Asked::default());
-        let open = OpenCall { id: id.clone(), token, related, idle: options.idle, idle_at, limit_at, asked };
+        let open = OpenCall { id: id.clone(), token, related, idle: options.idle_timeout, idle_at, limit_at, asked };
         self.open.insert(call, open);
         (call, id)
     }
@@ -109,10 +109,10 @@ impl Calls {
         let ended = self.open.remove(&call)?;
         self.parked.remove(&call);
         if let Some(at) = ended.idle_at {
-            deadlines.disarm(at, Wake::CallIdle(call));
+            deadlines.disarm(at, DeadlineKind::IdleTimeout(call));
         }
         if let Some(at) = ended.limit_at {
-            deadlines.disarm(at, Wake::CallLimit(call));
+            deadlines.disarm(at, DeadlineKind::TotalTimeout(call));
         }
         Some(ended)
     }
@@ -146,10 +146,10 @@ impl Calls {
         let call = self.by_number(token.as_i64()?)?;
         let open = self.open.get_mut(&call)?;
         if let (Some(idle), Some(old)) = (open.idle, open.idle_at) {
-            deadlines.disarm(old, Wake::CallIdle(call));
+            deadlines.disarm(old, DeadlineKind::IdleTimeout(call));
             let at = now + idle;
             open.idle_at = Some(at);
-            deadlines.arm(at, Wake::CallIdle(call));
+            deadlines.arm(at, DeadlineKind::IdleTimeout(call));
         }
         Some(call)
     }
@@ -178,7 +178,7 @@ impl Calls {
             {
                 self.parked.remove(&call);
                 open.idle_at = Some(at);
-                deadlines.arm(at, Wake::CallIdle(call));
+                deadlines.arm(at, DeadlineKind::IdleTimeout(call));
             }
         }
     }
@@ -212,7 +212,7 @@ impl Calls {
         let due = answered_at.and_then(|at| Some(at + open.idle?)).filter(|due| *due > now);
         if let Some(due) = due {
             open.idle_at = Some(due);
-            deadlines.arm(due, Wake::CallIdle(call));
+            deadlines.arm(due, DeadlineKind::IdleTimeout(call));
         }
         due.is_none()
     }

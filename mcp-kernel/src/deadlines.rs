@@ -4,24 +4,24 @@ use std::collections::BTreeSet;
 
 use crate::{CallId, Time};
 
-/// Why the driver has to call `handle_timeout`, and when.
+/// A time at which the driver has to call `handle_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Deadline {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// Why.
-    pub wake: Wake,
+    /// What happens then.
+    pub kind: DeadlineKind,
 }
 
-/// What a deadline is for.
+/// What happens at a [`Deadline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Wake {
-    /// The peer has been silent about a call for too long.
-    CallIdle(CallId),
-    /// A call has taken too long, whatever the peer says about it.
-    CallLimit(CallId),
+pub enum DeadlineKind {
+    /// [`CallOptions::idle_timeout`](crate::CallOptions::idle_timeout) of a call expires.
+    IdleTimeout(CallId),
+    /// [`CallOptions::total_timeout`](crate::CallOptions::total_timeout) of a call expires.
+    TotalTimeout(CallId),
 }
 
 /// All deadlines, soonest first.
@@ -29,12 +29,12 @@ pub enum Wake {
 pub(crate) struct Deadlines(BTreeSet<Deadline>);
 
 impl Deadlines {
-    pub(crate) fn arm(&mut self, at: Time, wake: Wake) {
-        self.0.insert(Deadline { at, wake });
+    pub(crate) fn arm(&mut self, at: Time, kind: DeadlineKind) {
+        self.0.insert(Deadline { at, kind });
     }
 
-    pub(crate) fn disarm(&mut self, at: Time, wake: Wake) {
-        self.0.remove(&Deadline { at, wake });
+    pub(crate) fn disarm(&mut self, at: Time, kind: DeadlineKind) {
+        self.0.remove(&Deadline { at, kind });
     }
 
     pub(crate) fn next(&self) -> Option<Deadline> {
@@ -42,9 +42,9 @@ impl Deadlines {
     }
 
     /// Takes out the soonest deadline that is due.
-    pub(crate) fn due(&mut self, now: Time) -> Option<Wake> {
+    pub(crate) fn due(&mut self, now: Time) -> Option<DeadlineKind> {
         let first = self.next().filter(|deadline| deadline.at <= now)?;
         self.0.remove(&first);
-        Some(first.wake)
+        Some(first.kind)
     }
 }

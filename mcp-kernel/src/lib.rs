@@ -87,7 +87,7 @@ mod transmit;
 
 pub use calls::CallOptions;
 pub use change::Change;
-pub use deadlines::{Deadline, Wake};
+pub use deadlines::{Deadline, DeadlineKind};
 pub use errors::{CallError, Misuse, PeerMisbehaved};
 #[doc(hidden)]
 pub use fifo::Fifo;

@@ -81,7 +81,7 @@ impl<'a> Exchange<'a> {
             Started::Misuse(misuse) => Poll::Ready(Failure::Local(misuse.into())),
             Started::Closed(closed) => Poll::Ready(Failure::Local(closed.into())),
             Started::Wait => {
-                let limit = self.options.idle.into_iter().chain(self.options.limit).min();
+                let limit = self.options.idle_timeout.into_iter().chain(self.options.total_timeout).min();
                 if self.send_timeout.is_none() {
                     self.send_timeout = limit.map(|limit| Sleep::new(self.shared, limit));
                 }

@@ -111,7 +111,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     /// server waits for the response to a request of its own is not counted. Defaults to the value of
     /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 60 seconds.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
-        self.options = self.options.with_idle(Some(idle));
+        self.options = self.options.idle_timeout(Some(idle));
         self
     }
 
@@ -119,7 +119,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     /// modern server is not counted; a legacy server waits for them within its request. Defaults to the value of
     /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 10 minutes.
     pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.options = self.options.with_limit(Some(limit));
+        self.options = self.options.total_timeout(Some(limit));
         self
     }
 
@@ -210,7 +210,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     fn with_meta(&mut self, params: RawObject) -> Result<RawObject, Error> {
         let trace = self.client.shared.settings.trace_context.as_ref().and_then(|trace| trace());
         // The kernel requests progress for calls with an idle timeout.
-        let wants_progress = self.on_progress.is_some() && self.options.idle.is_none();
+        let wants_progress = self.on_progress.is_some() && self.options.idle_timeout.is_none();
         if self.meta.is_none() && trace.is_none() && !wants_progress {
             return Ok(params);
         }

@@ -182,7 +182,7 @@ async fn open_modern(
     shared: &Arc<Shared>,
     wanted: &SubscriptionFilter,
 ) -> Result<(ChangeSource, SubscriptionFilter), Failure> {
-    let mut timeout = shared.settings.call_options.idle.map(|idle| Sleep::new(shared, idle));
+    let mut timeout = shared.settings.call_options.idle_timeout.map(|idle| Sleep::new(shared, idle));
     let mut waiter = Waiter::new(shared, |core| &mut core.ready_waiters);
     let mut opened: Option<(ChangeSource, CallId, Revision)> = None;
     let acknowledged = poll_fn(|cx| {

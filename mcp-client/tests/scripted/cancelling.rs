@@ -83,7 +83,7 @@ fn progress_finds_its_call() {
 // covers: P-1
 #[test]
 fn progress_comes_without_a_limit_to_silence() {
-    let options = CallOptions::default().with_idle(None);
+    let options = CallOptions::default().idle_timeout(None);
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().call_options(options));
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);

@@ -168,7 +168,7 @@ impl Connection {
             return Ok(self.send_request(now, method, params, revision, options));
         }
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
-        let token = options.idle.is_some().then(|| ProgressToken::from(&id));
+        let token = options.idle_timeout.is_some().then(|| ProgressToken::from(&id));
         let envelope = if revision.era() == Era::Modern { Some(self.envelope(revision)) } else { None };
         // Ids and tokens are numbers here, which can always be written.
         if let Ok(message) = EncodedMessage::request_with_meta(&id, method, params, token.as_ref(), envelope) {
@@ -186,7 +186,7 @@ impl Connection {
     pub fn listen(&mut self, now: Time, filter: SubscriptionFilter) -> Result<CallId, Misuse> {
         let params = RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| Misuse::NotAnObject)?;
         // K-15: the answer comes at the end, so nothing is late.
-        let options = CallOptions::default().with_idle(None).with_limit(None);
+        let options = CallOptions::default().idle_timeout(None).total_timeout(None);
         let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options)?;
         self.listening.insert(call, false);
         Ok(call)
@@ -360,7 +360,7 @@ impl Connection {
     ) -> CallId {
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         let meta = params.meta.get_or_insert_default();
-        if options.idle.is_some() || meta.progress_token.is_some() {
+        if options.idle_timeout.is_some() || meta.progress_token.is_some() {
             // The id serves as token, so that progress finds its way back and tokens are unique (P-2). A token of the
             // caller's own is put in its place again when progress arrives.
             let own = meta.progress_token.replace(ProgressToken::from(&id));

@@ -19,7 +19,7 @@ use super::connection::{Connection, OpenRequest, Stage};
 use super::detect::{ConnectError, DetectedRevision, Next, is_evidence, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
 use super::outbox::Outbox;
-use crate::deadlines::Wake;
+use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::refusal::excerpt;
 use crate::{CallId, Change, Time};
@@ -203,9 +203,9 @@ impl Connection {
 
     /// Takes note of the time; early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(wake) = self.deadlines.due(now) {
-            let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
-            if let Wake::CallIdle(_) = wake
+        while let Some(kind) = self.deadlines.due(now) {
+            let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;
+            if let DeadlineKind::IdleTimeout(_) = kind
                 && !self.calls.is_silent(now, call, &mut self.deadlines)
             {
                 continue;

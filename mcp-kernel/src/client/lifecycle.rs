@@ -104,7 +104,7 @@ impl Connection {
 
     fn probe(&mut self, now: Time, revision: Revision, is_second: bool) {
         // K-13: nothing that the server says makes this longer.
-        let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.probe_timeout));
+        let options = CallOptions::default().idle_timeout(None).total_timeout(Some(self.config.probe_timeout));
         let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }
@@ -180,7 +180,8 @@ impl Connection {
                 // DU-44: nothing that the offered revision does not have.
                 let _ = restrict_to(&mut params, revision);
                 let params = RawObject::new(&params).ok().and_then(|params| params.decode().ok()).unwrap_or_default();
-                let options = CallOptions::default().with_idle(None).with_limit(Some(self.config.handshake_timeout));
+                let options =
+                    CallOptions::default().idle_timeout(None).total_timeout(Some(self.config.handshake_timeout));
                 let call = self.send_request(now, &Method::INITIALIZE, params, revision, options);
                 self.stage = Stage::Handshaking { call };
             }

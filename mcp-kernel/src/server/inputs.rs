@@ -19,7 +19,7 @@ use super::event::Event;
 use super::in_flight::{Entry, Kind};
 use super::lifecycle::Agreed;
 use super::scope::{Principal, RequestScope};
-use crate::deadlines::Wake;
+use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::limits::Limits;
 use crate::queue::push;
@@ -457,8 +457,8 @@ impl Connection {
 
     /// Takes note of the time; early calls do nothing.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(wake) = self.deadlines.due(now) {
-            let (Wake::CallIdle(call) | Wake::CallLimit(call)) = wake;
+        while let Some(kind) = self.deadlines.due(now) {
+            let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;
             self.cancel_call(call, CallError::TimedOut);
         }
     }

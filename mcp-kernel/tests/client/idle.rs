@@ -9,7 +9,7 @@ const IDLE: Duration = Duration::from_secs(8);
 impl Script {
     /// Makes a call that may be silent for a while.
     fn idle_call(&mut self) -> CallId {
-        let options = CallOptions::default().with_idle(Some(IDLE));
+        let options = CallOptions::default().idle_timeout(Some(IDLE));
         let call = self.client.call(self.now, &Method::TOOLS_LIST, &RawObject::empty(), options).expect("a call");
         self.sent();
         call

@@ -33,8 +33,8 @@ fn sec_1_parameters_are_sent_on_one_line() {
     for revision in ERAS {
         let mut script = Script::ready(revision);
         let with_meta = RawObject::parse(&format!("{{\"_meta\":\n{SMUGGLED},\n\"arguments\":{SMUGGLED}\n}}"));
-        for idle in [None, CallOptions::default().idle] {
-            let options = CallOptions::default().with_idle(idle);
+        for idle in [None, CallOptions::default().idle_timeout] {
+            let options = CallOptions::default().idle_timeout(idle);
             script.client.call(script.now, &Method::TOOLS_CALL, &smuggled(), options).expect("a call");
             assert_eq!(script.line()["params"]["b"], meant["b"]);
             let params = with_meta.as_ref().expect("an object");

@@ -231,7 +231,7 @@ fn every_request_says_what_it_needs() {
     assert_eq!(script.sent()["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "warning");
     let mut legacy = Script::ready(Revision::V2025_06_18);
     let now = legacy.now;
-    let silent = CallOptions::default().with_idle(None);
+    let silent = CallOptions::default().idle_timeout(None);
     legacy.client.call(now, &Method::TOOLS_LIST, &RawObject::empty(), silent).expect("a call");
     assert_eq!(legacy.sent()["params"], json!({}), "nothing that the revision does not have");
 }

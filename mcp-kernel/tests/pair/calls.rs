@@ -95,7 +95,7 @@ fn a_stream_is_closed_instead_of_a_notification() {
 fn progress_keeps_a_call_alive_up_to_the_limit() {
     let mut pair = modern();
     let seconds = |seconds| Some(Duration::from_secs(seconds));
-    let options = CallOptions::default().with_idle(seconds(10)).with_limit(seconds(25));
+    let options = CallOptions::default().idle_timeout(seconds(10)).total_timeout(seconds(25));
     let params = RawObject::parse(r#"{"name":"slow"}"#).expect("an object");
     let call = pair.client.call(pair.now, &Method::TOOLS_CALL, &params, options).expect("a call");
     pair.drive();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_kernel::server::{Event, ServerConfig};
-use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved, RequestKey, Route, Wake};
+use mcp_kernel::{CallError, CallId, CallOptions, DeadlineKind, Misuse, PeerMisbehaved, RequestKey, Route};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
@@ -243,7 +243,7 @@ fn cancelled(script: &mut Script, id: i64) -> Route {
 #[test]
 fn silence_times_out() {
     let mut script = session(json!({}));
-    let options = CallOptions::default().with_idle(Some(10 * SECOND)).with_limit(None);
+    let options = CallOptions::default().idle_timeout(Some(10 * SECOND)).total_timeout(None);
     let call = call_for(&mut script, None, Method::PING, json!({}), options).unwrap();
     script.next();
     script.advance(9 * SECOND);
@@ -251,7 +251,7 @@ fn silence_times_out() {
     script.send(notification("notifications/progress", json!({ "progressToken": 1, "progress": 1 })));
     assert!(matches!(script.event(), Event::CallProgress { call: of, .. } if of == call));
     let deadline = script.connection.poll_timeout().unwrap();
-    assert_eq!((deadline.at, deadline.wake), (script.now() + 10 * SECOND, Wake::CallIdle(call)));
+    assert_eq!((deadline.at, deadline.kind), (script.now() + 10 * SECOND, DeadlineKind::IdleTimeout(call)));
     script.advance(9 * SECOND);
     script.no_event();
     // Progress of something else does not count.
@@ -270,7 +270,7 @@ fn silence_times_out() {
 #[test]
 fn the_limit_holds_whatever_happens() {
     let mut script = session(json!({}));
-    let options = CallOptions::default().with_idle(Some(2 * SECOND)).with_limit(Some(5 * SECOND));
+    let options = CallOptions::default().idle_timeout(Some(2 * SECOND)).total_timeout(Some(5 * SECOND));
     let call = call_for(&mut script, None, Method::PING, json!({}), options).unwrap();
     script.next();
     for progress in 1..5 {
@@ -290,7 +290,7 @@ fn the_limit_holds_whatever_happens() {
 fn deadlines_are_on_by_default() {
     let mut script = session(json!({}));
     let with = call(&mut script, None, Method::PING, json!({})).unwrap();
-    let options = CallOptions::default().with_idle(None).with_limit(None);
+    let options = CallOptions::default().idle_timeout(None).total_timeout(None);
     let without = call_for(&mut script, None, Method::PING, json!({}), options).unwrap();
     script.next();
     script.next();

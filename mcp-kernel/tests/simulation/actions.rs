@@ -52,7 +52,9 @@ impl World {
     fn options(&mut self) -> CallOptions {
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         let idle = self.random.pick(&[None, Some(5), Some(60)]);
-        CallOptions::default().with_idle(seconds(idle)).with_limit(seconds(self.random.pick(&[Some(30), Some(600)])))
+        CallOptions::default()
+            .idle_timeout(seconds(idle))
+            .total_timeout(seconds(self.random.pick(&[Some(30), Some(600)])))
     }
 
     fn opened(&self, tag: u64, method: &str, options: CallOptions, filter: Option<SubscriptionFilter>) -> Call {
@@ -62,9 +64,9 @@ impl World {
             method: method.to_owned(),
             id: Value::Null,
             open: true,
-            idle: options.idle,
-            idle_at: after(options.idle),
-            limit_at: after(options.limit),
+            idle: options.idle_timeout,
+            idle_at: after(options.idle_timeout),
+            limit_at: after(options.total_timeout),
             disturbed: false,
             usurped: false,
             progress: f64::MIN,
@@ -124,7 +126,7 @@ impl World {
             .tools_list_changed(self.random.chance(50))
             .prompts_list_changed(self.random.chance(50))
             .resource_subscriptions(vec![self.random.pick(&["a:1", "a:2"]).to_owned()]);
-        let options = CallOptions::default().with_idle(None).with_limit(None);
+        let options = CallOptions::default().idle_timeout(None).total_timeout(None);
         let call = self.opened(tag, "subscriptions/listen", options, Some(filter.clone()));
         let outcome = self.client.listen(self.now, filter);
         self.book(outcome, call);

@@ -20,14 +20,14 @@ impl AskOptions {
     /// Sets how long the client may take without reporting progress, or `None` for no limit. Defaults to 60 seconds.
     #[must_use]
     pub fn idle_timeout(mut self, idle: Option<Duration>) -> Self {
-        self.time.idle = idle;
+        self.time.idle_timeout = idle;
         self
     }
 
     /// Sets how long the client may take in all, or `None` for no limit. Defaults to 10 minutes.
     #[must_use]
     pub fn total_timeout(mut self, limit: Option<Duration>) -> Self {
-        self.time.limit = limit;
+        self.time.total_timeout = limit;
         self
     }
 

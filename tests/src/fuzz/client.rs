@@ -92,7 +92,7 @@ fn builder(start: &[u8]) -> ClientBuilder {
         _ => Mode::Auto,
     };
     let limits =
-        CallOptions::default().with_idle(Some(Duration::from_secs(5))).with_limit(Some(Duration::from_secs(60)));
+        CallOptions::default().idle_timeout(Some(Duration::from_secs(5))).total_timeout(Some(Duration::from_secs(60)));
     let builder = Client::builder("client", "1.0")
         .mode(mode)
         .call_options(limits)

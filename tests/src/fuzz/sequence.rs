@@ -219,7 +219,7 @@ impl Driver {
             _ => Method::PING,
         };
         let related = self.oldest().filter(|_| what.len() > 1);
-        let options = CallOptions::default().with_idle(Some(Duration::from_secs(5)));
+        let options = CallOptions::default().idle_timeout(Some(Duration::from_secs(5)));
         let call = self.connection.call(self.now, related, method, &RawObject::empty(), options);
         if let Ok(call) = call {
             assert!(self.calls.insert(call), "a call has a handle of its own");
