@@ -24,7 +24,7 @@
 //! let offers = ServerCapabilities::default().tools(ToolsCapability::default());
 //! let server_config = server::ServerConfig::new(Implementation::new("server", "1.0"), offers);
 //! let client_config = client::ClientConfig::new(Implementation::new("client", "1.0"), ClientCapabilities::default());
-//! let mut server = server::Connection::for_loop(Arc::new(server_config));
+//! let mut server = server::Connection::long_lived(Arc::new(server_config));
 //! let mut client = client::Connection::new(Arc::new(client_config));
 //!
 //! let now = Time::EPOCH;

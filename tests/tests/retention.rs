@@ -51,7 +51,7 @@ impl Flood {
         let config = Arc::new(config);
         let now = Time::EPOCH;
         Self {
-            connection: Connection::for_loop(config),
+            connection: Connection::long_lived(config),
             now,
             kept: 0,
             peak: 0,

@@ -53,7 +53,7 @@ use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 ///
 /// let capabilities = ServerCapabilities::default().tools(ToolsCapability::default());
 /// let config = ServerConfig::new(Implementation::new("demo", "1.0"), capabilities);
-/// let mut connection = Connection::for_loop(Arc::new(config));
+/// let mut connection = Connection::long_lived(Arc::new(config));
 ///
 /// let request = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hi","_meta":{
 ///     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -103,21 +103,21 @@ impl Connection {
     /// It waits for a handshake, and serves modern requests without one.
     // S1.22
     #[must_use]
-    pub fn for_loop(config: Arc<ServerConfig>) -> Self {
+    pub fn long_lived(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::Fresh, true)
     }
 
     /// A connection for one modern request: what the client is, the request says itself.
     // S1.18
     #[must_use]
-    pub fn from_envelope(config: Arc<ServerConfig>) -> Self {
+    pub fn modern_request(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::Absent, false)
     }
 
     /// A connection for one legacy request without a session, in a revision that its transport knows of.
     // S0.8
     #[must_use]
-    pub fn from_version(config: Arc<ServerConfig>, revision: Revision) -> Self {
+    pub fn legacy_request(config: Arc<ServerConfig>, revision: Revision) -> Self {
         Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
     }
 

@@ -44,7 +44,7 @@ impl Connection {
         state: SessionState,
     ) -> Result<Self, serde_json::Error> {
         initialize.decode::<InitializeRequestParams>()?;
-        let mut connection = Self::for_loop(config);
+        let mut connection = Self::long_lived(config);
         let client = Arc::new(Introduction::new(initialize));
         connection.lifecycle = Lifecycle::Negotiated(Agreed { revision: state.revision, client });
         connection.refresh(state);

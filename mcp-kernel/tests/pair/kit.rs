@@ -49,7 +49,7 @@ impl Pair {
         let now = Time::EPOCH;
         Self {
             client: client::Connection::new(Arc::new(client)),
-            server: server::Connection::for_loop(Arc::new(server)),
+            server: server::Connection::long_lived(Arc::new(server)),
             now,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),

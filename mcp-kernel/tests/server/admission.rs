@@ -28,7 +28,7 @@ fn missing_members_are_named() {
 fn without_legacy_the_envelope_is_owed() {
     let mut modern_only = config();
     modern_only.revisions = vec![Revision::V2026_07_28];
-    for mut script in [Script::with(modern_only), Script::from_envelope()] {
+    for mut script in [Script::with(modern_only), Script::modern_request()] {
         for method in ["tools/list", "ping", "server/discover"] {
             let error = script.refused(legacy(1, method, json!({})), -32602);
             assert!(error["message"].as_str().unwrap().contains(VERSION), "{error}");

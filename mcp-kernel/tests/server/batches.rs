@@ -19,7 +19,7 @@ fn ping(id: i64) -> Value {
 // covers: B-8
 #[test]
 fn answers_travel_together() {
-    for mut script in [Script::initialized("2025-03-26"), Script::from_version(Revision::V2025_03_26)] {
+    for mut script in [Script::initialized("2025-03-26"), Script::legacy_request(Revision::V2025_03_26)] {
         script.send(json!([ping(1), call(2), notification("x/told", json!({})), call(3)]));
         let second = script.asked();
         assert!(matches!(script.event(), Event::Notification { method, .. } if method.as_str() == "x/told"));
@@ -46,7 +46,7 @@ fn other_revisions_refuse_batches() {
         assert!(matches!(script.complaint(), PeerMisbehaved::BatchNotAllowed));
         script.assert_nothing_left();
     }
-    for mut script in [Script::new(), Script::from_envelope()] {
+    for mut script in [Script::new(), Script::modern_request()] {
         script.send(json!([modern(1, "tools/list", json!({}))]));
         assert_eq!(script.reply()["error"]["code"], -32600);
         assert!(matches!(script.complaint(), PeerMisbehaved::BatchNotAllowed));

@@ -196,7 +196,7 @@ fn there_may_be_no_back_channel() {
     script.done(asked.responder);
     assert_eq!(call(&mut script, Some(key), Method::ROOTS_LIST, json!({})), Err(Misuse::Unknown));
     script.assert_nothing_left();
-    for mut script in [Script::from_envelope(), Script::from_version(Revision::V2025_11_25)] {
+    for mut script in [Script::modern_request(), Script::legacy_request(Revision::V2025_11_25)] {
         let refused = call(&mut script, None, Method::PING, json!({}));
         assert!(matches!(refused, Err(Misuse::NoBackChannel(_))), "{refused:?}");
         script.assert_nothing_left();

@@ -36,8 +36,8 @@ fn use_up(script: &mut Script) {
 #[test]
 fn connections_share_nothing() {
     let config = Arc::new(config());
-    let mut used = Script::over(Connection::for_loop(Arc::clone(&config)));
-    let mut other = Script::over(Connection::for_loop(config));
+    let mut used = Script::over(Connection::long_lived(Arc::clone(&config)));
+    let mut other = Script::over(Connection::long_lived(config));
     use_up(&mut used);
     assert_eq!((used.connection.negotiated(), other.connection.negotiated()), (Some(Revision::V2025_06_18), None));
     assert!(other.connection.is_idle());
@@ -69,7 +69,7 @@ fn connections_share_nothing() {
 fn clients_leave_no_trace_in_the_server() {
     let config = Arc::new(config());
     let seen = || {
-        let mut script = Script::over(Connection::for_loop(Arc::clone(&config)));
+        let mut script = Script::over(Connection::long_lived(Arc::clone(&config)));
         let mut replies = Vec::new();
         for request in [
             modern(1, "server/discover", json!({})),
@@ -82,7 +82,7 @@ fn clients_leave_no_trace_in_the_server() {
         replies
     };
     let before = (format!("{config:?}"), seen());
-    let mut used = Script::over(Connection::for_loop(Arc::clone(&config)));
+    let mut used = Script::over(Connection::long_lived(Arc::clone(&config)));
     use_up(&mut used);
     used.connection.close();
     drop(used);
@@ -95,7 +95,7 @@ fn clients_leave_no_trace_in_the_server() {
 #[test]
 fn cancellations_stay_on_their_connection() {
     let config = Arc::new(config());
-    let [mut first, mut second] = [(); 2].map(|()| Script::over(Connection::for_loop(Arc::clone(&config))));
+    let [mut first, mut second] = [(); 2].map(|()| Script::over(Connection::long_lived(Arc::clone(&config))));
     let (a, b) = (first.served(modern(7, "tools/call", json!({}))), second.served(modern(7, "tools/call", json!({}))));
     first.send(cancelled(7));
     assert_eq!(first.given_up(), a.key());
@@ -110,7 +110,7 @@ fn cancellations_stay_on_their_connection() {
 #[test]
 fn nothing_is_kept_between_stateless_requests() {
     let config = Arc::new(config());
-    let old = || Script::over(Connection::from_version(Arc::clone(&config), Revision::V2025_06_18));
+    let old = || Script::over(Connection::legacy_request(Arc::clone(&config), Revision::V2025_06_18));
     let mut script = old();
     script.send(initialize(1, "2025-06-18", json!({ "roots": {} })));
     assert!(script.reply()["result"].is_object());
@@ -128,7 +128,7 @@ fn nothing_is_kept_between_stateless_requests() {
 #[test]
 fn mis_11_stateless_legacy_has_no_logging() {
     for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
-        let old = || Script::from_version(revision);
+        let old = || Script::legacy_request(revision);
         let mut script = old();
         script.send(initialize(1, revision.as_str(), json!({})));
         let declared = script.reply()["result"]["capabilities"].take();
@@ -168,7 +168,7 @@ fn an_envelope_is_enough() {
         (json!({ CAPABILITIES: { "sampling": {} } }), None, true, false),
         (json!({ CLIENT_INFO: info }), Some("c"), false, false),
     ] {
-        let mut script = Script::over(Connection::from_envelope(strict()));
+        let mut script = Script::over(Connection::modern_request(strict()));
         let asked = script.served(modern(1, "tools/call", json!({ "_meta": meta })));
         assert_eq!((asked.scope.revision(), asked.scope.era()), (Revision::V2026_07_28, Era::Modern));
         assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), name);
@@ -186,9 +186,9 @@ fn an_envelope_is_enough() {
 fn the_way_a_connection_is_made_decides() {
     let revision = Revision::V2025_03_26;
     for (connection, known, refusal) in [
-        (Connection::for_loop(strict()), None, Some(-32600)),
-        (Connection::from_envelope(strict()), None, Some(-32602)),
-        (Connection::from_version(strict(), revision), Some(revision), None),
+        (Connection::long_lived(strict()), None, Some(-32600)),
+        (Connection::modern_request(strict()), None, Some(-32602)),
+        (Connection::legacy_request(strict(), revision), Some(revision), None),
     ] {
         let mut script = Script::over(connection);
         assert_eq!(script.connection.negotiated(), known);
@@ -214,7 +214,7 @@ fn the_way_a_connection_is_made_decides() {
 // covers: S0.23, S1.26
 #[test]
 fn a_new_connection_knows_nothing() {
-    let mut script = Script::over(Connection::for_loop(strict()));
+    let mut script = Script::over(Connection::long_lived(strict()));
     assert!(script.connection.is_idle());
     for _ in 0..2 {
         assert_eq!(script.connection.negotiated(), None);
@@ -254,7 +254,7 @@ fn a_channel_is_no_permission() {
     assert_eq!(script.next().0, Route::Standalone);
     assert_eq!(roots(&mut script), Err(Misuse::MissingCapability("roots")));
     script.assert_nothing_left();
-    for mut script in [Script::from_envelope(), Script::from_version(Revision::V2025_11_25)] {
+    for mut script in [Script::modern_request(), Script::legacy_request(Revision::V2025_11_25)] {
         script.connection.publish(&Change::Tools);
         script.silence();
         assert!(matches!(roots(&mut script), Err(Misuse::NoBackChannel(_))));

@@ -77,7 +77,7 @@ fn legacy_has_no_discover() {
     let mut script = Script::initialized("2025-11-25");
     script.refused(legacy(1, "server/discover", json!({})), -32601);
     script.assert_nothing_left();
-    let mut script = Script::from_version(Revision::V2025_03_26);
+    let mut script = Script::legacy_request(Revision::V2025_03_26);
     script.refused(legacy(1, "server/discover", json!({})), -32601);
     script.assert_nothing_left();
 }

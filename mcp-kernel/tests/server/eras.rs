@@ -141,7 +141,7 @@ fn ids_are_shared_by_both_eras() {
 // covers: S0.8, S0.11, S0.19, DU-17, S1.36
 #[test]
 fn stateless_legacy_has_nothing_but_a_revision() {
-    let mut script = Script::from_version(Revision::V2025_06_18);
+    let mut script = Script::legacy_request(Revision::V2025_06_18);
     let asked = script.served(legacy(1, "tools/call", json!({})));
     assert_eq!(asked.scope.revision(), Revision::V2025_06_18);
     assert!(asked.scope.client_info().is_none() && !asked.scope.supports(ClientCapability::Roots));

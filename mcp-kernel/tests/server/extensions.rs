@@ -97,7 +97,7 @@ fn a_request_knows_whether_it_may_ask() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
     for (mut script, message, is_stateless) in [
         (Script::new(), modern(1, "tools/call", json!({ "name": "x" })), true),
-        (Script::from_version(Revision::V2025_06_18), call.clone(), true),
+        (Script::legacy_request(Revision::V2025_06_18), call.clone(), true),
         (Script::initialized("2025-06-18"), call, false),
     ] {
         let asked = script.served(message);

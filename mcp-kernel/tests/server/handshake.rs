@@ -249,7 +249,7 @@ fn stray_confirmations_are_ignored() {
     script.send(initialized());
     assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
     script.assert_nothing_left();
-    let mut script = Script::from_envelope();
+    let mut script = Script::modern_request();
     script.send(initialized());
     assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
     script.assert_nothing_left();
@@ -274,7 +274,7 @@ fn a_malformed_initialize_can_be_repeated() {
 fn without_legacy_initialize_is_told_the_versions() {
     let mut modern_only = config();
     modern_only.revisions = vec![Revision::V2026_07_28];
-    for mut script in [Script::with(modern_only.clone()), Script::from_envelope()] {
+    for mut script in [Script::with(modern_only.clone()), Script::modern_request()] {
         let error = script.refused(initialize(1, "2025-11-25", json!({})), -32022);
         assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" }));
         assert_eq!(script.connection.negotiated(), None);

@@ -74,8 +74,8 @@ fn what_is_no_request_is_not_answered() {
 fn strays_are_ignored() {
     for mut script in [
         Script::new(),
-        Script::from_envelope(),
-        Script::from_version(Revision::V2025_11_25),
+        Script::modern_request(),
+        Script::legacy_request(Revision::V2025_11_25),
         Script::initialized("2025-11-25"),
     ] {
         script.send(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
@@ -171,8 +171,8 @@ fn nothing_is_left_after_anything() {
     for seed in 0..300 {
         let mut dice = Dice(seed);
         let mut script = match dice.roll(4) {
-            0 => Script::from_envelope(),
-            1 => Script::from_version(Revision::V2025_03_26),
+            0 => Script::modern_request(),
+            1 => Script::legacy_request(Revision::V2025_03_26),
             2 => Script::initialized("2025-03-26"),
             _ => Script::new(),
         };

@@ -89,15 +89,15 @@ impl Script {
     }
 
     pub(crate) fn with(config: ServerConfig) -> Self {
-        Self::over(Connection::for_loop(Arc::new(config)))
+        Self::over(Connection::long_lived(Arc::new(config)))
     }
 
-    pub(crate) fn from_envelope() -> Self {
-        Self::over(Connection::from_envelope(Arc::new(config())))
+    pub(crate) fn modern_request() -> Self {
+        Self::over(Connection::modern_request(Arc::new(config())))
     }
 
-    pub(crate) fn from_version(revision: Revision) -> Self {
-        Self::over(Connection::from_version(Arc::new(config()), revision))
+    pub(crate) fn legacy_request(revision: Revision) -> Self {
+        Self::over(Connection::legacy_request(Arc::new(config()), revision))
     }
 
     /// A connection that was made in a way of the test's choice.

@@ -73,7 +73,7 @@ fn nothing_unasked_without_a_session() {
     let mut half = Script::new();
     half.send(initialize(1, "2025-11-25", json!({})));
     half.reply();
-    for mut script in [Script::new(), half, Script::from_envelope(), Script::from_version(Revision::V2025_11_25)] {
+    for mut script in [Script::new(), half, Script::modern_request(), Script::legacy_request(Revision::V2025_11_25)] {
         for change in [Change::Tools, Change::Prompts, Change::Resources, resource("a:b")] {
             script.connection.publish(&change);
         }
@@ -169,7 +169,7 @@ fn subscriptions_end_with_the_connection() {
 // covers: S0.22, S0.28
 #[test]
 fn no_subscription_without_a_session() {
-    let mut script = Script::from_version(Revision::V2025_11_25);
+    let mut script = Script::legacy_request(Revision::V2025_11_25);
     script.send(initialize(1, "2025-11-25", json!({})));
     let capabilities = &script.reply()["result"]["capabilities"];
     assert_eq!(capabilities["resources"], json!({}));

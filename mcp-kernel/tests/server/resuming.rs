@@ -90,8 +90,8 @@ fn sec_5_a_client_is_kept_as_text() {
 #[test]
 fn what_is_no_session_has_no_state() {
     assert_eq!(Script::new().connection.session_state(), None);
-    assert_eq!(Script::from_version(Revision::V2025_06_18).connection.session_state(), None);
-    let mut script = Script::from_envelope();
+    assert_eq!(Script::legacy_request(Revision::V2025_06_18).connection.session_state(), None);
+    let mut script = Script::modern_request();
     let asked = script.served(modern(1, "tools/call", json!({ "name": "a" })));
     assert_eq!(script.connection.session_state(), None);
     script.done(asked.responder);

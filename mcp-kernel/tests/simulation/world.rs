@@ -112,9 +112,9 @@ impl World {
             now,
             client: client::Connection::new(Arc::new(client)),
             server: if is_enveloped {
-                server::Connection::from_envelope(server)
+                server::Connection::modern_request(server)
             } else {
-                server::Connection::for_loop(server)
+                server::Connection::long_lived(server)
             },
             link: Link::new(kind),
             model: Model::new(limits),

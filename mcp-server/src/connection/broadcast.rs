@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_connection_is_there_once() {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
-        let connection = Arc::new(Shared::new(Connection::for_loop(Arc::new(config))));
+        let connection = Arc::new(Shared::new(Connection::long_lived(Arc::new(config))));
         let broadcast = Broadcast::default();
         for _ in 0..10 {
             broadcast.join(&connection);
@@ -80,7 +80,7 @@ mod tests {
     fn those_who_leave_are_gone() {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
         let config = Arc::new(config);
-        let connect = || Arc::new(Shared::new(Connection::for_loop(Arc::clone(&config))));
+        let connect = || Arc::new(Shared::new(Connection::long_lived(Arc::clone(&config))));
         let broadcast = Broadcast::default();
         let mut connections: Vec<_> = (0..100).map(|_| connect()).collect();
         for connection in &connections {

@@ -72,7 +72,7 @@ impl Connection {
     /// Creates a connection for any number of requests: a stdio process, a socket, or a session.
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
-        let connection = Self::new(server, Kernel::for_loop(Arc::clone(server.config())));
+        let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config())));
         server.broadcast().join(&connection.shared);
         connection
     }
@@ -116,13 +116,13 @@ impl Connection {
     /// Creates a connection for one modern request.
     #[must_use]
     pub fn modern_request(server: &Server) -> Self {
-        Self::new(server, Kernel::from_envelope(Arc::clone(server.config())))
+        Self::new(server, Kernel::modern_request(Arc::clone(server.config())))
     }
 
     /// Creates a connection for one legacy request without a session, in the revision that the transport determined.
     #[must_use]
     pub fn legacy_request(server: &Server, revision: Revision) -> Self {
-        Self::new(server, Kernel::from_version(Arc::clone(server.config()), revision))
+        Self::new(server, Kernel::legacy_request(Arc::clone(server.config()), revision))
     }
 
     fn new(server: &Server, kernel: Kernel) -> Self {

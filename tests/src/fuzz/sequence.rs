@@ -96,9 +96,9 @@ impl Driver {
         config.require_initialized = start == Some(b's');
         let config = Arc::new(config);
         let connection = match start {
-            Some(b'e') => Connection::from_envelope(config),
-            Some(b'v') => Connection::from_version(config, Revision::V2025_03_26),
-            _ => Connection::for_loop(config),
+            Some(b'e') => Connection::modern_request(config),
+            Some(b'v') => Connection::legacy_request(config, Revision::V2025_03_26),
+            _ => Connection::long_lived(config),
         };
         let now = Time::EPOCH;
         Self {

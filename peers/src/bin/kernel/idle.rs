@@ -14,11 +14,11 @@ const AIM: usize = 1024;
 type Prepare = fn(Arc<ServerConfig>) -> Connection;
 
 const CASES: [(&str, Prepare); 5] = [
-    ("from_envelope", Connection::from_envelope),
-    ("for_loop", Connection::for_loop),
+    ("modern_request", Connection::modern_request),
+    ("long_lived", Connection::long_lived),
     ("after the legacy handshake", workload::initialized),
     ("after a modern call", |config| {
-        let mut connection = Connection::for_loop(config);
+        let mut connection = Connection::long_lived(config);
         drop(workload::serve(&mut connection, Time::EPOCH, &workload::modern_call()));
         connection
     }),

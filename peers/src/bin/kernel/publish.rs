@@ -47,7 +47,7 @@ fn index(all: usize, matching: usize) -> Operation {
 /// All of it, up to the messages that the driver takes.
 fn connection(all: usize, matching: usize) -> Operation {
     Operation::new(format!("Connection::publish, {matching} of {all}"), times(matching), move || {
-        let (mut connection, now) = (Connection::for_loop(workload::config(all)), Time::EPOCH);
+        let (mut connection, now) = (Connection::long_lived(workload::config(all)), Time::EPOCH);
         for index in 0..all {
             connection.handle_bytes(now, &workload::listen(index, &uri(index, matching)), None);
             workload::drain(&mut connection);

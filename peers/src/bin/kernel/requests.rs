@@ -18,7 +18,7 @@ const TIMES: u32 = 1000;
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
         Operation::new("modern tools/call in, answer out", TIMES, || {
-            let (mut connection, now) = (Connection::for_loop(workload::config(16)), Time::EPOCH);
+            let (mut connection, now) = (Connection::long_lived(workload::config(16)), Time::EPOCH);
             let request = workload::modern_call();
             move || drop(black_box(workload::serve(&mut connection, now, black_box(&request))))
         }),
@@ -30,13 +30,13 @@ pub(crate) fn operations() -> Vec<Operation> {
         Operation::new("modern call on a connection of its own", TIMES, || {
             let (config, now, request) = (workload::config(16), Time::EPOCH, workload::modern_call());
             move || {
-                let mut connection = Connection::from_envelope(config.clone());
+                let mut connection = Connection::modern_request(config.clone());
                 drop(black_box(workload::serve(&mut connection, now, black_box(&request))));
             }
         }),
-        Operation::new("from_envelope, and drop", TIMES, || {
+        Operation::new("modern_request, and drop", TIMES, || {
             let config = workload::config(16);
-            move || drop(black_box(Connection::from_envelope(black_box(&config).clone())))
+            move || drop(black_box(Connection::modern_request(black_box(&config).clone())))
         }),
         Operation::new("the modern text to serde_json::Value", TIMES, || {
             let request = workload::modern_call();

@@ -57,7 +57,7 @@ pub(crate) fn config(listeners: usize) -> Arc<ServerConfig> {
 
 /// A connection on which the handshake took place.
 pub(crate) fn initialized(config: Arc<ServerConfig>) -> Connection {
-    let mut connection = Connection::for_loop(config);
+    let mut connection = Connection::long_lived(config);
     shake_hands(&mut connection);
     connection
 }
