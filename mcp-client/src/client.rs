@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 
-use mcp_kernel::Misuse;
+use mcp_kernel::CommandError;
 use mcp_kernel::client::{DetectedRevision, ServerFacts};
 use mcp_types::{
     CallToolRequestParams, CallToolResult, CompleteRequestParams, CompleteResult, CompletionArgument,
@@ -237,7 +237,7 @@ impl Client {
     /// Returns an error if the client was built without [`roots`](ClientBuilder::roots), or if it is closed.
     pub async fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), Error> {
         let Some(known) = &self.shared.settings.roots else {
-            return Err(Misuse::MissingCapability("roots").into());
+            return Err(CommandError::MissingCapability("roots").into());
         };
         *known.lock().unwrap_or_else(PoisonError::into_inner) = roots.into_iter().collect();
         self.ready().await?;

@@ -1,6 +1,6 @@
 //! The error of a call.
 
-use mcp_kernel::{CallError, Misuse};
+use mcp_kernel::{CallError, CommandError};
 use mcp_mrtr::RetryError;
 use mcp_types::ErrorObject;
 
@@ -49,7 +49,7 @@ pub enum Error {
     Closed(#[from] Closed),
     /// The call violates the protocol or the state of the client. Nothing was sent.
     #[error(transparent)]
-    Misuse(#[from] Misuse),
+    Command(#[from] CommandError),
     /// The parameters cannot be serialized. Nothing was sent.
     #[error("the parameters cannot be serialized: {0}")]
     InvalidParams(String),

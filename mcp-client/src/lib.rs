@@ -107,7 +107,7 @@ pub use error::Error;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::Subscription;
 pub use mcp_kernel::client::{ConnectError, DetectedRevision, Mode, ServerFacts};
-pub use mcp_kernel::{CallId, CallOptions, Change, Limits, Misuse, Time};
+pub use mcp_kernel::{CallId, CallOptions, Change, CommandError, Limits, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
 pub use request_handlers::IntoClientResult;

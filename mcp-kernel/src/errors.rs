@@ -7,51 +7,57 @@ use mcp_types::{ClientCapabilities, ErrorCode, ErrorObject, Method, ProtocolVers
 
 use crate::refusal::because;
 
-/// A bug of our own application; nothing was sent.
+/// The error of a command that was not executed; nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Misuse {
+pub enum CommandError {
     /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
+    /// The handshake is not complete.
+    #[error("the handshake is not complete")]
+    NotReady,
+    /// Too many requests to the peer are in flight.
+    #[error("{limit} requests to the peer are in flight (`Limits::max_calls`)")]
+    TooManyCalls {
+        /// The limit.
+        limit: usize,
+    },
+    /// Too many messages are queued for the peer.
+    #[error("the peer does not read: its queue is full (`Limits::max_route_*`, `Limits::max_outbox_*`)")]
+    OutboxFull,
     /// There is no way to send a request to this peer.
     #[error("there is no back channel: {0}")]
     NoBackChannel(&'static str),
     /// The peer's revision does not have the method in this direction.
     #[error("`{method}` may not be sent in {revision}")]
     NotInRevision {
-        /// What was to be sent.
+        /// The method.
         method: Method,
-        /// What the peer speaks.
+        /// The revision of the peer.
         revision: Revision,
     },
-    /// The message follows from another command, which keeps the rules that belong to it.
+    /// Another command sends this message.
     #[error("`{0}` is not sent by hand: a command of its own does that")]
     Reserved(Method),
-    /// The client did not declare what the request needs.
+    /// The client did not declare the capability for the request.
     #[error("the client did not declare `{0}`")]
     MissingCapability(&'static str),
-    /// The handshake is not complete yet.
-    #[error("the client has not sent `notifications/initialized` yet")]
-    NotInitialized,
-    /// Too many requests to the peer are open.
-    #[error("more than {limit} requests to the peer are open")]
-    TooManyCalls {
-        /// The limit that was hit.
-        limit: usize,
-    },
-    /// Too much waits to be sent to the peer; try again when it has read some of it.
-    #[error("the peer does not read what is sent to it")]
-    NotReading,
-    /// The request or call is not known, or has ended.
+    /// The request or call is not in flight.
     #[error("the request has ended")]
-    Unknown,
-    /// The payload cannot be written as a JSON object.
+    Ended,
+    /// The parameters are not a JSON object.
     #[error("the payload is not a JSON object")]
     NotAnObject,
-    /// The peer's revision cannot express the payload.
-    #[error("the revision cannot express {0}")]
-    NotExpressible(Cow<'static, str>),
+}
+
+impl CommandError {
+    /// Returns whether the same command can succeed later: when the handshake is complete, a call has ended, or the peer
+    /// has read some messages.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::NotReady | Self::TooManyCalls { .. } | Self::OutboxFull)
+    }
 }
 
 /// A rule that the peer broke; the connection lives on.

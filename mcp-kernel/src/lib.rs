@@ -88,7 +88,7 @@ mod transmit;
 pub use calls::CallOptions;
 pub use change::Change;
 pub use deadlines::{Deadline, DeadlineKind};
-pub use errors::{CallError, Misuse, PeerMisbehaved};
+pub use errors::{CallError, CommandError, PeerMisbehaved};
 #[doc(hidden)]
 pub use fifo::Fifo;
 pub use keys::{CallId, RequestKey};

@@ -68,7 +68,7 @@ impl<'a> Exchange<'a> {
                     let waiter = waiter.get_or_insert_with(|| Waiter::new(shared, |core| &mut core.ready_waiters));
                     waiter.wait(core, cx.waker());
                 }
-                Started::Misuse(_) | Started::Closed(_) => {}
+                Started::Failed(_) | Started::Closed(_) => {}
             }
             started
         });
@@ -78,7 +78,7 @@ impl<'a> Exchange<'a> {
                 self.call = Some((call, revision));
                 Poll::Pending
             }
-            Started::Misuse(misuse) => Poll::Ready(Failure::Local(misuse.into())),
+            Started::Failed(error) => Poll::Ready(Failure::Local(error.into())),
             Started::Closed(closed) => Poll::Ready(Failure::Local(closed.into())),
             Started::Wait => {
                 let limit = self.options.idle_timeout.into_iter().chain(self.options.total_timeout).min();

@@ -78,7 +78,7 @@ pub(crate) fn end(span: &Span, error: &Error) {
         | Error::ResponseTooLong { .. }
         | Error::Interrupted(_)
         | Error::Closed(_)
-        | Error::Misuse(_)
+        | Error::Command(_)
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)

@@ -148,7 +148,7 @@ fn is_transient(error: &Error) -> bool {
         | Error::InvalidResponse(_)
         | Error::Cancelled
         | Error::Closed(_)
-        | Error::Misuse(_)
+        | Error::Command(_)
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)
@@ -198,7 +198,7 @@ async fn open_modern(
                 Started::Call(call, revision) => {
                     opened = Some((ChangeSource::new(shared, Origin::Call(call)), call, revision));
                 }
-                Started::Misuse(misuse) => return Poll::Ready(Err(Failure::Local(misuse.into()))),
+                Started::Failed(error) => return Poll::Ready(Err(Failure::Local(error.into()))),
                 Started::Closed(closed) => return Poll::Ready(Err(Failure::Local(closed.into()))),
                 Started::Wait => {}
             }

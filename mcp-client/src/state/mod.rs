@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Responder, ServerFacts, Transmit};
-use mcp_kernel::{CallId, CallOptions, Misuse, PeerMisbehaved, Time};
+use mcp_kernel::{CallId, CallOptions, CommandError, PeerMisbehaved, Time};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     Era, LoggingMessageNotificationParams, Method, ProtocolVersion, RawObject, RequestId, Revision, SubscriptionFilter,
@@ -112,8 +112,8 @@ pub(crate) enum Started {
     Call(CallId, Revision),
     /// There is no connection at the moment, or too many calls are in flight.
     Wait,
-    /// The call is not valid.
-    Misuse(Misuse),
+    /// The call cannot be sent.
+    Failed(CommandError),
     /// The client is closed.
     Closed(Closed),
 }
@@ -211,7 +211,7 @@ impl Core {
         self.start(|kernel| kernel.listen(now, filter.clone()))
     }
 
-    fn start(&mut self, make: impl FnOnce(&mut Connection) -> Result<CallId, Misuse>) -> Started {
+    fn start(&mut self, make: impl FnOnce(&mut Connection) -> Result<CallId, CommandError>) -> Started {
         let revision = match &self.phase {
             Phase::Closed(why) => return Started::Closed(why.clone()),
             Phase::Closing => return Started::Closed(Closed::ByClient),
@@ -224,8 +224,8 @@ impl Core {
                 self.wake_transport();
                 Started::Call(call, revision)
             }
-            Err(Misuse::TooManyCalls { .. } | Misuse::NotReading | Misuse::NotInitialized) => Started::Wait,
-            Err(misuse) => Started::Misuse(misuse),
+            Err(error) if error.is_temporary() => Started::Wait,
+            Err(error) => Started::Failed(error),
         }
     }
 

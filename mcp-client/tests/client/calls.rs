@@ -34,11 +34,11 @@ async fn every_method_in_every_revision() {
 #[tokio::test]
 async fn what_an_era_lacks_is_not_sent() {
     let modern = connect(Revision::V2026_07_28).await;
-    assert!(matches!(limited(modern.ping()).await, Err(Error::Misuse(_))));
+    assert!(matches!(limited(modern.ping()).await, Err(Error::Command(_))));
     assert!(limited(modern.discover()).await.is_ok());
     let legacy = connect(Revision::V2025_11_25).await;
     assert!(limited(legacy.ping()).await.is_ok());
-    assert!(matches!(limited(legacy.discover()).await, Err(Error::Misuse(_))));
+    assert!(matches!(limited(legacy.discover()).await, Err(Error::Command(_))));
 }
 
 /// What is off the specification can be tried; the server says what it makes of it.

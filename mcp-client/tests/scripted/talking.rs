@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::Abortable;
 use mcp_client::types::meta::TraceContext;
 use mcp_client::types::{ElicitAction, ElicitResult, LoggingLevel, RequestMeta, Revision, SubscriptionFilter};
-use mcp_client::{Change, Client, Closed, Error, Misuse, Mode, SavedSession, TransportKind};
+use mcp_client::{Change, Client, Closed, CommandError, Error, Mode, SavedSession, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder, heard, now, said};
@@ -463,7 +463,7 @@ fn errors_say_who_and_what() {
     scene.handle.handle_status(request.call, 400, body);
     assert!(call.done().unwrap_err().to_string().contains("unknown tool"));
     let error = now(client.ping()).unwrap_err();
-    assert!(matches!(&error, Error::Misuse(Misuse::NotInRevision { .. })) && !error.is_remote(), "{error}");
+    assert!(matches!(&error, Error::Command(CommandError::NotInRevision { .. })) && !error.is_remote(), "{error}");
     let error = now(client.call_tool("t").arguments(&1)).unwrap_err();
     assert!(matches!(error, Error::InvalidParams(_)) && !error.is_remote());
     scene.silence();

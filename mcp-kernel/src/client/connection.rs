@@ -17,7 +17,7 @@ use super::event::{Event, Responder, Transmit};
 use super::outbox::Outbox;
 use crate::calls::{CallOptions, Calls};
 use crate::deadlines::{Deadline, Deadlines};
-use crate::errors::{CallError, Misuse};
+use crate::errors::{CallError, CommandError};
 use crate::queue::pop;
 use crate::{CallId, Time};
 
@@ -138,9 +138,9 @@ impl Connection {
         method: &Method,
         params: &RawObject,
         options: CallOptions,
-    ) -> Result<CallId, Misuse> {
+    ) -> Result<CallId, CommandError> {
         if *method == Method::SUBSCRIPTIONS_LISTEN {
-            return Err(Misuse::Reserved(method.clone()));
+            return Err(CommandError::Reserved(method.clone()));
         }
         self.start_call(now, method, params, options)
     }
@@ -151,20 +151,20 @@ impl Connection {
         method: &Method,
         params: &RawObject,
         options: CallOptions,
-    ) -> Result<CallId, Misuse> {
+    ) -> Result<CallId, CommandError> {
         let revision = self.revision()?;
         self.check(method, revision)?;
         let limit = self.config.limits.max_calls;
         if self.calls.len() >= limit {
-            return Err(Misuse::TooManyCalls { limit });
+            return Err(CommandError::TooManyCalls { limit });
         }
         if self.outbox.is_full(&self.config.limits) {
-            return Err(Misuse::NotReading);
+            return Err(CommandError::OutboxFull);
         }
         let text = params.as_str();
         // What may hold metadata of its own goes the long way.
         if text.contains("_meta") || text.contains("\\u00") {
-            let params: RequestParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
+            let params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
             return Ok(self.send_request(now, method, params, revision, options));
         }
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
@@ -183,8 +183,9 @@ impl Connection {
     ///
     /// Fails in the legacy era, where changes come unasked or by `resources/subscribe`.
     // L-2
-    pub fn listen(&mut self, now: Time, filter: SubscriptionFilter) -> Result<CallId, Misuse> {
-        let params = RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| Misuse::NotAnObject)?;
+    pub fn listen(&mut self, now: Time, filter: SubscriptionFilter) -> Result<CallId, CommandError> {
+        let params =
+            RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| CommandError::NotAnObject)?;
         // K-15: the answer comes at the end, so nothing is late.
         let options = CallOptions::default().idle_timeout(None).total_timeout(None);
         let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options)?;
@@ -197,13 +198,13 @@ impl Connection {
     /// # Errors
     ///
     /// Fails if the server's revision does not have the notification.
-    pub fn notify(&mut self, method: &Method, params: &impl Serialize) -> Result<(), Misuse> {
+    pub fn notify(&mut self, method: &Method, params: &impl Serialize) -> Result<(), CommandError> {
         let revision = self.revision()?;
         self.check(method, revision)?;
         if self.outbox.is_full(&self.config.limits) {
-            return Err(Misuse::NotReading);
+            return Err(CommandError::OutboxFull);
         }
-        self.send_notification(method, params).map_err(|_| Misuse::NotAnObject)
+        self.send_notification(method, params).map_err(|_| CommandError::NotAnObject)
     }
 
     /// Gives a call up, in the way of the transport; the outcome is [`CallError::Cancelled`].
@@ -212,8 +213,8 @@ impl Connection {
     ///
     /// Fails if the call has ended, or must not be cancelled.
     // K-1, K-2
-    pub fn cancel(&mut self, call: CallId) -> Result<(), Misuse> {
-        if !self.is_ours(call) && self.give_up(call, CallError::Cancelled) { Ok(()) } else { Err(Misuse::Unknown) }
+    pub fn cancel(&mut self, call: CallId) -> Result<(), CommandError> {
+        if !self.is_ours(call) && self.give_up(call, CallError::Cancelled) { Ok(()) } else { Err(CommandError::Ended) }
     }
 
     /// Answers a request of the server.
@@ -313,18 +314,18 @@ impl Connection {
         }
     }
 
-    pub(super) fn revision(&self) -> Result<Revision, Misuse> {
+    pub(super) fn revision(&self) -> Result<Revision, CommandError> {
         match self.stage {
             Stage::Ready(revision) => Ok(revision),
-            Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } => Err(Misuse::NotInitialized),
-            Stage::Over => Err(Misuse::Closed),
+            Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } => Err(CommandError::NotReady),
+            Stage::Over => Err(CommandError::Closed),
         }
     }
 
     /// Methods that nobody knows may be tried: the server says what it makes of them.
-    fn check(&self, method: &Method, revision: Revision) -> Result<(), Misuse> {
+    fn check(&self, method: &Method, revision: Revision) -> Result<(), CommandError> {
         if OWN.contains(method) {
-            return Err(Misuse::Reserved(method.clone()));
+            return Err(CommandError::Reserved(method.clone()));
         }
         let Some(facts) = gate::method(method) else { return Ok(()) };
         let extended =
@@ -332,7 +333,7 @@ impl Connection {
         if extended || facts.may_travel(Direction::ClientToServer, revision) {
             Ok(())
         } else {
-            Err(Misuse::NotInRevision { method: method.clone(), revision })
+            Err(CommandError::NotInRevision { method: method.clone(), revision })
         }
     }
 

@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
 use crate::calls::CallOptions;
-use crate::errors::{CallError, Misuse};
+use crate::errors::{CallError, CommandError};
 use crate::transmit::{Failure, Route, Weight};
 use crate::{CallId, Change, RequestKey, Time};
 
@@ -242,9 +242,9 @@ impl Connection {
         related: Option<RequestKey>,
         method: &Method,
         params: &RawObject,
-    ) -> Result<Delivery, Misuse> {
+    ) -> Result<Delivery, CommandError> {
         if OWN.contains(method) {
-            return Err(Misuse::Reserved(method.clone()));
+            return Err(CommandError::Reserved(method.clone()));
         }
         let (revision, route) = match related {
             Some(key) => (self.in_flight.get_mut(key).map(|entry| entry.scope.revision), self.related_route(key)),
@@ -259,15 +259,15 @@ impl Connection {
         if let Some(facts) = gate::method(method)
             && !facts.may_travel(Direction::ServerToClient, revision)
         {
-            return Err(Misuse::NotInRevision { method: method.clone(), revision });
+            return Err(CommandError::NotInRevision { method: method.clone(), revision });
         }
         if gate::method(method).is_some_and(|facts| facts.listen_only.contains(revision)) {
             // S1.21: only those who asked for it may hear of it, and `publish` knows them.
-            return Err(Misuse::Reserved(method.clone()));
+            return Err(CommandError::Reserved(method.clone()));
         }
         if let Route::Listen(key) = route {
             // L-7: everything on the stream carries the id of the listen request.
-            let mut params: NotificationParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
+            let mut params: NotificationParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
             params.meta.get_or_insert_default().subscription_id =
                 self.in_flight.get_mut(key).map(|entry| entry.scope.id.clone());
             return Ok(self.notify(route, method, &params, Weight::Needed));
@@ -325,9 +325,9 @@ impl Connection {
     ///
     /// Fails if the request is not a subscription that is open.
     // AMB-1, L-11
-    pub fn end_listening(&mut self, request: RequestKey) -> Result<(), Misuse> {
+    pub fn end_listening(&mut self, request: RequestKey) -> Result<(), CommandError> {
         let entry = self.in_flight.get_mut(request).filter(|entry| entry.kind == Kind::Listening);
-        let id = entry.map(|entry| entry.scope.id.clone()).ok_or(Misuse::Unknown)?;
+        let id = entry.map(|entry| entry.scope.id.clone()).ok_or(CommandError::Ended)?;
         let _ = self.in_flight.close(request);
         self.remove_listener(request);
         let mut result = SubscriptionsListenResult::default();
@@ -356,9 +356,9 @@ impl Connection {
         method: Method,
         params: &RawObject,
         options: CallOptions,
-    ) -> Result<CallId, Misuse> {
+    ) -> Result<CallId, CommandError> {
         self.check_call(related, &method, params)?;
-        let mut params: RequestParams = params.decode().map_err(|_| Misuse::NotAnObject)?;
+        let mut params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         // The call's id serves as token, so that progress finds its way back; the application's own comes back with it.
         let token = params.meta.get_or_insert_default().progress_token.replace(ProgressToken::from(&id));
@@ -367,49 +367,54 @@ impl Connection {
         }
         let Ok(message) = EncodedMessage::request(&id, &method, Some(&params)) else {
             let _ = self.calls.end(call, &mut self.deadlines);
-            return Err(Misuse::NotAnObject);
+            return Err(CommandError::NotAnObject);
         };
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
         self.send(route, message, Weight::Needed);
         Ok(call)
     }
 
-    fn check_call(&mut self, related: Option<RequestKey>, method: &Method, params: &RawObject) -> Result<(), Misuse> {
+    fn check_call(
+        &mut self,
+        related: Option<RequestKey>,
+        method: &Method,
+        params: &RawObject,
+    ) -> Result<(), CommandError> {
         if self.closed {
-            return Err(Misuse::Closed);
+            return Err(CommandError::Closed);
         }
         if let Some(key) = related {
-            let entry = self.in_flight.get_mut(key).ok_or(Misuse::Unknown)?;
+            let entry = self.in_flight.get_mut(key).ok_or(CommandError::Ended)?;
             if entry.scope.revision.era() == Era::Modern {
-                return Err(Misuse::NoBackChannel("a modern request is answered with `input_required` instead"));
+                return Err(CommandError::NoBackChannel("a modern request is answered with `input_required` instead"));
             }
         }
         if !self.has_back_channel {
-            return Err(Misuse::NoBackChannel("a session is needed to ask the client something"));
+            return Err(CommandError::NoBackChannel("a session is needed to ask the client something"));
         }
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
         if self.outbox.is_full(&self.config.limits, route) {
-            return Err(Misuse::NoBackChannel("the client does not read"));
+            return Err(CommandError::OutboxFull);
         }
-        let agreed = self.lifecycle.agreed().ok_or(Misuse::NotInitialized)?;
+        let agreed = self.lifecycle.agreed().ok_or(CommandError::NotReady)?;
         // A client that already asks for more than the handshake is done with it, though it never said so.
         let is_ready = self.lifecycle.is_ready() || (related.is_some() && !self.config.require_initialized);
         if !is_ready && *method != Method::PING {
-            return Err(Misuse::NotInitialized);
+            return Err(CommandError::NotReady);
         }
         if let Some(facts) = gate::method(method)
             && !facts.may_travel(Direction::ServerToClient, agreed.revision)
         {
-            return Err(Misuse::NotInRevision { method: method.clone(), revision: agreed.revision });
+            return Err(CommandError::NotInRevision { method: method.clone(), revision: agreed.revision });
         }
         let needed = needed_for(method, params, agreed.revision);
         let client = agreed.client.read();
         let missing = needed.into_iter().find(|needed| !needed.is_declared(&client.capabilities));
         if let Some(missing) = missing {
-            return Err(Misuse::MissingCapability(missing.name()));
+            return Err(CommandError::MissingCapability(missing.name()));
         }
         let limit = self.config.limits.max_calls;
-        if self.calls.len() >= limit { Err(Misuse::TooManyCalls { limit }) } else { Ok(()) }
+        if self.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }
     }
 
     /// Gives a call up and tells the client; the outcome is [`CallError::Cancelled`].
@@ -417,8 +422,8 @@ impl Connection {
     /// # Errors
     ///
     /// Fails if the call has ended.
-    pub fn cancel(&mut self, call: CallId) -> Result<(), Misuse> {
-        if self.cancel_call(call, CallError::Cancelled) { Ok(()) } else { Err(Misuse::Unknown) }
+    pub fn cancel(&mut self, call: CallId) -> Result<(), CommandError> {
+        if self.cancel_call(call, CallError::Cancelled) { Ok(()) } else { Err(CommandError::Ended) }
     }
 
     pub(super) fn cancel_call(&mut self, call: CallId, why: CallError) -> bool {

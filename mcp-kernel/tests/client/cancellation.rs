@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Event, ServerFacts, Transmit};
-use mcp_kernel::{CallError, CallOptions, Misuse, Time};
+use mcp_kernel::{CallError, CallOptions, CommandError, Time};
 use mcp_types::{ClientCapabilities, Implementation, Method, RawObject, ResultType, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
 
@@ -23,12 +23,12 @@ fn only_open_calls_are_cancelled() {
         let (open, open_id) = script.call();
         script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
         assert!(matches!(script.event(), Event::CallFinished { call, outcome: Ok(_) } if call == answered));
-        assert_eq!(script.client.cancel(answered), Err(Misuse::Unknown));
+        assert_eq!(script.client.cancel(answered), Err(CommandError::Ended));
         assert_eq!(script.client.poll_transmit(), None);
         script.client.cancel(open).expect("it is open");
         assert_eq!(script.sent(), cancelled(&open_id));
         assert!(matches!(script.event(), Event::CallFinished { outcome: Err(CallError::Cancelled), .. }));
-        assert_eq!(script.client.cancel(open), Err(Misuse::Unknown));
+        assert_eq!(script.client.cancel(open), Err(CommandError::Ended));
         script.assert_nothing_left();
     }
 }
@@ -45,7 +45,7 @@ fn the_handshake_is_not_cancelled() {
             let mut client = Connection::new(Arc::new(config));
             client.start(now, detected);
             let Some(Transmit::Send { call: Some(call), .. }) = client.poll_transmit() else { panic!("a request") };
-            assert_eq!(client.cancel(call), Err(Misuse::Unknown));
+            assert_eq!(client.cancel(call), Err(CommandError::Ended));
             assert_eq!(client.poll_transmit(), None);
             assert!(client.poll_event().is_none() && client.poll_timeout().is_some(), "it goes on");
         }
@@ -111,7 +111,7 @@ fn a_task_is_cancelled_by_its_own_request() {
     let event = script.event();
     let Event::CallFinished { outcome: Ok(outcome), .. } = event else { panic!("{event:?}") };
     assert_eq!(outcome.result_type, ResultType::TASK);
-    assert_eq!(script.client.cancel(call), Err(Misuse::Unknown));
+    assert_eq!(script.client.cancel(call), Err(CommandError::Ended));
     assert_eq!(script.client.poll_transmit(), None);
     let params = RawObject::parse(r#"{"taskId":"t"}"#).expect("an object");
     script.client.call(script.now, &Method::TASKS_CANCEL, &params, CallOptions::default()).expect("a call");

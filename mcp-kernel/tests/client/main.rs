@@ -9,7 +9,7 @@ mod renewal;
 use std::sync::Arc;
 
 use mcp_kernel::client::{ClientConfig, Connection, DetectedRevision, Event, Responder, Transmit};
-use mcp_kernel::{CallError, CallId, CallOptions, Misuse, PeerMisbehaved, Time};
+use mcp_kernel::{CallError, CallId, CallOptions, CommandError, PeerMisbehaved, Time};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Implementation, Method, RawObject, RequestId, Revision, RootsCapability,
@@ -312,7 +312,7 @@ fn whoever_does_not_read_is_cut_off() {
     }
     assert_eq!(sent, 1024);
     let refused = script.client.notify(&Method::NOTIFICATIONS_ROOTS_LIST_CHANGED, &json!({}));
-    assert_eq!(refused, Err(Misuse::NotReading));
+    assert_eq!(refused, Err(CommandError::OutboxFull));
     assert_eq!(script.sent()["id"], 0);
     script.say(&ping(sent));
     script.say(&ping(sent + 1));
@@ -331,7 +331,7 @@ fn calls_that_wait_to_be_sent_do_not_stop_reading() {
     let mut script = Script::ready(Revision::V2025_11_25);
     let told = |script: &mut Script| script.client.notify(&Method::NOTIFICATIONS_ROOTS_LIST_CHANGED, &json!({}));
     while told(&mut script).is_ok() {}
-    assert_eq!(told(&mut script), Err(Misuse::NotReading));
+    assert_eq!(told(&mut script), Err(CommandError::OutboxFull));
     assert!(script.client.wants_input());
     script.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
     while script.client.poll_transmit().is_some() {}

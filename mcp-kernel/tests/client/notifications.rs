@@ -1,7 +1,7 @@
 //! What a server tells a client, and what a client may tell a server.
 
 use mcp_kernel::client::Event;
-use mcp_kernel::{CallOptions, Change, Misuse};
+use mcp_kernel::{CallOptions, Change, CommandError};
 use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, RawObject, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn modern_clients_report_no_progress() {
             assert_eq!(told, Ok(()));
             assert_eq!(script.sent()["params"], json!({ "progressToken": "t", "progress": 1 }));
         } else {
-            assert_eq!(told, Err(Misuse::NotInRevision { method, revision }));
+            assert_eq!(told, Err(CommandError::NotInRevision { method, revision }));
         }
         script.assert_nothing_left();
     }
@@ -111,11 +111,11 @@ fn what_the_connection_says_by_itself_is_reserved() {
         let mut script = Script::ready(revision);
         for method in [Method::NOTIFICATIONS_CANCELLED, Method::NOTIFICATIONS_INITIALIZED] {
             let told = script.client.notify(&method, &json!({ "requestId": 4711 }));
-            assert_eq!(told, Err(Misuse::Reserved(method)));
+            assert_eq!(told, Err(CommandError::Reserved(method)));
         }
         for method in [Method::INITIALIZE, Method::SUBSCRIPTIONS_LISTEN] {
             let called = script.client.call(script.now, &method, &RawObject::empty(), CallOptions::default());
-            assert_eq!(called, Err(Misuse::Reserved(method)));
+            assert_eq!(called, Err(CommandError::Reserved(method)));
         }
         script.assert_nothing_left();
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcp_kernel::client::{self, CancelStyle, Mode};
 use mcp_kernel::server;
-use mcp_kernel::{CallError, CallOptions, Misuse};
+use mcp_kernel::{CallError, CallOptions, CommandError};
 use mcp_types::{CallToolResult, ErrorCode, ErrorObject, Method, Number, RawObject, Revision};
 
 use crate::kit::{Pair, client_config, server_config};
@@ -52,7 +52,7 @@ fn an_answer_may_cross_a_cancellation() {
         assert_eq!(pair.finished(call), Err(CallError::Cancelled));
         let stray = pair.client_events.pop_front();
         assert!(matches!(stray, Some(client::Event::PeerMisbehaved(_))), "counted, but nothing happens: {stray:?}");
-        assert_eq!(pair.client.cancel(call), Err(Misuse::Unknown));
+        assert_eq!(pair.client.cancel(call), Err(CommandError::Ended));
         pair.assert_nothing_left();
     }
 }
@@ -157,7 +157,7 @@ fn a_modern_server_cannot_ask() {
     let (scope, _, responder) = pair.expect_request();
     let asked =
         pair.server.call(pair.now, Some(scope.key()), Method::ROOTS_LIST, &RawObject::empty(), CallOptions::default());
-    assert!(matches!(asked, Err(Misuse::NoBackChannel(_))), "{asked:?}");
+    assert!(matches!(asked, Err(CommandError::NoBackChannel(_))), "{asked:?}");
     pair.client.handle_bytes(pair.now, br#"{"jsonrpc":"2.0","id":"x","method":"roots/list"}"#);
     pair.collect();
     assert!(pair.to_server.is_empty(), "M-16: no answer");
@@ -204,7 +204,7 @@ fn a_disconnect_ends_everything_once() {
         assert_eq!(pair.server_events.len(), 3, "two cancellations and the end: {:?}", pair.server_events);
         pair.server_events.clear();
         let late = pair.client.call(pair.now, &Method::TOOLS_LIST, &RawObject::empty(), CallOptions::default());
-        assert_eq!(late, Err(Misuse::Closed));
+        assert_eq!(late, Err(CommandError::Closed));
         assert!(pair.client.is_idle() && pair.server.is_idle());
     }
 }
@@ -216,10 +216,10 @@ fn removed_methods_are_not_sent() {
     let mut pair = modern();
     for method in [Method::PING, Method::LOGGING_SET_LEVEL, Method::RESOURCES_SUBSCRIBE] {
         let refused = pair.client.call(pair.now, &method, &RawObject::empty(), CallOptions::default());
-        assert!(matches!(refused, Err(Misuse::NotInRevision { .. })), "{method}");
+        assert!(matches!(refused, Err(CommandError::NotInRevision { .. })), "{method}");
     }
     let mut pair = legacy();
-    assert!(matches!(pair.client.listen(pair.now, Default::default()), Err(Misuse::NotInRevision { .. })));
+    assert!(matches!(pair.client.listen(pair.now, Default::default()), Err(CommandError::NotInRevision { .. })));
     pair.assert_nothing_left();
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_kernel::server::{Event, ServerConfig};
-use mcp_kernel::{CallError, CallId, CallOptions, DeadlineKind, Misuse, PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::{CallError, CallId, CallOptions, CommandError, DeadlineKind, PeerMisbehaved, RequestKey, Route};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
@@ -12,7 +12,12 @@ use crate::kit::{Script, config, initialize, legacy, modern, notification};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn call(script: &mut Script, related: Option<RequestKey>, method: Method, params: Value) -> Result<CallId, Misuse> {
+fn call(
+    script: &mut Script,
+    related: Option<RequestKey>,
+    method: Method,
+    params: Value,
+) -> Result<CallId, CommandError> {
     call_for(script, related, method, params, CallOptions::default())
 }
 
@@ -22,7 +27,7 @@ fn call_for(
     method: Method,
     params: Value,
     options: CallOptions,
-) -> Result<CallId, Misuse> {
+) -> Result<CallId, CommandError> {
     let params: RawObject = serde_json::from_value(params).expect("an object");
     let now = script.now();
     script.connection.call(now, related, method, &params, options)
@@ -147,7 +152,7 @@ fn questions_need_capabilities() {
         let mut script = session(declared.clone());
         let outcome = call(&mut script, None, method.clone(), params);
         match missing {
-            Some(name) => assert_eq!(outcome, Err(Misuse::MissingCapability(name)), "{method} {declared}"),
+            Some(name) => assert_eq!(outcome, Err(CommandError::MissingCapability(name)), "{method} {declared}"),
             None => {
                 let call = outcome.unwrap();
                 script.next();
@@ -179,7 +184,7 @@ fn questions_fit_the_revision() {
     let mut script = Script::initialized_with(config(), "2025-03-26", json!({ "elicitation": {} }));
     for method in [Method::ELICITATION_CREATE, Method::TOOLS_LIST] {
         let refused = call(&mut script, None, method.clone(), json!({}));
-        assert_eq!(refused, Err(Misuse::NotInRevision { method, revision: Revision::V2025_03_26 }));
+        assert_eq!(refused, Err(CommandError::NotInRevision { method, revision: Revision::V2025_03_26 }));
     }
     script.assert_nothing_left();
 }
@@ -191,14 +196,14 @@ fn there_may_be_no_back_channel() {
     let mut script = session(json!({ "roots": {} }));
     let asked = script.served(modern(1, "tools/call", json!({})));
     let refused = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({}));
-    assert!(matches!(refused, Err(Misuse::NoBackChannel(_))), "{refused:?}");
+    assert!(matches!(refused, Err(CommandError::NoBackChannel(_))), "{refused:?}");
     let key = asked.key();
     script.done(asked.responder);
-    assert_eq!(call(&mut script, Some(key), Method::ROOTS_LIST, json!({})), Err(Misuse::Unknown));
+    assert_eq!(call(&mut script, Some(key), Method::ROOTS_LIST, json!({})), Err(CommandError::Ended));
     script.assert_nothing_left();
     for mut script in [Script::modern_request(), Script::legacy_request(Revision::V2025_11_25)] {
         let refused = call(&mut script, None, Method::PING, json!({}));
-        assert!(matches!(refused, Err(Misuse::NoBackChannel(_))), "{refused:?}");
+        assert!(matches!(refused, Err(CommandError::NoBackChannel(_))), "{refused:?}");
         script.assert_nothing_left();
     }
 }
@@ -211,10 +216,10 @@ fn questions_wait_for_the_handshake() {
     strict.require_initialized = true;
     for (config, lenient) in [(strict, false), (config(), true)] {
         let mut script = Script::with(config);
-        assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::NotInitialized));
+        assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(CommandError::NotReady));
         script.send(initialize(1, "2025-11-25", json!({ "roots": {} })));
         script.reply();
-        assert_eq!(call(&mut script, None, Method::ROOTS_LIST, json!({})), Err(Misuse::NotInitialized));
+        assert_eq!(call(&mut script, None, Method::ROOTS_LIST, json!({})), Err(CommandError::NotReady));
         let ping = call(&mut script, None, Method::PING, json!({})).unwrap();
         script.next();
         script.send(answer(1, json!({})));
@@ -314,7 +319,7 @@ fn a_call_can_be_given_up() {
     script.connection.cancel(call).unwrap();
     assert_eq!(finished(&mut script, call), Err(CallError::Cancelled));
     assert_eq!(cancelled(&mut script, 1), Route::Related(asked.key()));
-    assert_eq!(script.connection.cancel(call), Err(Misuse::Unknown));
+    assert_eq!(script.connection.cancel(call), Err(CommandError::Ended));
     // K-7: the answer crossed the cancellation.
     script.send(answer(1, json!({})));
     assert!(matches!(script.complaint(), PeerMisbehaved::StrayResponse(Some(_))));
@@ -404,7 +409,7 @@ fn a_client_that_does_not_read_is_not_asked() {
     for _ in 0..100 {
         match call(&mut script, None, Method::PING, json!({})) {
             Ok(_) => asked += 1,
-            Err(refused) => assert!(matches!(refused, Misuse::NoBackChannel(_)), "{refused:?}"),
+            Err(refused) => assert!(matches!(refused, CommandError::OutboxFull), "{refused:?}"),
         }
         script.advance(60 * SECOND);
         while script.connection.poll_event().is_some() {}
@@ -429,15 +434,15 @@ fn calls_have_a_limit_and_an_end() {
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
     let first = call(&mut script, None, Method::PING, json!({})).unwrap();
     let second = call(&mut script, None, Method::PING, json!({})).unwrap();
-    assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::TooManyCalls { limit: 2 }));
+    assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(CommandError::TooManyCalls { limit: 2 }));
     script.connection.handle_disconnect();
     assert_eq!(finished(&mut script, first), Err(CallError::Disconnected));
     assert_eq!(finished(&mut script, second), Err(CallError::Disconnected));
     assert!(matches!(script.event(), Event::Closed));
     script.advance(10_000 * SECOND);
     script.send(answer(1, json!({})));
-    assert_eq!(script.connection.cancel(first), Err(Misuse::Unknown));
-    assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(Misuse::Closed));
+    assert_eq!(script.connection.cancel(first), Err(CommandError::Ended));
+    assert_eq!(call(&mut script, None, Method::PING, json!({})), Err(CommandError::Closed));
     script.assert_nothing_left();
 }
 

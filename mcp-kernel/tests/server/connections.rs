@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcp_kernel::server::{Connection, Delivery, Event, ServerConfig};
-use mcp_kernel::{CallOptions, Change, Misuse, PeerMisbehaved, Route};
+use mcp_kernel::{CallOptions, Change, CommandError, PeerMisbehaved, Route};
 use mcp_types::{ClientCapability, Era, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde_json::{Value, json};
 
@@ -252,12 +252,12 @@ fn a_channel_is_no_permission() {
     let mut script = Script::initialized("2025-11-25");
     script.connection.publish(&Change::Tools);
     assert_eq!(script.next().0, Route::Standalone);
-    assert_eq!(roots(&mut script), Err(Misuse::MissingCapability("roots")));
+    assert_eq!(roots(&mut script), Err(CommandError::MissingCapability("roots")));
     script.assert_nothing_left();
     for mut script in [Script::modern_request(), Script::legacy_request(Revision::V2025_11_25)] {
         script.connection.publish(&Change::Tools);
         script.silence();
-        assert!(matches!(roots(&mut script), Err(Misuse::NoBackChannel(_))));
+        assert!(matches!(roots(&mut script), Err(CommandError::NoBackChannel(_))));
         script.assert_nothing_left();
     }
 }

@@ -1,7 +1,7 @@
 //! What extensions and applications add.
 
 use mcp_kernel::server::{Delivery, Event, Extension, ServerConfig};
-use mcp_kernel::{Misuse, Route};
+use mcp_kernel::{CommandError, Route};
 use mcp_types::gate::Revisions;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::json;
@@ -80,7 +80,7 @@ fn an_application_tells_what_it_likes() {
     let (route, message) = script.next();
     assert_eq!((route, &message["params"]), (Route::Related(asked.key()), &json!({ "n": 1.5 })));
     let foreign = script.connection.tell(Some(asked.key()), &Method::NOTIFICATIONS_ELICITATION_COMPLETE, &params);
-    assert!(matches!(foreign, Err(Misuse::NotInRevision { .. })), "{foreign:?}");
+    assert!(matches!(foreign, Err(CommandError::NotInRevision { .. })), "{foreign:?}");
     script.done(asked.responder);
     script.assert_nothing_left();
 

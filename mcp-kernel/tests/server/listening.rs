@@ -1,7 +1,7 @@
 //! `subscriptions/listen`.
 
 use mcp_kernel::server::{Delivery, Event};
-use mcp_kernel::{Change, Misuse, PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::{Change, CommandError, PeerMisbehaved, RequestKey, Route};
 use mcp_types::{Method, RawObject};
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ fn the_server_ends_with_a_result() {
     assert_eq!(reply["result"]["resultType"], "complete");
     assert_eq!(reply["result"]["_meta"][SUBSCRIPTION], json!("x"));
     ended(&mut script, key);
-    assert_eq!(script.connection.end_listening(key), Err(Misuse::Unknown));
+    assert_eq!(script.connection.end_listening(key), Err(CommandError::Ended));
     script.connection.publish(&Change::Tools);
     script.assert_nothing_left();
 }
@@ -144,7 +144,7 @@ fn the_server_ends_with_a_result() {
 fn only_subscriptions_end_like_this() {
     let mut script = Script::new();
     let asked = script.served(modern(1, "tools/call", json!({})));
-    assert_eq!(script.connection.end_listening(asked.key()), Err(Misuse::Unknown));
+    assert_eq!(script.connection.end_listening(asked.key()), Err(CommandError::Ended));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -223,7 +223,7 @@ fn telling_does_not_bypass_the_rules() {
         let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
         let params = RawObject::parse(params).expect("an object");
         let told = script.connection.tell(Some(asked.key()), &method, &params);
-        assert_eq!(told, Err(Misuse::Reserved(method)));
+        assert_eq!(told, Err(CommandError::Reserved(method)));
         script.done(asked.responder);
         script.assert_nothing_left();
     }

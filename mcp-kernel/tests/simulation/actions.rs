@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_kernel::server::Delivery;
-use mcp_kernel::{CallId, CallOptions, Change, Misuse, Route};
+use mcp_kernel::{CallId, CallOptions, Change, CommandError, Route};
 use mcp_types::{
     CallToolResult, Era, ErrorCode, ErrorObject, LoggingLevel, Method, ProgressNotificationParams, ProgressToken,
     RawJson, RawObject, SubscriptionFilter,
@@ -78,17 +78,17 @@ impl World {
     }
 
     /// Books a call of the client, or the reason why there is none.
-    fn book(&mut self, outcome: Result<CallId, Misuse>, call: Call) {
+    fn book(&mut self, outcome: Result<CallId, CommandError>, call: Call) {
         self.trace.note(|| format!("the client calls {} as {}: {outcome:?}", call.method, call.tag));
         match outcome {
             Ok(id) => drop(self.model.calls.insert(id, call)),
-            Err(Misuse::NotInitialized) => assert!(self.revision.is_none(), "it is ready"),
-            Err(Misuse::Closed) => assert!(self.client_over, "it is not closed"),
-            Err(Misuse::TooManyCalls { .. }) => {
+            Err(CommandError::NotReady) => assert!(self.revision.is_none(), "it is ready"),
+            Err(CommandError::Closed) => assert!(self.client_over, "it is not closed"),
+            Err(CommandError::TooManyCalls { .. }) => {
                 let open = self.model.calls.values().filter(|call| call.open).count();
                 assert_eq!(open, self.client_limit, "there is room");
             }
-            Err(Misuse::NotInRevision { method, .. }) => {
+            Err(CommandError::NotInRevision { method, .. }) => {
                 let legacy = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
                 let is_modern = self.revision.is_some_and(|revision| revision.era() == Era::Modern);
                 assert_eq!(legacy.contains(&method.as_str()), is_modern, "{method} in {:?}", self.revision);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::{CallError, Misuse, RequestKey};
+use mcp_kernel::{CallError, CommandError, RequestKey};
 #[cfg(feature = "mrtr")]
 use mcp_types::RawJson;
 use mcp_types::{
@@ -42,7 +42,7 @@ pub enum AskError {
     InvalidRequest(String),
     /// The kernel refused to send the request.
     #[error("{0}")]
-    Refused(Misuse),
+    Refused(CommandError),
     /// The client responded with an error, or not at all.
     #[error("{0}")]
     NoResponse(CallError),
@@ -441,13 +441,13 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl From<Misuse> for AskError {
-    fn from(misuse: Misuse) -> Self {
-        if let Misuse::NoBackChannel(why) = misuse {
+impl From<CommandError> for AskError {
+    fn from(error: CommandError) -> Self {
+        if let CommandError::NoBackChannel(why) = error {
             return Self::NoBackChannel(why);
         }
-        let missing = ALL.into_iter().find(|capability| misuse == Misuse::MissingCapability(capability.name()));
-        missing.map_or(Self::Refused(misuse), Self::NotSupported)
+        let missing = ALL.into_iter().find(|capability| error == CommandError::MissingCapability(capability.name()));
+        missing.map_or(Self::Refused(error), Self::NotSupported)
     }
 }
 

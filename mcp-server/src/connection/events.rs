@@ -224,13 +224,13 @@ impl Connection {
             let AskOptions { time, watcher } = options;
             match state.kernel.call(now, related, method, &params, time) {
                 Ok(call) => state.open.push(PendingClientRequest { number, call, watcher, reply }),
-                Err(misuse) => refused.push((reply, misuse, watcher)),
+                Err(error) => refused.push((reply, error, watcher)),
             }
         }
         drop(state);
         // Without the lock, as this wakes handlers and drops values of the application.
-        for (reply, misuse, _watcher) in refused {
-            reply.send(Err(misuse.into()));
+        for (reply, error, _watcher) in refused {
+            reply.send(Err(error.into()));
         }
     }
 }

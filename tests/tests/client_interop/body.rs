@@ -277,7 +277,7 @@ async fn drop_stream(scene: &Scene) -> Outcome {
 
 async fn ping(scene: &Scene) -> Outcome {
     match (scene.client.ping().await, scene.is_modern()) {
-        (Ok(_), false) | (Err(Error::Misuse(_)), true) => Ok(()),
+        (Ok(_), false) | (Err(Error::Command(_)), true) => Ok(()),
         (answer, _) => Err(format!("{answer:?}")),
     }
 }
