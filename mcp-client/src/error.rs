@@ -94,7 +94,7 @@ impl Error {
             CallError::Rejected(error) => Self::Rejected(error),
             CallError::Cancelled => Self::Cancelled,
             CallError::TimedOut => Self::TimedOut,
-            CallError::InvalidAnswer => {
+            CallError::InvalidResponse => {
                 Self::InvalidResponse("it is not a response, or has an unknown `resultType`".to_owned())
             }
             CallError::TooLong { limit } => Self::ResponseTooLong { limit },

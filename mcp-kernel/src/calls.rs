@@ -59,16 +59,16 @@ pub(crate) struct OpenCall {
     /// When the idle deadline is due; nothing while it stands still.
     idle_at: Option<Time>,
     limit_at: Option<Time>,
-    asked: Asked,
+    peer_requests: PeerRequests,
 }
 
 /// What the peer asks us: as long as it waits for an answer, its silence is ours.
 #[derive(Clone, Copy, Default)]
-struct Asked {
+struct PeerRequests {
     /// How many requests are open.
     open: usize,
     /// When the latest of them was answered.
-    answered_at: Option<Time>,
+    closed_at: Option<Time>,
 }
 
 /// The calls that are open. Ids start at 1 and are never used again.
@@ -77,7 +77,7 @@ pub(crate) struct Calls {
     open: BTreeMap<CallId, OpenCall>,
     started: u64,
     /// What the peer asks without saying which call it is about.
-    asked: Asked,
+    peer_requests: PeerRequests,
     /// The calls whose idle deadline came while the peer waited for an answer.
     parked: BTreeSet<CallId>,
 }
@@ -98,8 +98,9 @@ impl Calls {
         if let Some(at) = limit_at {
             deadlines.arm(at, DeadlineKind::TotalTimeout(call));
         }
-        let (token, related, asked) = (None, None, Asked::default());
-        let open = OpenCall { id: id.clone(), token, related, idle: options.idle_timeout, idle_at, limit_at, asked };
+        let (token, related, peer_requests) = (None, None, PeerRequests::default());
+        let open =
+            OpenCall { id: id.clone(), token, related, idle: options.idle_timeout, idle_at, limit_at, peer_requests };
         self.open.insert(call, open);
         (call, id)
     }
@@ -155,23 +156,23 @@ impl Calls {
     }
 
     /// The peer asks something, about a call if that is known.
-    pub(crate) fn asked(&mut self, about: Option<CallId>) {
-        if let Some(asked) = self.asked_about(about) {
-            asked.open += 1;
+    pub(crate) fn open_peer_request(&mut self, about: Option<CallId>) {
+        if let Some(pending) = self.peer_requests_of(about) {
+            pending.open += 1;
         }
     }
 
     /// What the peer asked is answered, or needs no answer any more.
-    pub(crate) fn answered(&mut self, now: Time, about: Option<CallId>, deadlines: &mut Deadlines) {
-        let Some(asked) = self.asked_about(about) else { return };
-        *asked = Asked { open: asked.open.saturating_sub(1), answered_at: Some(now) };
-        if self.asked.open > 0 {
+    pub(crate) fn close_peer_request(&mut self, now: Time, about: Option<CallId>, deadlines: &mut Deadlines) {
+        let Some(pending) = self.peer_requests_of(about) else { return };
+        *pending = PeerRequests { open: pending.open.saturating_sub(1), closed_at: Some(now) };
+        if self.peer_requests.open > 0 {
             return;
         }
         let waiting = about.map_or_else(|| std::mem::take(&mut self.parked), |call| BTreeSet::from([call]));
         for call in waiting {
             let Some(open) = self.open.get_mut(&call) else { continue };
-            if open.asked.open > 0 {
+            if open.peer_requests.open > 0 {
                 self.parked.insert(call);
             } else if open.idle_at.is_none()
                 && let Some(at) = open.idle.map(|idle| now + idle)
@@ -184,32 +185,32 @@ impl Calls {
     }
 
     /// There is no peer any more that could wait for answers, and no call is open.
-    pub(crate) fn asked_nothing(&mut self) {
-        self.asked = Asked::default();
+    pub(crate) fn forget_peer_requests(&mut self) {
+        self.peer_requests = PeerRequests::default();
     }
 
     pub(crate) fn is_open(&self, call: CallId) -> bool {
         self.open.contains_key(&call)
     }
 
-    fn asked_about(&mut self, about: Option<CallId>) -> Option<&mut Asked> {
+    fn peer_requests_of(&mut self, about: Option<CallId>) -> Option<&mut PeerRequests> {
         match about {
-            Some(call) => Some(&mut self.open.get_mut(&call)?.asked),
-            None => Some(&mut self.asked),
+            Some(call) => Some(&mut self.open.get_mut(&call)?.peer_requests),
+            None => Some(&mut self.peer_requests),
         }
     }
 
     /// Whether the silence about a call has lasted too long, now that its idle deadline has come. While the peer waits for
     /// an answer it stands still, and afterwards the peer has all of its time again.
-    pub(crate) fn is_silent(&mut self, now: Time, call: CallId, deadlines: &mut Deadlines) -> bool {
+    pub(crate) fn is_idle(&mut self, now: Time, call: CallId, deadlines: &mut Deadlines) -> bool {
         let Some(open) = self.open.get_mut(&call) else { return false };
-        if self.asked.open > 0 || open.asked.open > 0 {
+        if self.peer_requests.open > 0 || open.peer_requests.open > 0 {
             open.idle_at = None;
             self.parked.insert(call);
             return false;
         }
-        let answered_at = self.asked.answered_at.max(open.asked.answered_at);
-        let due = answered_at.and_then(|at| Some(at + open.idle?)).filter(|due| *due > now);
+        let closed_at = self.peer_requests.closed_at.max(open.peer_requests.closed_at);
+        let due = closed_at.and_then(|at| Some(at + open.idle?)).filter(|due| *due > now);
         if let Some(due) = due {
             open.idle_at = Some(due);
             deadlines.arm(due, DeadlineKind::IdleTimeout(call));

@@ -141,7 +141,7 @@ pub enum PeerMisbehaved {
     TooManyRequests,
     /// More listen requests than the limits allow.
     #[error("too many subscriptions at once")]
-    TooManyListeners,
+    TooManyListenStreams,
     /// More addresses than the limits allow.
     #[error("too many resources are subscribed to")]
     TooManySubscriptions,
@@ -170,7 +170,9 @@ impl PeerMisbehaved {
             | Self::TooEarly(_) => ErrorCode::INVALID_REQUEST,
             Self::UnknownMethod(_) | Self::NeedsSession(_) => ErrorCode::METHOD_NOT_FOUND,
             Self::InvalidParams(_) => ErrorCode::INVALID_PARAMS,
-            Self::TooManyRequests | Self::TooManyListeners | Self::TooManySubscriptions => ErrorCode::INTERNAL_ERROR,
+            Self::TooManyRequests | Self::TooManyListenStreams | Self::TooManySubscriptions => {
+                ErrorCode::INTERNAL_ERROR
+            }
         };
         Some(ErrorObject::new(code, self.to_string()))
     }
@@ -194,7 +196,7 @@ pub enum CallError {
     Disconnected,
     /// The peer's answer is not a response.
     #[error("the peer's answer is invalid")]
-    InvalidAnswer,
+    InvalidResponse,
     /// The peer's answer is longer than the driver reads.
     #[error("the answer has more than {limit} bytes; `line_limit` of this side's transport allows no more")]
     TooLong {

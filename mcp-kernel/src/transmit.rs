@@ -59,7 +59,7 @@ pub enum Failure {
 
 /// What may happen to a message when its reader is slow, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Weight {
+pub(crate) enum Priority {
     /// Progress: the next one says more.
     Progress,
     /// Log messages.
@@ -67,12 +67,12 @@ pub(crate) enum Weight {
     /// A change: a second one of the same kind says nothing new.
     Change,
     /// Must arrive.
-    Needed,
+    Required,
 }
 
 struct Queued {
     transmit: Transmit,
-    weight: Weight,
+    priority: Priority,
 }
 
 impl Queued {
@@ -134,9 +134,9 @@ struct Backlog {
 
 impl Outbox {
     /// Queues a message; returns how many others were dropped for it, or it itself.
-    pub(crate) fn push(&mut self, limits: &Limits, transmit: Transmit, weight: Weight) -> usize {
+    pub(crate) fn push(&mut self, limits: &Limits, transmit: Transmit, priority: Priority) -> usize {
         let stream = transmit.route.stream();
-        let queued = Queued { transmit, weight };
+        let queued = Queued { transmit, priority };
         if let Some(backlog) = self.blocked.get_mut(&stream) {
             return backlog.push(limits, queued);
         }
@@ -267,15 +267,16 @@ fn enqueue(
 ) -> usize {
     // A change that was told with the same words says nothing new.
     let same = |other: &Queued| other.is_on(stream) && other.transmit.message == queued.transmit.message;
-    if queued.weight == Weight::Change && queue.iter().any(same) {
+    if queued.priority == Priority::Change && queue.iter().any(same) {
         return 0;
     }
     held.add(&queued);
     queue.push_back(queued);
     let mut dropped = 0;
-    for weight in [Weight::Progress, Weight::Log, Weight::Change] {
+    for priority in [Priority::Progress, Priority::Log, Priority::Change] {
         while held.is_over(limits) {
-            let Some(index) = queue.iter().position(|queued| queued.weight == weight && queued.is_on(stream)) else {
+            let Some(index) = queue.iter().position(|queued| queued.priority == priority && queued.is_on(stream))
+            else {
                 break;
             };
             if let Some(queued) = queue.remove(index) {
@@ -305,10 +306,10 @@ mod tests {
     fn a_slow_route_does_not_hold_up_others() {
         let limits = Limits::default();
         let (mut outbox, slow, fast) = (Outbox::default(), Route::Related(RequestKey::new(1)), Route::Standalone);
-        let _ = outbox.push(&limits, message(slow, "a"), Weight::Needed);
+        let _ = outbox.push(&limits, message(slow, "a"), Priority::Required);
         let _ = outbox.block(&limits, slow);
-        let _ = outbox.push(&limits, message(fast, "b"), Weight::Needed);
-        let _ = outbox.push(&limits, message(slow, "c"), Weight::Needed);
+        let _ = outbox.push(&limits, message(fast, "b"), Priority::Required);
+        let _ = outbox.push(&limits, message(slow, "c"), Priority::Required);
         assert_eq!(drain(&mut outbox), ["b"]);
         outbox.unblock(slow);
         assert_eq!(drain(&mut outbox), ["a", "c"]);
@@ -321,14 +322,14 @@ mod tests {
         let limits = Limits { max_route_messages: 2, ..Limits::default() };
         let (mut outbox, route) = (Outbox::default(), Route::Standalone);
         let _ = outbox.block(&limits, route);
-        for (text, weight) in [
-            ("progress", Weight::Progress),
-            ("changed", Weight::Change),
-            ("changed", Weight::Change),
-            ("log", Weight::Log),
-            ("answer", Weight::Needed),
+        for (text, priority) in [
+            ("progress", Priority::Progress),
+            ("changed", Priority::Change),
+            ("changed", Priority::Change),
+            ("log", Priority::Log),
+            ("answer", Priority::Required),
         ] {
-            let _ = outbox.push(&limits, message(route, text), weight);
+            let _ = outbox.push(&limits, message(route, text), priority);
         }
         outbox.unblock(route);
         assert_eq!(drain(&mut outbox), ["changed", "answer"]);
@@ -339,8 +340,8 @@ mod tests {
         let limits = Limits { max_route_bytes: 10, ..Limits::default() };
         let (mut outbox, route) = (Outbox::default(), Route::Standalone);
         let _ = outbox.block(&limits, route);
-        assert_eq!(outbox.push(&limits, message(route, "12345678"), Weight::Progress), 0);
-        assert_eq!(outbox.push(&limits, message(route, "12345678"), Weight::Progress), 1);
+        assert_eq!(outbox.push(&limits, message(route, "12345678"), Priority::Progress), 0);
+        assert_eq!(outbox.push(&limits, message(route, "12345678"), Priority::Progress), 1);
     }
 
     /// What nobody took yet is bounded too, for each stream by itself.
@@ -349,10 +350,10 @@ mod tests {
         let limits = Limits { max_route_messages: 2, ..Limits::default() };
         let (mut outbox, one, other) = (Outbox::default(), Route::Related(RequestKey::new(1)), Route::Standalone);
         for round in 0..4 {
-            let _ = outbox.push(&limits, message(one, &format!("progress {round}")), Weight::Progress);
-            let _ = outbox.push(&limits, message(other, "changed"), Weight::Change);
+            let _ = outbox.push(&limits, message(one, &format!("progress {round}")), Priority::Progress);
+            let _ = outbox.push(&limits, message(other, "changed"), Priority::Change);
         }
-        let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(1)), "answer"), Weight::Needed);
+        let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(1)), "answer"), Priority::Required);
         assert_eq!(drain(&mut outbox), ["changed", "progress 2", "progress 3", "answer"]);
         assert!(outbox.is_empty() && outbox.held.is_empty() && outbox.open_bytes == 0);
     }
@@ -363,12 +364,12 @@ mod tests {
         let mut outbox = Outbox::default();
         for number in 0..50 {
             assert!(!outbox.is_saturated(&limits), "{number}");
-            let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(number)), "a"), Weight::Needed);
+            let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(number)), "a"), Priority::Required);
         }
         assert!(outbox.is_saturated(&limits));
         assert_eq!(drain(&mut outbox).len(), 50);
         assert!(!outbox.is_saturated(&limits));
-        let _ = outbox.push(&limits, message(Route::Standalone, &"a".repeat(100)), Weight::Needed);
+        let _ = outbox.push(&limits, message(Route::Standalone, &"a".repeat(100)), Priority::Required);
         assert!(outbox.is_saturated(&limits));
         outbox.clear();
         assert!(!outbox.is_saturated(&limits) && outbox.held.is_empty());

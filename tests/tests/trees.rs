@@ -52,7 +52,7 @@ const READING: &[(&str, &[&str])] = &[
             "result.decode::<EmptyResult>()",
             "let mut params: NotificationParams = params.decode()",
             "let mut params: RequestParams = params.decode()",
-            "params.decode::<Asked>()",
+            "params.decode::<Features>()",
         ],
     ),
     ("mcp-server/src/asking/form/mod.rs", &["mod decode;", "pub use decode::decode;"]),

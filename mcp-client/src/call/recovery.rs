@@ -50,7 +50,7 @@ impl Recovery {
             // DU-27: an outage or a missing token says nothing about the era.
             CallError::Status { status: 401 | 403 | 500.., .. } => false,
             // DU-41: the detected revision may be wrong, so the server is probed again.
-            CallError::Rejected(_) | CallError::Status { .. } | CallError::InvalidAnswer => {
+            CallError::Rejected(_) | CallError::Status { .. } | CallError::InvalidResponse => {
                 shared.with(|core, now| core.reconsider(now));
                 next_revision(client).await.is_some_and(|next| next.era() != revision.era())
             }

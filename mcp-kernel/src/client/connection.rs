@@ -214,7 +214,11 @@ impl Connection {
     /// Fails if the call has ended, or must not be cancelled.
     // K-1, K-2
     pub fn cancel(&mut self, call: CallId) -> Result<(), CommandError> {
-        if !self.is_ours(call) && self.give_up(call, CallError::Cancelled) { Ok(()) } else { Err(CommandError::Ended) }
+        if !self.is_internal(call) && self.give_up(call, CallError::Cancelled) {
+            Ok(())
+        } else {
+            Err(CommandError::Ended)
+        }
     }
 
     /// Answers a request of the server.
@@ -242,7 +246,7 @@ impl Connection {
     pub(super) fn close_request(&mut self, now: Time, id: &RequestId) -> bool {
         let Some(closed) = self.requests.remove(id) else { return false };
         self.request_bytes -= closed.bytes;
-        self.calls.answered(now, closed.stream, &mut self.deadlines);
+        self.calls.close_peer_request(now, closed.stream, &mut self.deadlines);
         true
     }
 
@@ -297,7 +301,7 @@ impl Connection {
     }
 
     /// Whether a call is the connection's own: the probe, or the handshake.
-    pub(super) fn is_ours(&self, call: CallId) -> bool {
+    pub(super) fn is_internal(&self, call: CallId) -> bool {
         let is_staged = match self.stage {
             Stage::Probing { call: own, .. } | Stage::Handshaking { call: own } => own == call,
             Stage::New | Stage::Ready(_) | Stage::Over => false,
@@ -306,7 +310,7 @@ impl Connection {
     }
 
     /// Whether the calls that are open are modern: during a probe they are those of a server that was taken for it.
-    pub(super) fn talks_modern(&self) -> bool {
+    pub(super) fn is_modern(&self) -> bool {
         match self.stage {
             Stage::Ready(revision) => revision.era() == Era::Modern,
             Stage::Probing { .. } => true,
@@ -324,7 +328,7 @@ impl Connection {
 
     /// Methods that nobody knows may be tried: the server says what it makes of them.
     fn check(&self, method: &Method, revision: Revision) -> Result<(), CommandError> {
-        if OWN.contains(method) {
+        if RESERVED_METHODS.contains(method) {
             return Err(CommandError::Reserved(method.clone()));
         }
         let Some(facts) = gate::method(method) else { return Ok(()) };
@@ -410,7 +414,7 @@ impl Connection {
         let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
         self.listening.remove(&call);
         let has_stream = self.config.cancel_style == CancelStyle::CloseStream;
-        if !self.talks_modern() || !has_stream {
+        if !self.is_modern() || !has_stream {
             let params = CancelledNotificationParams::default().request_id(ended.id);
             let _ = self.send_notification(&Method::NOTIFICATIONS_CANCELLED, &params);
         }
@@ -424,7 +428,8 @@ impl Connection {
 }
 
 /// What the connection says by itself.
-const OWN: [Method; 3] = [Method::INITIALIZE, Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];
+const RESERVED_METHODS: [Method; 3] =
+    [Method::INITIALIZE, Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

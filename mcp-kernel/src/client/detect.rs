@@ -67,7 +67,7 @@ pub enum ConnectError {
     Refused(ErrorObject),
     /// The server's answer makes no sense.
     #[error("the server's answer is invalid: {0}")]
-    InvalidAnswer(String),
+    InvalidResponse(String),
     /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token.
     #[error("the server responded with HTTP status {status}{}", because(.reason))]
     Status {
@@ -105,7 +105,7 @@ impl ConnectError {
     // DU-27
     pub(super) fn is_evidence(&self) -> bool {
         match self {
-            Self::Refused(_) | Self::InvalidAnswer(_) | Self::NoCommonVersion { .. } => true,
+            Self::Refused(_) | Self::InvalidResponse(_) | Self::NoCommonVersion { .. } => true,
             Self::Status { status, .. } => is_evidence(*status),
             Self::LegacyServer | Self::TimedOut | Self::Disconnected | Self::SessionLost => false,
         }
@@ -124,7 +124,7 @@ fn list(versions: &[ProtocolVersion]) -> String {
 
 /// What to do after the probe.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum ConnectStep {
     /// Talk modern.
     Modern(Revision),
     /// Probe again, with another version; only once.
@@ -141,54 +141,56 @@ pub(crate) fn judge(
     probed: Revision,
     is_second: bool,
     outcome: Result<&DiscoverResult, &CallError>,
-) -> Next {
+) -> ConnectStep {
     match outcome {
         Ok(result) => choose(config, &result.supported_versions),
         Err(CallError::Rejected(error)) => match error.code {
             ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
                 let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
-                let Some(data) = data else { return Next::Fail(ConnectError::Refused(error.clone())) };
+                let Some(data) = data else { return ConnectStep::Fail(ConnectError::Refused(error.clone())) };
                 match choose(config, &data.supported) {
                     // Also with the same version: what stood in the way may have been the refusal's own.
-                    Next::Modern(_) if is_second => Next::Fail(ConnectError::Refused(error.clone())),
-                    Next::Modern(revision) => Next::ProbeAgain(revision),
-                    other @ (Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_)) => other,
+                    ConnectStep::Modern(_) if is_second => ConnectStep::Fail(ConnectError::Refused(error.clone())),
+                    ConnectStep::Modern(revision) => ConnectStep::ProbeAgain(revision),
+                    other @ (ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_)) => other,
                 }
             }
             // AMB-10: only a modern server says these.
-            ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => Next::Modern(probed),
+            ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => ConnectStep::Modern(probed),
             _ => legacy(config),
         },
-        Err(CallError::TimedOut) if !config.silence_means_legacy => Next::Fail(ConnectError::TimedOut),
-        Err(CallError::TimedOut | CallError::InvalidAnswer) => legacy(config),
+        Err(CallError::TimedOut) if !config.silence_means_legacy => ConnectStep::Fail(ConnectError::TimedOut),
+        Err(CallError::TimedOut | CallError::InvalidResponse) => legacy(config),
         // Only a modern server has so much to say.
-        Err(too_long @ CallError::TooLong { .. }) => Next::Fail(ConnectError::InvalidAnswer(too_long.to_string())),
+        Err(too_long @ CallError::TooLong { .. }) => {
+            ConnectStep::Fail(ConnectError::InvalidResponse(too_long.to_string()))
+        }
         Err(CallError::Status { status, reason }) => {
-            Next::Fail(ConnectError::Status { status: *status, reason: reason.clone() })
+            ConnectStep::Fail(ConnectError::Status { status: *status, reason: reason.clone() })
         }
         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
-            Next::Fail(ConnectError::Disconnected)
+            ConnectStep::Fail(ConnectError::Disconnected)
         }
     }
 }
 
 /// Takes the newest common version, modern before legacy.
 // AMB-8
-pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Next {
+pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> ConnectStep {
     if let Some(revision) = config.mutual(Era::Modern, offered) {
-        return Next::Modern(revision);
+        return ConnectStep::Modern(revision);
     }
     match config.mutual(Era::Legacy, offered) {
-        Some(revision) if config.mode != Mode::Modern => Next::Handshake(revision),
-        _ => Next::Fail(ConnectError::NoCommonVersion { offered: offered.to_vec() }),
+        Some(revision) if config.mode != Mode::Modern => ConnectStep::Handshake(revision),
+        _ => ConnectStep::Fail(ConnectError::NoCommonVersion { offered: offered.to_vec() }),
     }
 }
 
 /// The server does not know the probe.
-pub(crate) fn legacy(config: &ClientConfig) -> Next {
+pub(crate) fn legacy(config: &ClientConfig) -> ConnectStep {
     match config.newest(Era::Legacy) {
-        Some(revision) if config.mode != Mode::Modern => Next::Handshake(revision),
-        _ => Next::Fail(ConnectError::LegacyServer),
+        Some(revision) if config.mode != Mode::Modern => ConnectStep::Handshake(revision),
+        _ => ConnectStep::Fail(ConnectError::LegacyServer),
     }
 }
 
@@ -220,10 +222,10 @@ mod tests {
     fn a_discovered_server_is_taken_at_its_word() {
         let auto = config(Mode::Auto);
         let judge = |config: &ClientConfig, versions: &[&str]| judge(config, PROBED, false, Ok(&discovered(versions)));
-        assert_eq!(judge(&auto, &["2025-11-25", "2026-07-28"]), Next::Modern(PROBED));
-        assert_eq!(judge(&auto, &["2025-06-18"]), Next::Handshake(Revision::V2025_06_18));
-        assert!(matches!(judge(&auto, &["2099-01-01"]), Next::Fail(ConnectError::NoCommonVersion { .. })));
-        assert!(matches!(judge(&config(Mode::Modern), &["2025-06-18"]), Next::Fail(_)));
+        assert_eq!(judge(&auto, &["2025-11-25", "2026-07-28"]), ConnectStep::Modern(PROBED));
+        assert_eq!(judge(&auto, &["2025-06-18"]), ConnectStep::Handshake(Revision::V2025_06_18));
+        assert!(matches!(judge(&auto, &["2099-01-01"]), ConnectStep::Fail(ConnectError::NoCommonVersion { .. })));
+        assert!(matches!(judge(&config(Mode::Modern), &["2025-06-18"]), ConnectStep::Fail(_)));
     }
 
     /// Any error that no modern server sends, and silence, mean legacy.
@@ -232,14 +234,18 @@ mod tests {
     fn what_is_not_modern_is_legacy() {
         let auto = config(Mode::Auto);
         for outcome in [rejected(-32601), rejected(-32602), rejected(-32600), rejected(-32000), CallError::TimedOut] {
-            assert_eq!(judge(&auto, PROBED, false, Err(&outcome)), Next::Handshake(Revision::V2025_11_25), "{outcome}");
+            assert_eq!(
+                judge(&auto, PROBED, false, Err(&outcome)),
+                ConnectStep::Handshake(Revision::V2025_11_25),
+                "{outcome}"
+            );
             assert_eq!(
                 judge(&config(Mode::Modern), PROBED, false, Err(&outcome)),
-                Next::Fail(ConnectError::LegacyServer)
+                ConnectStep::Fail(ConnectError::LegacyServer)
             );
         }
         for code in [-32020, -32021] {
-            assert_eq!(judge(&auto, PROBED, false, Err(&rejected(code))), Next::Modern(PROBED));
+            assert_eq!(judge(&auto, PROBED, false, Err(&rejected(code))), ConnectStep::Modern(PROBED));
         }
     }
 
@@ -271,11 +277,17 @@ mod tests {
             let supported = supported.iter().map(|version| ProtocolVersion::from(*version)).collect();
             CallError::Rejected(ErrorObject::unsupported_protocol_version(PROBED.into(), supported))
         };
-        assert_eq!(judge(&auto, PROBED, false, Err(&refused(&["2025-03-26"]))), Next::Handshake(Revision::V2025_03_26));
+        assert_eq!(
+            judge(&auto, PROBED, false, Err(&refused(&["2025-03-26"]))),
+            ConnectStep::Handshake(Revision::V2025_03_26)
+        );
         // A server that refuses what it offers gets one more chance.
         let offered = refused(&["2026-07-28"]);
-        assert_eq!(judge(&auto, PROBED, false, Err(&offered)), Next::ProbeAgain(PROBED));
-        assert!(matches!(judge(&auto, PROBED, true, Err(&offered)), Next::Fail(ConnectError::Refused(_))));
-        assert!(matches!(judge(&auto, PROBED, false, Err(&rejected(-32022))), Next::Fail(ConnectError::Refused(_))));
+        assert_eq!(judge(&auto, PROBED, false, Err(&offered)), ConnectStep::ProbeAgain(PROBED));
+        assert!(matches!(judge(&auto, PROBED, true, Err(&offered)), ConnectStep::Fail(ConnectError::Refused(_))));
+        assert!(matches!(
+            judge(&auto, PROBED, false, Err(&rejected(-32022))),
+            ConnectStep::Fail(ConnectError::Refused(_))
+        ));
     }
 }

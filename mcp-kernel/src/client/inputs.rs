@@ -16,7 +16,7 @@ use mcp_types::{
 
 use super::config::CancelStyle;
 use super::connection::{Connection, OpenRequest, Stage};
-use super::detect::{ConnectError, DetectedRevision, Next, is_evidence, legacy};
+use super::detect::{ConnectError, ConnectStep, DetectedRevision, is_evidence, legacy};
 use super::event::{Event, Outcome, Responder, Transmit};
 use super::outbox::Outbox;
 use crate::deadlines::DeadlineKind;
@@ -83,7 +83,7 @@ impl Connection {
             }
             (EnvelopeKind::Response, id) => {
                 let calls = match id {
-                    Some(id) => self.answered(id).into_iter().collect(),
+                    Some(id) => self.call_of_response(id).into_iter().collect(),
                     None => self.calls.all(),
                 };
                 for call in calls {
@@ -103,8 +103,8 @@ impl Connection {
 
     /// Takes what is not a message; a response that is none ends the call that it was for.
     fn handle_invalid(&mut self, now: Time, invalid: InvalidMessage) {
-        if let Some(call) = invalid.response_id().and_then(|id| self.answered(id)) {
-            self.finish(now, call, Err(CallError::InvalidAnswer));
+        if let Some(call) = invalid.response_id().and_then(|id| self.call_of_response(id)) {
+            self.finish(now, call, Err(CallError::InvalidResponse));
         }
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
@@ -166,7 +166,7 @@ impl Connection {
             return self.fail(ConnectError::SessionLost);
         }
         self.forget_requests(Some(now));
-        self.proceed(now, Next::Handshake(revision));
+        self.proceed(now, ConnectStep::Handshake(revision));
     }
 
     /// Takes note that the server is gone, and may have read what was sent to it.
@@ -187,7 +187,7 @@ impl Connection {
             Stage::Over => {}
             // DU-34: known servers die of the probe.
             Stage::Probing { .. } | Stage::Handshaking { .. } if is_probed && may_have_read => {
-                if let Next::Handshake(revision) = legacy(&self.config)
+                if let ConnectStep::Handshake(revision) = legacy(&self.config)
                     && self.config.silence_means_legacy
                 {
                     self.events.push_back(Event::RestartNeeded { detected: DetectedRevision::new(revision) });
@@ -206,13 +206,13 @@ impl Connection {
         while let Some(kind) = self.deadlines.due(now) {
             let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;
             if let DeadlineKind::IdleTimeout(_) = kind
-                && !self.calls.is_silent(now, call, &mut self.deadlines)
+                && !self.calls.is_idle(now, call, &mut self.deadlines)
             {
                 continue;
             }
-            if !self.is_ours(call) {
+            if !self.is_internal(call) {
                 self.give_up(call, CallError::TimedOut);
-            } else if !self.do_without_probe(now) {
+            } else if !self.handshake_before_probe(now) {
                 if self.config.cancel_style == CancelStyle::CloseStream {
                     self.send(Transmit::Abort { call });
                 }
@@ -225,7 +225,7 @@ impl Connection {
         match message {
             Message::Response(response) => {
                 let call = match (&response.id, &response.outcome) {
-                    (Some(id), _) => self.answered(id),
+                    (Some(id), _) => self.call_of_response(id),
                     (None, Err(_)) => stream,
                     (None, Ok(_)) => None,
                 };
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// The call that a response is for. An id that came back as text is accepted, which is told once.
-    fn answered(&mut self, id: &RequestId) -> Option<CallId> {
+    fn call_of_response(&mut self, id: &RequestId) -> Option<CallId> {
         if let Some(call) = self.calls.by_id(id) {
             return Some(call);
         }
@@ -265,24 +265,26 @@ impl Connection {
             return;
         }
         if let Some((_, probed)) = self.late_probe.take_if(|(probe, _)| *probe == call) {
-            let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidAnswer));
-            return self.probed_late(now, probed, outcome);
+            let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidResponse));
+            return self.handle_late_probe(now, probed, outcome);
         }
         match self.stage {
             Stage::Probing { call: probe, probed, is_second } if probe == call => {
-                let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidAnswer));
-                self.probed(now, probed, is_second, outcome);
+                let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidResponse));
+                self.handle_probe(now, probed, is_second, outcome);
             }
             Stage::Handshaking { call: handshake } if handshake == call => {
-                self.shake_hands(
+                self.handle_initialize_result(
                     now,
                     match outcome {
-                        Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidAnswer(fault.to_string())),
+                        Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidResponse(fault.to_string())),
                         Err(CallError::Rejected(error)) => Err(ConnectError::of_refusal(&self.config, error)),
                         Err(CallError::TimedOut) => Err(ConnectError::TimedOut),
-                        Err(CallError::InvalidAnswer) => Err(ConnectError::InvalidAnswer("not a response".to_owned())),
+                        Err(CallError::InvalidResponse) => {
+                            Err(ConnectError::InvalidResponse("not a response".to_owned()))
+                        }
                         Err(too_long @ CallError::TooLong { .. }) => {
-                            Err(ConnectError::InvalidAnswer(too_long.to_string()))
+                            Err(ConnectError::InvalidResponse(too_long.to_string()))
                         }
                         Err(CallError::Status { status, reason }) => Err(ConnectError::Status { status, reason }),
                         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
@@ -306,14 +308,14 @@ impl Connection {
     // M-8..M-10
     fn read_result(&self, result: PayloadBuf) -> Result<Outcome, CallError> {
         let mut result_type = ResultType::COMPLETE;
-        if self.talks_modern()
+        if self.is_modern()
             && let Some(said) = result.get("resultType")
         {
-            result_type = serde_json::from_str(said.get()).map_err(|_| CallError::InvalidAnswer)?;
+            result_type = serde_json::from_str(said.get()).map_err(|_| CallError::InvalidResponse)?;
             let declared = self.config.capabilities.extensions.as_ref();
             let with_tasks = declared.is_some_and(|extensions| extensions.contains(tasks::EXTENSION));
             if !result_type.is_known() || (result_type == ResultType::TASK && !with_tasks) {
-                return Err(CallError::InvalidAnswer);
+                return Err(CallError::InvalidResponse);
             }
         }
         Ok(Outcome { result_type, result })
@@ -340,7 +342,7 @@ impl Connection {
                 let progress = params.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
                 let Some(mut progress) = progress else { return };
                 if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines)
-                    && !self.is_ours(call)
+                    && !self.is_internal(call)
                 {
                     if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
                         progress.progress_token = token;
@@ -444,7 +446,7 @@ impl Connection {
             // One that belongs to a call which has ended belongs to none.
             let stream = stream.filter(|stream| self.calls.is_open(*stream));
             self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
-            self.calls.asked(stream);
+            self.calls.open_peer_request(stream);
             return self.events.push_back(Event::Request { method, params, responder });
         };
         match answer {

@@ -7,7 +7,7 @@ use mcp_types::{
 
 use super::config::Mode;
 use super::connection::{Connection, Stage};
-use super::detect::{ConnectError, DetectedRevision, Next, choose, judge, legacy};
+use super::detect::{ConnectError, ConnectStep, DetectedRevision, choose, judge, legacy};
 use super::event::{Event, ServerFacts};
 use super::outbox::Outbox;
 use crate::Time;
@@ -37,13 +37,13 @@ impl Connection {
             // Over a pipe both can be sent at once, and nobody has to wait.
             self.probe(now, modern, false);
             if self.config.silence_means_legacy {
-                self.do_without_probe(now);
+                self.handshake_before_probe(now);
             }
             return;
         }
         match (detected.map(|detected| detected.revision), self.config.mode, newest_modern) {
             (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
-            (Some(revision), _, _) => self.proceed(now, Next::Handshake(revision)),
+            (Some(revision), _, _) => self.proceed(now, ConnectStep::Handshake(revision)),
             (None, Mode::Auto | Mode::Modern, Some(revision)) => self.probe(now, revision, false),
             (None, Mode::Auto | Mode::Modern | Mode::Legacy, _) => {
                 let next = legacy(&self.config);
@@ -89,16 +89,18 @@ impl Connection {
     pub fn switch_version(&mut self, now: Time, offered: &[ProtocolVersion]) -> bool {
         let is_modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
         match choose(&self.config, offered) {
-            Next::Modern(revision) if is_modern => {
+            ConnectStep::Modern(revision) if is_modern => {
                 self.stage = Stage::Ready(revision);
                 self.envelope = None;
                 true
             }
-            next @ Next::Handshake(_) if is_modern => {
+            next @ ConnectStep::Handshake(_) if is_modern => {
                 self.proceed(now, next);
                 true
             }
-            Next::Modern(_) | Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_) => false,
+            ConnectStep::Modern(_) | ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_) => {
+                false
+            }
         }
     }
 
@@ -113,10 +115,10 @@ impl Connection {
     ///
     /// A server answers in order, so one that is modern and slow to start answers the probe first, and ends up modern.
     /// Returns whether there is a legacy revision to try.
-    pub(super) fn do_without_probe(&mut self, now: Time) -> bool {
+    pub(super) fn handshake_before_probe(&mut self, now: Time) -> bool {
         let Stage::Probing { call, probed, .. } = self.stage else { return false };
         let next = legacy(&self.config);
-        if !self.config.silence_means_legacy || !matches!(next, Next::Handshake(_)) {
+        if !self.config.silence_means_legacy || !matches!(next, ConnectStep::Handshake(_)) {
             return false;
         }
         // That it is legacy is not sure before the handshake. It is doubted once.
@@ -127,15 +129,20 @@ impl Connection {
     }
 
     /// The probe was answered while the handshake is under way.
-    pub(super) fn probed_late(&mut self, now: Time, probed: Revision, outcome: Result<DiscoverResult, CallError>) {
+    pub(super) fn handle_late_probe(
+        &mut self,
+        now: Time,
+        probed: Revision,
+        outcome: Result<DiscoverResult, CallError>,
+    ) {
         let Stage::Handshaking { call: handshake } = self.stage else { return };
         match judge(&self.config, probed, false, outcome.as_ref()) {
-            Next::Modern(_) | Next::ProbeAgain(_) => {
+            ConnectStep::Modern(_) | ConnectStep::ProbeAgain(_) => {
                 let _ = self.calls.end(handshake, &mut self.deadlines);
-                self.probed(now, probed, false, outcome);
+                self.handle_probe(now, probed, false, outcome);
             }
             // It is legacy, as was assumed.
-            Next::Handshake(_) | Next::Fail(_) => self.is_unconfirmed = false,
+            ConnectStep::Handshake(_) | ConnectStep::Fail(_) => self.is_unconfirmed = false,
         }
     }
 
@@ -146,7 +153,7 @@ impl Connection {
     }
 
     /// Goes on after the probe came back, or did not.
-    pub(super) fn probed(
+    pub(super) fn handle_probe(
         &mut self,
         now: Time,
         probed: Revision,
@@ -157,7 +164,7 @@ impl Connection {
         let is_silent = matches!(outcome, Err(CallError::TimedOut));
         self.is_unconfirmed = is_silent && !std::mem::replace(&mut self.was_silent, is_silent);
         match judge(&self.config, probed, is_second, outcome.as_ref()) {
-            Next::Modern(revision) => {
+            ConnectStep::Modern(revision) => {
                 let facts = outcome.map(|found| ServerFacts {
                     capabilities: Some(found.capabilities),
                     info: found.meta.and_then(|meta| meta.server_info),
@@ -165,16 +172,18 @@ impl Connection {
                 });
                 self.ready(revision, facts.unwrap_or_default());
             }
-            next @ (Next::ProbeAgain(_) | Next::Handshake(_) | Next::Fail(_)) => self.proceed(now, next),
+            next @ (ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_)) => {
+                self.proceed(now, next)
+            }
         }
     }
 
-    pub(super) fn proceed(&mut self, now: Time, next: Next) {
+    pub(super) fn proceed(&mut self, now: Time, next: ConnectStep) {
         match next {
-            Next::Modern(revision) => self.ready(revision, ServerFacts::default()),
-            Next::ProbeAgain(revision) => self.probe(now, revision, true),
-            Next::Fail(why) => self.fail(why),
-            Next::Handshake(revision) => {
+            ConnectStep::Modern(revision) => self.ready(revision, ServerFacts::default()),
+            ConnectStep::ProbeAgain(revision) => self.probe(now, revision, true),
+            ConnectStep::Fail(why) => self.fail(why),
+            ConnectStep::Handshake(revision) => {
                 let (capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
                 let mut params = InitializeRequestParams::new(ProtocolVersion::from(revision), capabilities, info);
                 // DU-44: nothing that the offered revision does not have.
@@ -190,7 +199,7 @@ impl Connection {
 
     /// Completes the handshake.
     // B-1, B-2, DU-43
-    pub(super) fn shake_hands(&mut self, now: Time, outcome: Result<InitializeResult, ConnectError>) {
+    pub(super) fn handle_initialize_result(&mut self, now: Time, outcome: Result<InitializeResult, ConnectError>) {
         self.forget_late_probe();
         let result = match outcome {
             Ok(result) => result,
@@ -240,7 +249,7 @@ impl Connection {
     fn end_all(&mut self) {
         for call in self.calls.all() {
             let _ = self.calls.end(call, &mut self.deadlines);
-            if !self.is_ours(call) {
+            if !self.is_internal(call) {
                 self.events.push_back(Event::CallFinished { call, outcome: Err(CallError::Disconnected) });
             }
         }
@@ -254,8 +263,8 @@ impl Connection {
         self.request_bytes = 0;
         for (id, request) in std::mem::take(&mut self.requests) {
             match now {
-                Some(now) => self.calls.answered(now, request.stream, &mut self.deadlines),
-                None => self.calls.asked_nothing(),
+                Some(now) => self.calls.close_peer_request(now, request.stream, &mut self.deadlines),
+                None => self.calls.forget_peer_requests(),
             }
             self.events.push_back(Event::RequestCancelled { id });
         }

@@ -46,7 +46,7 @@ impl Announcement {
 
     /// Everything on a stream carries the id of the listen request, in its kind.
     // L-7
-    pub(super) fn for_listener(&self, id: &RequestId) -> EncodedMessage {
+    pub(super) fn for_listen_stream(&self, id: &RequestId) -> EncodedMessage {
         self.unasked.with_meta_member(meta::key::SUBSCRIPTION_ID, id)
     }
 }

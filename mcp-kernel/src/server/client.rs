@@ -22,13 +22,13 @@ impl From<InitializeRequestParams> for Client {
 /// A session keeps it for hours, and few requests need it. As values it takes many times as much memory: a member of nine
 /// bytes becomes a hundred.
 #[derive(Debug, Default)]
-pub(crate) struct Introduction {
+pub(crate) struct StoredHandshake {
     text: Option<RawObject>,
     /// What was read of it, as long as anybody needs that: requests at the same time share one.
     read: Mutex<Weak<Client>>,
 }
 
-impl Introduction {
+impl StoredHandshake {
     /// `initialize` is known to be readable.
     pub(crate) fn new(initialize: RawObject) -> Self {
         Self { text: Some(initialize), read: Mutex::default() }
@@ -53,25 +53,25 @@ impl Introduction {
 /// What is known about a client: what the request says, or what the handshake said for all of them.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is a part of what a request allocates anyway")]
-pub(crate) enum Known {
-    Own(Client),
+pub(crate) enum LazyClient {
+    Decoded(Client),
     /// It is read when it is needed.
-    Shared(Arc<Introduction>, OnceLock<Arc<Client>>),
+    Handshake(Arc<StoredHandshake>, OnceLock<Arc<Client>>),
 }
 
-impl Known {
-    pub(crate) fn shared(introduction: Arc<Introduction>) -> Self {
-        Self::Shared(introduction, OnceLock::new())
+impl LazyClient {
+    pub(crate) fn from_handshake(introduction: Arc<StoredHandshake>) -> Self {
+        Self::Handshake(introduction, OnceLock::new())
     }
 }
 
-impl std::ops::Deref for Known {
+impl std::ops::Deref for LazyClient {
     type Target = Client;
 
     fn deref(&self) -> &Client {
         match self {
-            Self::Own(client) => client,
-            Self::Shared(introduction, read) => read.get_or_init(|| introduction.read()),
+            Self::Decoded(client) => client,
+            Self::Handshake(introduction, read) => read.get_or_init(|| introduction.read()),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
 use crate::calls::CallOptions;
 use crate::errors::{CallError, CommandError};
-use crate::transmit::{Failure, Route, Weight};
+use crate::transmit::{Failure, Priority, Route};
 use crate::{CallId, Change, RequestKey, Time};
 
 /// Whether something is on its way to the client.
@@ -26,7 +26,7 @@ pub enum Delivery {
     /// It is queued.
     Queued,
     /// It was left out, because the client did not ask for it, does not wait for it any more, or does not read.
-    LeftOut,
+    NotSent,
 }
 
 impl Connection {
@@ -37,7 +37,7 @@ impl Connection {
     // K-5
     pub fn respond<R: ResultBody>(&mut self, responder: Responder, outcome: Result<R, ErrorObject>) -> Delivery {
         let key = responder.key();
-        let Some(entry) = self.in_flight.close(key) else { return Delivery::LeftOut };
+        let Some(entry) = self.in_flight.close(key) else { return Delivery::NotSent };
         let written = outcome.map_err(Some).and_then(|result| self.write_answer(key, &entry, result));
         match written {
             Ok(message) => self.answer(key, entry.batch, message),
@@ -171,13 +171,13 @@ impl Connection {
         total: Option<Number>,
         message: Option<String>,
     ) -> Delivery {
-        let Some(entry) = self.in_flight.get_mut(request) else { return Delivery::LeftOut };
+        let Some(entry) = self.in_flight.get_mut(request) else { return Delivery::NotSent };
         // H-19: a subscription carries changes alone.
         let token = entry.scope.progress_token.clone().filter(|_| entry.kind == Kind::Running);
-        let Some(token) = token else { return Delivery::LeftOut };
+        let Some(token) = token else { return Delivery::NotSent };
         let progress = progress.into();
         if entry.last_progress.as_ref().is_some_and(|last| progress.as_f64() <= last.as_f64()) {
-            return Delivery::LeftOut;
+            return Delivery::NotSent;
         }
         entry.last_progress = Some(progress.clone());
         let revision = entry.scope.revision;
@@ -185,7 +185,7 @@ impl Connection {
         (params.total, params.message) = (total, message);
         let _ = restrict_to(&mut params, revision);
         let route = self.related_route(request);
-        self.notify(route, &Method::NOTIFICATIONS_PROGRESS, &params, Weight::Progress)
+        self.queue_notification(route, &Method::NOTIFICATIONS_PROGRESS, &params, Priority::Progress)
     }
 
     /// Sends a log message about a request, or about the connection, if the client wants to see it.
@@ -211,11 +211,11 @@ impl Connection {
             None => (None, Route::Standalone),
         };
         if self.config.capabilities.logging.is_none() || threshold.is_none_or(|threshold| level < threshold) {
-            return Delivery::LeftOut;
+            return Delivery::NotSent;
         }
         let mut params = LoggingMessageNotificationParams::new(level, data);
         params.logger = logger;
-        self.notify(route, &Method::NOTIFICATIONS_MESSAGE, &params, Weight::Log)
+        self.queue_notification(route, &Method::NOTIFICATIONS_MESSAGE, &params, Priority::Log)
     }
 
     /// Where what belongs to a request goes: the requests of a batch share the stream of the batch.
@@ -237,13 +237,13 @@ impl Connection {
     /// Fails if another command says this, or if the client's revision does not have the notification in this
     /// direction.
     // S1.7
-    pub fn tell(
+    pub fn notify(
         &mut self,
         related: Option<RequestKey>,
         method: &Method,
         params: &RawObject,
     ) -> Result<Delivery, CommandError> {
-        if OWN.contains(method) {
+        if RESERVED_NOTIFICATIONS.contains(method) {
             return Err(CommandError::Reserved(method.clone()));
         }
         let (revision, route) = match related {
@@ -252,9 +252,9 @@ impl Connection {
                 (self.negotiated().filter(|_| self.has_back_channel && self.lifecycle.is_ready()), Route::Standalone)
             }
         };
-        let Some(revision) = revision else { return Ok(Delivery::LeftOut) };
+        let Some(revision) = revision else { return Ok(Delivery::NotSent) };
         if self.outbox.is_full(&self.config.limits, route) {
-            return Ok(Delivery::LeftOut);
+            return Ok(Delivery::NotSent);
         }
         if let Some(facts) = gate::method(method)
             && !facts.may_travel(Direction::ServerToClient, revision)
@@ -270,9 +270,9 @@ impl Connection {
             let mut params: NotificationParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
             params.meta.get_or_insert_default().subscription_id =
                 self.in_flight.get_mut(key).map(|entry| entry.scope.id.clone());
-            return Ok(self.notify(route, method, &params, Weight::Needed));
+            return Ok(self.queue_notification(route, method, &params, Priority::Required));
         }
-        Ok(self.notify(route, method, params, Weight::Needed))
+        Ok(self.queue_notification(route, method, params, Priority::Required))
     }
 
     /// Tells the client of a change: unasked by the rules of legacy, and to each subscription that asked for it.
@@ -294,28 +294,35 @@ impl Connection {
             return;
         }
         if offered && self.lifecycle.is_ready() && self.has_back_channel {
-            self.send(Route::Standalone, announcement.unasked().clone(), Weight::Change);
+            self.send(Route::Standalone, announcement.unasked().clone(), Priority::Change);
         }
-        let listeners: Vec<RequestKey> = self.listeners.iter().flat_map(|listeners| listeners.of(change)).collect();
+        let listeners: Vec<RequestKey> =
+            self.listen_streams.iter().flat_map(|listeners| listeners.of(change)).collect();
         for key in listeners {
-            let message = self.in_flight.get_mut(key).map(|entry| announcement.for_listener(&entry.scope.id));
+            let message = self.in_flight.get_mut(key).map(|entry| announcement.for_listen_stream(&entry.scope.id));
             if let Some(message) = message {
-                self.send(Route::Listen(key), message, Weight::Change);
+                self.send(Route::Listen(key), message, Priority::Change);
             }
         }
     }
 
-    fn notify(&mut self, route: Route, method: &Method, params: &impl Serialize, weight: Weight) -> Delivery {
-        if weight <= Weight::Log && self.outbox.is_saturated(&self.config.limits) {
+    fn queue_notification(
+        &mut self,
+        route: Route,
+        method: &Method,
+        params: &impl Serialize,
+        priority: Priority,
+    ) -> Delivery {
+        if priority <= Priority::Log && self.outbox.is_saturated(&self.config.limits) {
             // Each route has its own limit, but there may be many of them. It need not even be written.
             self.note_dropped(route, 1);
-            return Delivery::LeftOut;
+            return Delivery::NotSent;
         }
         if self.closed {
-            return Delivery::LeftOut;
+            return Delivery::NotSent;
         }
-        let Ok(message) = EncodedMessage::notification(method, Some(params)) else { return Delivery::LeftOut };
-        self.send(route, message, weight);
+        let Ok(message) = EncodedMessage::notification(method, Some(params)) else { return Delivery::NotSent };
+        self.send(route, message, priority);
         Delivery::Queued
     }
 
@@ -329,12 +336,12 @@ impl Connection {
         let entry = self.in_flight.get_mut(request).filter(|entry| entry.kind == Kind::Listening);
         let id = entry.map(|entry| entry.scope.id.clone()).ok_or(CommandError::Ended)?;
         let _ = self.in_flight.close(request);
-        self.remove_listener(request);
+        self.remove_listen_stream(request);
         let mut result = SubscriptionsListenResult::default();
         result.meta = Some(ResultMeta::default().subscription_id(id.clone()));
         self.complete(&mut result, gate::method(&Method::SUBSCRIPTIONS_LISTEN), Revision::LATEST);
         if let Some(message) = self.write(&id, &mut result, Revision::LATEST) {
-            self.send(Route::Reply(request), message, Weight::Needed);
+            self.send(Route::Reply(request), message, Priority::Required);
         }
         self.emit(Event::ListeningEnded(request));
         Ok(())
@@ -370,7 +377,7 @@ impl Connection {
             return Err(CommandError::NotAnObject);
         };
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
-        self.send(route, message, Weight::Needed);
+        self.send(route, message, Priority::Required);
         Ok(call)
     }
 
@@ -433,7 +440,7 @@ impl Connection {
         // It follows the request that it is about, as long as there is a stream to follow on.
         let related = ended.related.filter(|key| self.in_flight.get_mut(*key).is_some());
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
-        let _ = self.notify(route, &method, &params, Weight::Needed);
+        let _ = self.queue_notification(route, &method, &params, Priority::Required);
         self.emit(Event::CallFinished { call, outcome: Err(why) });
         true
     }
@@ -490,7 +497,7 @@ impl Connection {
 }
 
 /// What other commands say, by the rules that belong to it.
-const OWN: [Method; 4] = [
+const RESERVED_NOTIFICATIONS: [Method; 4] = [
     Method::NOTIFICATIONS_PROGRESS,
     Method::NOTIFICATIONS_MESSAGE,
     Method::NOTIFICATIONS_CANCELLED,
@@ -516,14 +523,14 @@ fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
 fn needed_for(method: &Method, params: &RawObject, revision: Revision) -> Vec<ClientCapability> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Asked {
+    struct Features {
         mode: Option<String>,
         tools: Option<RawJson>,
         tool_choice: Option<RawJson>,
         include_context: Option<String>,
     }
 
-    let asked = params.decode::<Asked>().ok();
+    let asked = params.decode::<Features>().ok();
     match method.as_str() {
         "elicitation/create" => {
             let by_url = asked.is_some_and(|asked| asked.mode.as_deref() == Some("url"));

@@ -36,9 +36,9 @@ pub struct ServerConfig {
     /// Whether the application hears of requests that the kernel can answer by itself, before it does, so that it may
     /// refuse them: `server/discover`, `logging/setLevel`, subscriptions. They come as
     /// [`Event::Request`](super::Event::Request) like all others, to be let pass with
-    /// [`proceed`](super::Connection::proceed). The handshake and `ping` never do: they are about the connection, and
+    /// [`respond_builtin`](super::Connection::respond_builtin). The handshake and `ping` never do: they are about the connection, and
     /// must not wait behind work. Default: no.
-    pub consult: bool,
+    pub intercept_builtin: bool,
     /// What a peer may make us keep.
     pub limits: Limits,
 }
@@ -72,7 +72,7 @@ impl ServerConfig {
             ttl_ms: 0,
             cache_scope: CacheScope::PRIVATE,
             extensions: BTreeMap::new(),
-            consult: false,
+            intercept_builtin: false,
             limits: Limits::default(),
         }
     }

@@ -10,14 +10,14 @@ use super::config::ServerConfig;
 use super::event::Event;
 use super::in_flight::InFlight;
 use super::lifecycle::{Agreed, Lifecycle, SecondHandshake};
-use super::listeners::Listeners;
+use super::listen_streams::ListenStreams;
 use crate::RequestKey;
 use crate::calls::Calls;
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::PeerMisbehaved;
 use crate::fifo::Fifo;
 use crate::queue::pop;
-use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
+use crate::transmit::{Failure, Outbox, Priority, Route, Transmit};
 
 /// The one home of what a server knows about one client.
 ///
@@ -26,7 +26,7 @@ use crate::transmit::{Failure, Outbox, Route, Transmit, Weight};
 ///
 /// | group | methods | who calls |
 /// |---|---|---|
-/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`proceed`](Self::proceed), [`progress`](Self::progress), [`log`](Self::log), [`tell`](Self::tell), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`close`](Self::close) | the application |
+/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`respond_builtin`](Self::respond_builtin), [`progress`](Self::progress), [`log`](Self::log), [`notify`](Self::notify), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`close`](Self::close) | the application |
 /// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | the driver |
 /// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
 ///
@@ -78,7 +78,7 @@ pub struct Connection {
     pub(super) log_level: LoggingLevel,
     pub(super) subscriptions: BTreeSet<String>,
     /// Few connections have any, so the index is made for the first.
-    pub(super) listeners: Option<Box<Listeners<RequestKey>>>,
+    pub(super) listen_streams: Option<Box<ListenStreams<RequestKey>>>,
     pub(super) has_back_channel: bool,
     pub(super) second_handshake: SecondHandshake,
     /// Something was fed although too much waits to be sent, and nothing has been sent since.
@@ -111,7 +111,7 @@ impl Connection {
     // S1.18
     #[must_use]
     pub fn modern_request(config: Arc<ServerConfig>) -> Self {
-        Self::new(config, Lifecycle::Absent, false)
+        Self::new(config, Lifecycle::ModernOnly, false)
     }
 
     /// A connection for one legacy request without a session, in a revision that its transport knows of.
@@ -138,7 +138,7 @@ impl Connection {
             deadlines: Deadlines::default(),
             log_level: LoggingLevel::Info,
             subscriptions: BTreeSet::new(),
-            listeners: None,
+            listen_streams: None,
             has_back_channel,
             second_handshake: SecondHandshake::Refuse,
             overfed: false,
@@ -205,19 +205,19 @@ impl Connection {
             && self.batches.is_empty()
             && self.calls.len() == 0
             && self.deadlines.next().is_none()
-            && self.listeners.is_none()
+            && self.listen_streams.is_none()
             && self.outbox.is_empty()
             && self.events.is_empty()
     }
 
     /// Queues a message, and notes what was dropped for it.
-    pub(super) fn send(&mut self, route: Route, message: EncodedMessage, weight: Weight) {
-        self.transmit(Transmit { route, message, failure: None }, weight);
+    pub(super) fn send(&mut self, route: Route, message: EncodedMessage, priority: Priority) {
+        self.transmit(Transmit { route, message, failure: None }, priority);
     }
 
-    fn transmit(&mut self, transmit: Transmit, weight: Weight) {
+    fn transmit(&mut self, transmit: Transmit, priority: Priority) {
         let route = transmit.route;
-        let count = self.outbox.push(&self.config.limits, transmit, weight);
+        let count = self.outbox.push(&self.config.limits, transmit, priority);
         self.dropped(route, count);
     }
 
@@ -254,7 +254,7 @@ impl Connection {
         failure: Option<Failure>,
     ) {
         let Some(batch_key) = batch else {
-            return self.transmit(Transmit { route: Route::Reply(key), message, failure }, Weight::Needed);
+            return self.transmit(Transmit { route: Route::Reply(key), message, failure }, Priority::Required);
         };
         if let Some(batch) = self.batches.get_mut(&batch_key) {
             batch.answers.push(message);
@@ -263,7 +263,7 @@ impl Connection {
     }
 
     /// Takes a request out of its batch that will not be answered.
-    pub(super) fn unexpect(&mut self, batch_key: RequestKey) {
+    pub(super) fn skip_in_batch(&mut self, batch_key: RequestKey) {
         if let Some(batch) = self.batches.get_mut(&batch_key) {
             batch.expected -= 1;
         }
@@ -276,7 +276,7 @@ impl Connection {
         }
         let batch = self.batches.remove(&key).unwrap_or_default();
         if let Some(message) = EncodedMessage::batch(&batch.answers) {
-            self.send(Route::Reply(key), message, Weight::Needed);
+            self.send(Route::Reply(key), message, Priority::Required);
         }
     }
 

@@ -20,7 +20,7 @@ use super::lifecycle::{Lifecycle, SecondHandshake};
 use super::scope::RequestScope;
 use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
-use crate::transmit::{Route, Weight};
+use crate::transmit::{Priority, Route};
 
 impl Connection {
     /// Answers a request that was admitted, or hands it to the application.
@@ -32,9 +32,9 @@ impl Connection {
     ) -> Result<(), Refusal> {
         if scope.method == Method::PING {
             self.answer_now(&scope, batch, EmptyResult::default());
-        } else if !OWN.contains(&scope.method) {
+        } else if !BUILTIN_METHODS.contains(&scope.method) {
             self.open_request(scope, params, batch, false)?;
-        } else if self.config.consult {
+        } else if self.config.intercept_builtin {
             self.open_request(scope, params, batch, true)?;
         } else {
             self.serve(&Arc::new(scope), &params, batch)?;
@@ -43,11 +43,11 @@ impl Connection {
     }
 
     /// Lets the kernel answer a request that it can answer by itself, now that the application knows of it
-    /// ([`ServerConfig::consult`](super::ServerConfig::consult)). Any other is answered as a method that is not there.
-    pub fn proceed(&mut self, responder: Responder) -> Delivery {
+    /// ([`ServerConfig::intercept_builtin`](super::ServerConfig::intercept_builtin)). Any other is answered as a method that is not there.
+    pub fn respond_builtin(&mut self, responder: Responder) -> Delivery {
         let key = responder.key();
         let Some(Entry { scope, batch, held, .. }) = self.in_flight.close(key) else {
-            return Delivery::LeftOut;
+            return Delivery::NotSent;
         };
         match held.map(|params| self.serve(&scope, &params, batch)) {
             Some(Ok(())) => {}
@@ -114,7 +114,7 @@ impl Connection {
     /// Whether a message is a second handshake for which the driver is to begin a new connection: clients share this one
     /// ([`SecondHandshake::Restart`]), and nothing is in flight. One that would be refused is not.
     #[must_use]
-    pub fn begins_anew(&self, incoming: &Incoming<'_>) -> bool {
+    pub fn is_restart(&self, incoming: &Incoming<'_>) -> bool {
         let Incoming::Single(Message::Request(request)) = incoming else { return false };
         let is_second = matches!(self.lifecycle, Lifecycle::Negotiated(_) | Lifecycle::Ready(_));
         let is_idle =
@@ -178,7 +178,7 @@ impl Connection {
     fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         if self.in_flight.listening() >= limits.max_listen_streams {
-            return Err(PeerMisbehaved::TooManyListeners.into());
+            return Err(PeerMisbehaved::TooManyListenStreams.into());
         }
         let SubscriptionsListenRequestParams { notifications: asked, .. } = decode(params)?;
         let most = limits.max_uris_per_listen_stream;
@@ -192,12 +192,12 @@ impl Connection {
         let entry =
             Entry { scope: Arc::clone(scope), last_progress: None, batch: None, kind: Kind::Listening, held: None };
         let _ = self.in_flight.open(scope.key, entry);
-        self.listeners.get_or_insert_default().insert(scope.key, &filter);
+        self.listen_streams.get_or_insert_default().insert(scope.key, &filter);
         let mut params = SubscriptionsAcknowledgedNotificationParams::new(filter.clone());
         params.meta = Some(NotificationMeta::default().subscription_id(scope.id.clone()));
         let method = Method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED;
         if let Ok(message) = EncodedMessage::notification(&method, Some(&params)) {
-            self.send(Route::Listen(scope.key), message, Weight::Needed);
+            self.send(Route::Listen(scope.key), message, Priority::Required);
         }
         self.emit(Event::Listening { scope: Arc::clone(scope), filter });
         if self.draining {
@@ -207,11 +207,11 @@ impl Connection {
     }
 
     /// Ends a subscription; the last one takes the index with it.
-    pub(super) fn remove_listener(&mut self, key: RequestKey) {
-        if let Some(listeners) = &mut self.listeners {
+    pub(super) fn remove_listen_stream(&mut self, key: RequestKey) {
+        if let Some(listeners) = &mut self.listen_streams {
             listeners.remove(key);
         }
-        self.listeners.take_if(|listeners| listeners.is_empty());
+        self.listen_streams.take_if(|listeners| listeners.is_empty());
     }
 
     /// An address is kept as long as it is subscribed to, so its length is bounded.
@@ -247,7 +247,7 @@ impl Connection {
 }
 
 /// What the kernel can answer by itself, apart from the handshake and `ping`.
-const OWN: [Method; 5] = [
+const BUILTIN_METHODS: [Method; 5] = [
     Method::SERVER_DISCOVER,
     Method::LOGGING_SET_LEVEL,
     Method::RESOURCES_SUBSCRIBE,

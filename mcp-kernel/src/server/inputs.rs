@@ -13,7 +13,7 @@ use mcp_types::{
     ProgressNotificationParams, RawObject, RequestId, RequestMeta, Revision,
 };
 
-use super::client::{Client, Known};
+use super::client::{Client, LazyClient};
 use super::connection::{Batch, Connection};
 use super::event::Event;
 use super::in_flight::{Entry, Kind};
@@ -67,7 +67,7 @@ impl Connection {
         match (summary.kind, &summary.id) {
             (EnvelopeKind::Response, id) => {
                 let calls = match id {
-                    Some(id) => self.answered(id).into_iter().collect(),
+                    Some(id) => self.call_of_response(id).into_iter().collect(),
                     None => self.calls.all(),
                 };
                 for call in calls {
@@ -98,8 +98,8 @@ impl Connection {
     /// Answers what is not a message; what neither is nor could be a request is not answered, even if it is wrong.
     fn handle_invalid(&mut self, key: RequestKey, batch: Option<RequestKey>, invalid: InvalidMessage) {
         if let Some(id) = invalid.response_id() {
-            if let Some(call) = self.answered(id) {
-                self.finish_call(call, Err(CallError::InvalidAnswer));
+            if let Some(call) = self.call_of_response(id) {
+                self.finish_call(call, Err(CallError::InvalidResponse));
             }
         } else if is_answered(&invalid) {
             if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
@@ -164,7 +164,7 @@ impl Connection {
                 Err(invalid) => self.handle_invalid(key, Some(key), invalid),
             }
         }
-        self.unexpect(key);
+        self.skip_in_batch(key);
         key
     }
 
@@ -217,13 +217,17 @@ impl Connection {
         let mut meta = read_meta(&request, &self.config.limits)?;
         let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
             let (revision, client) = self.agree(meta)?;
-            (revision, Known::Own(client), meta.log_level)
+            (revision, LazyClient::Decoded(client), meta.log_level)
         } else if request.method == Method::INITIALIZE {
             return self.initialize(key, &request);
         } else {
             let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
             // Without a session there is nowhere to keep a level, and logging is not declared.
-            (revision, Known::shared(client), Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()))
+            (
+                revision,
+                LazyClient::from_handshake(client),
+                Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
+            )
         };
         // Y-1: a server that did not declare logging does not log.
         let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
@@ -288,7 +292,7 @@ impl Connection {
         method: &Method,
         facts: Option<&MethodFacts>,
         revision: Revision,
-        client: &Known,
+        client: &LazyClient,
     ) -> Result<(), Refusal> {
         let unknown = || Refusal::from(PeerMisbehaved::UnknownMethod(method.clone()));
         if let Some((extension, revisions)) = self.config.extension_of(method)
@@ -406,7 +410,7 @@ impl Connection {
     }
 
     fn handle_response(&mut self, response: Response<'_>) {
-        let call = response.id.as_ref().and_then(|id| self.answered(id));
+        let call = response.id.as_ref().and_then(|id| self.call_of_response(id));
         let Some(call) = call else {
             return self.misbehaved(PeerMisbehaved::StrayResponse(response.id));
         };
@@ -415,7 +419,7 @@ impl Connection {
     }
 
     /// The call that a response is for. An id that came back as text is accepted, which is told once.
-    pub(super) fn answered(&mut self, id: &RequestId) -> Option<CallId> {
+    pub(super) fn call_of_response(&mut self, id: &RequestId) -> Option<CallId> {
         if let Some(call) = self.calls.by_id(id) {
             return Some(call);
         }
@@ -492,7 +496,7 @@ impl Connection {
         let waiting = self.waiting.len();
         self.waiting.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
         if entry.kind == Kind::Listening {
-            self.remove_listener(key);
+            self.remove_listen_stream(key);
             self.emit(Event::ListeningEnded(key));
         } else if waiting == self.waiting.len() {
             self.emit(Event::Cancelled { request: key, reason });
@@ -502,7 +506,7 @@ impl Connection {
             self.cancel_call(call, CallError::Cancelled);
         }
         if let Some(batch) = entry.batch {
-            self.unexpect(batch);
+            self.skip_in_batch(batch);
         }
         self.admit_waiting();
     }

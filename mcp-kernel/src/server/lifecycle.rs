@@ -3,7 +3,7 @@
 //! ```text
 //!   Fresh --initialize--> Negotiated --notifications/initialized--> Ready
 //!                                                        Stateless: every request alone, by legacy rules
-//!                                                        Absent: born of a modern request, no legacy at all
+//!                                                        ModernOnly: for one modern request, no legacy at all
 //! ```
 //!
 //! What becomes of a second `initialize` is the transport's to say ([`SecondHandshake`]); it never negotiates anew.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use mcp_types::jsonrpc::Payload;
 use mcp_types::{Era, InitializeRequestParams, InitializeResult, Method, ProtocolVersion, Revision};
 
-use super::client::Introduction;
+use super::client::StoredHandshake;
 use super::config::ServerConfig;
 use crate::errors::PeerMisbehaved;
 
@@ -30,7 +30,7 @@ pub enum SecondHandshake {
     /// may pass on the handshakes of several clients. A different one is refused.
     Repeat,
     /// As [`Repeat`](Self::Repeat), while requests are in flight. Otherwise the driver begins a new connection, of which
-    /// it learns by [`Connection::begins_anew`](super::Connection::begins_anew).
+    /// it learns by [`Connection::is_restart`](super::Connection::is_restart).
     Restart,
 }
 
@@ -45,14 +45,14 @@ pub(crate) enum Lifecycle {
     /// There is no handshake: each request is served alone, in this revision and with nothing declared.
     Stateless(Agreed),
     /// There is no legacy here.
-    Absent,
+    ModernOnly,
 }
 
 /// What the handshake settled.
 #[derive(Clone)]
 pub(crate) struct Agreed {
     pub(crate) revision: Revision,
-    pub(crate) client: Arc<Introduction>,
+    pub(crate) client: Arc<StoredHandshake>,
 }
 
 impl Agreed {
@@ -67,7 +67,7 @@ impl Lifecycle {
     pub(crate) fn agreed(&self) -> Option<&Agreed> {
         match self {
             Self::Negotiated(agreed) | Self::Ready(agreed) | Self::Stateless(agreed) => Some(agreed),
-            Self::Fresh | Self::Absent => None,
+            Self::Fresh | Self::ModernOnly => None,
         }
     }
 
@@ -101,7 +101,7 @@ impl Lifecycle {
         let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
         match self {
             Self::Fresh => {
-                let client = Arc::new(Introduction::new(text.to_object()));
+                let client = Arc::new(StoredHandshake::new(text.to_object()));
                 *self = Self::Negotiated(Agreed { revision, client });
             }
             Self::Negotiated(agreed) | Self::Ready(agreed) => {
@@ -113,7 +113,7 @@ impl Lifecycle {
                     SecondHandshake::Repeat | SecondHandshake::Restart => {}
                 }
             }
-            Self::Stateless(_) | Self::Absent => {}
+            Self::Stateless(_) | Self::ModernOnly => {}
         }
         let mut capabilities = config.declared();
         if self.is_stateless() {
@@ -139,7 +139,7 @@ impl Lifecycle {
                 *self = Self::Stateless(agreed);
                 true
             }
-            other @ (Self::Fresh | Self::Ready(_) | Self::Absent) => {
+            other @ (Self::Fresh | Self::Ready(_) | Self::ModernOnly) => {
                 *self = other;
                 false
             }
@@ -159,7 +159,7 @@ impl Lifecycle {
             Self::Negotiated(agreed) if *method == Method::PING || !config.require_initialized => Ok(agreed.clone()),
             Self::Fresh if *method == Method::PING => Ok(Agreed::unknown(Revision::LATEST_LEGACY)),
             Self::Negotiated(_) | Self::Fresh => Err(PeerMisbehaved::TooEarly(method.clone())),
-            Self::Absent => Err(missing_envelope()),
+            Self::ModernOnly => Err(missing_envelope()),
         }
     }
 }

@@ -10,7 +10,7 @@ mod event;
 mod in_flight;
 mod inputs;
 mod lifecycle;
-mod listeners;
+mod listen_streams;
 mod scope;
 mod session_state;
 
@@ -21,6 +21,6 @@ pub use connection::Connection;
 pub use event::Event;
 pub use in_flight::Responder;
 pub use lifecycle::SecondHandshake;
-pub use listeners::Listeners;
+pub use listen_streams::ListenStreams;
 pub use scope::{Principal, RequestScope};
 pub use session_state::SessionState;

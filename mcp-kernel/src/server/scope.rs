@@ -9,7 +9,7 @@ use mcp_types::{
     RequestId, Revision,
 };
 
-use super::client::Known;
+use super::client::LazyClient;
 use crate::RequestKey;
 
 /// Who is behind a request, as the transport made sure.
@@ -41,7 +41,7 @@ pub struct RequestScope {
     pub(crate) method: Method,
     pub(crate) facts: Option<&'static MethodFacts>,
     pub(crate) revision: Revision,
-    pub(crate) client: Known,
+    pub(crate) client: LazyClient,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
     pub(crate) trace_context: TraceContext,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_types::{InitializeRequestParams, LoggingLevel, RawObject, Revision};
 
-use super::client::Introduction;
+use super::client::StoredHandshake;
 use super::config::ServerConfig;
 use super::connection::Connection;
 use super::lifecycle::{Agreed, Lifecycle};
@@ -45,7 +45,7 @@ impl Connection {
     ) -> Result<Self, serde_json::Error> {
         initialize.decode::<InitializeRequestParams>()?;
         let mut connection = Self::long_lived(config);
-        let client = Arc::new(Introduction::new(initialize));
+        let client = Arc::new(StoredHandshake::new(initialize));
         connection.lifecycle = Lifecycle::Negotiated(Agreed { revision: state.revision, client });
         connection.refresh(state);
         Ok(connection)

@@ -172,7 +172,7 @@ fn a_broken_answer_ends_its_call() {
         script.client.handle_bytes(script.now, format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#).as_bytes());
         let event = script.event();
         let Event::CallFinished { call: ended, outcome } = event else { panic!("{answer}: {event:?}") };
-        assert_eq!((ended, outcome), (call, Err(CallError::InvalidAnswer)), "{answer}");
+        assert_eq!((ended, outcome), (call, Err(CallError::InvalidResponse)), "{answer}");
         assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::InvalidMessage(_))));
         script.assert_nothing_left();
     }
@@ -187,7 +187,7 @@ fn a_broken_answer_in_a_batch_ends_its_call() {
     script.say(&json!([{ "jsonrpc": "2.0", "id": id, "result": "wrong" }]));
     let event = script.event();
     let Event::CallFinished { call: ended, outcome } = event else { panic!("{event:?}") };
-    assert_eq!((ended, outcome), (call, Err(CallError::InvalidAnswer)));
+    assert_eq!((ended, outcome), (call, Err(CallError::InvalidResponse)));
     assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::InvalidMessage(_))));
     script.assert_nothing_left();
 }

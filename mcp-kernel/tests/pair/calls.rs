@@ -70,7 +70,7 @@ fn a_cancellation_reaches_the_handler() {
         assert_eq!(pair.finished(call), Err(CallError::Cancelled));
         let cancelled = pair.server_events.pop_front();
         assert!(matches!(cancelled, Some(server::Event::Cancelled { request, .. }) if request == scope.key()));
-        assert_eq!(pair.server.respond(responder, Ok(CallToolResult::text("late"))), server::Delivery::LeftOut);
+        assert_eq!(pair.server.respond(responder, Ok(CallToolResult::text("late"))), server::Delivery::NotSent);
         pair.assert_nothing_left();
     }
 }

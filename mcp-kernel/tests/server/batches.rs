@@ -119,7 +119,7 @@ fn cancelled_elements_are_missing() {
     assert_eq!(script.given_up(), second.key());
     let reply = script.reply();
     assert_eq!((reply.as_array().unwrap().len(), &reply[0]["id"]), (1, &json!(1)));
-    assert_eq!(script.connection.respond(second.responder, Ok(CallToolResult::text("b"))), Delivery::LeftOut);
+    assert_eq!(script.connection.respond(second.responder, Ok(CallToolResult::text("b"))), Delivery::NotSent);
     // Cancelled by the batch itself.
     script.send(json!([call(3), cancelled(3)]));
     let third = script.asked();
@@ -163,7 +163,7 @@ fn answers_may_come_in_a_batch() {
     ]));
     assert!(matches!(script.event(), Event::CallFinished { call, outcome: Ok(_) } if call == calls[0]));
     let event = script.event();
-    assert!(matches!(event, Event::CallFinished { outcome: Err(CallError::InvalidAnswer), .. }), "{event:?}");
+    assert!(matches!(event, Event::CallFinished { outcome: Err(CallError::InvalidResponse), .. }), "{event:?}");
     script.complaint();
     script.complaint();
     script.assert_nothing_left();

@@ -354,7 +354,7 @@ fn a_malformed_answer_ends_the_call() {
         let call = call(&mut script, None, Method::PING, json!({})).unwrap();
         script.next();
         script.send_text(text);
-        assert_eq!(finished(&mut script, call), Err(CallError::InvalidAnswer));
+        assert_eq!(finished(&mut script, call), Err(CallError::InvalidResponse));
         assert!(matches!(script.complaint(), PeerMisbehaved::InvalidMessage(_)));
         // A second one is about nothing, and is not answered either.
         script.send_text(text);

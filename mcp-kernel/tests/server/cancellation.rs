@@ -20,9 +20,9 @@ fn a_cancelled_request_is_silent() {
     let event = script.event();
     let Event::Cancelled { request, reason } = event else { panic!("{event:?}") };
     assert_eq!((request, reason.as_deref()), (key, Some("bored")));
-    assert_eq!(script.connection.progress(key, 2, None, None), Delivery::LeftOut);
+    assert_eq!(script.connection.progress(key, 2, None, None), Delivery::NotSent);
     let late = script.connection.respond(asked.responder, Ok(CallToolResult::text("late")));
-    assert_eq!(late, Delivery::LeftOut);
+    assert_eq!(late, Delivery::NotSent);
     script.assert_nothing_left();
 }
 
@@ -35,7 +35,7 @@ fn a_late_error_is_left_out() {
     script.send(cancelled(1));
     assert_eq!(script.given_up(), asked.key());
     let error = Err::<CallToolResult, _>(ErrorObject::internal_error("stopped"));
-    assert_eq!(script.connection.respond(asked.responder, error), Delivery::LeftOut);
+    assert_eq!(script.connection.respond(asked.responder, error), Delivery::NotSent);
     script.assert_nothing_left();
 }
 
@@ -81,7 +81,7 @@ fn the_end_of_a_stream_cancels_by_era() {
     assert_eq!(script.given_up(), new.key());
     script.connection.handle_stream_closed(old.key());
     script.no_event();
-    assert_eq!(script.connection.respond(new.responder, Ok(CallToolResult::text("late"))), Delivery::LeftOut);
+    assert_eq!(script.connection.respond(new.responder, Ok(CallToolResult::text("late"))), Delivery::NotSent);
     let key = old.key();
     assert!(script.done(old.responder)["result"].is_object());
     script.connection.handle_stream_closed(key);

@@ -49,7 +49,7 @@ fn connections_share_nothing() {
     let asked = other.served(legacy(1, "tools/call", json!({})));
     assert_eq!(asked.scope.revision(), Revision::V2025_11_25);
     assert!(!asked.scope.supports(ClientCapability::Roots) && !asked.scope.may_log(LoggingLevel::Debug));
-    assert_eq!(log(&mut other, LoggingLevel::Debug), Delivery::LeftOut);
+    assert_eq!(log(&mut other, LoggingLevel::Debug), Delivery::NotSent);
     other.connection.publish(&Change::Resource("a:b".into()));
     other.silence();
     // Each of these has a place to go to on the first connection.
@@ -145,7 +145,7 @@ fn mis_11_stateless_legacy_has_no_logging() {
         let asked = script.served(legacy(1, "tools/call", json!({})));
         assert!(!asked.scope.may_log(LoggingLevel::Emergency));
         let logged = script.connection.log(Some(asked.key()), LoggingLevel::Emergency, RawJson::null(), None);
-        assert_eq!(logged, Delivery::LeftOut);
+        assert_eq!(logged, Delivery::NotSent);
         script.done(asked.responder);
         script.assert_nothing_left();
     }
@@ -218,7 +218,7 @@ fn a_new_connection_knows_nothing() {
     assert!(script.connection.is_idle());
     for _ in 0..2 {
         assert_eq!(script.connection.negotiated(), None);
-        assert_eq!(log(&mut script, LoggingLevel::Emergency), Delivery::LeftOut);
+        assert_eq!(log(&mut script, LoggingLevel::Emergency), Delivery::NotSent);
         for change in [Change::Tools, Change::Resource("a:b".into())] {
             script.connection.publish(&change);
         }

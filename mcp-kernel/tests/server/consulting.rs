@@ -9,7 +9,7 @@ use crate::kit::{Script, cancelled, config, initialize, legacy, modern, notifica
 
 fn consulting() -> mcp_kernel::server::ServerConfig {
     let mut config = config();
-    config.consult = true;
+    config.intercept_builtin = true;
     config
 }
 
@@ -26,14 +26,14 @@ fn the_application_decides_first() {
     let asked = script.served(discover.clone());
     assert_eq!((asked.scope.method().as_str(), asked.params["_meta"].is_object()), ("server/discover", true));
     script.silence();
-    assert_eq!(script.connection.proceed(asked.responder), Delivery::Queued);
+    assert_eq!(script.connection.respond_builtin(asked.responder), Delivery::Queued);
     plain.send(discover);
     assert_eq!(script.reply(), plain.reply());
 
     let asked = script.served(listen(2));
     script.connection.publish(&Change::Tools);
     script.silence();
-    assert_eq!(script.connection.proceed(asked.responder), Delivery::Queued);
+    assert_eq!(script.connection.respond_builtin(asked.responder), Delivery::Queued);
     assert_eq!(script.next().1["method"], "notifications/subscriptions/acknowledged");
     assert!(matches!(script.event(), Event::Listening { .. }));
     script.connection.publish(&Change::Tools);
@@ -81,11 +81,11 @@ fn the_connections_own_affairs_are_nobody_elses() {
 fn mistakes_are_found_later() {
     let mut script = Script::initialized_with(consulting(), "2025-06-18", json!({}));
     let asked = script.served(legacy(1, "logging/setLevel", json!({ "level": "loud" })));
-    script.connection.proceed(asked.responder);
+    script.connection.respond_builtin(asked.responder);
     script.refusal(1, -32602);
     assert!(matches!(script.complaint(), PeerMisbehaved::InvalidParams(_)));
     let asked = script.served(legacy(2, "logging/setLevel", json!({ "level": "error" })));
-    script.connection.proceed(asked.responder);
+    script.connection.respond_builtin(asked.responder);
     assert!(matches!(script.event(), Event::LogLevel(_)));
     assert_eq!(script.reply()["result"], json!({}));
     script.assert_nothing_left();
@@ -98,9 +98,9 @@ fn only_what_is_open_proceeds() {
     let asked = script.served(listen(1));
     script.send(cancelled(1));
     assert_eq!(script.given_up(), asked.key());
-    assert_eq!(script.connection.proceed(asked.responder), Delivery::LeftOut);
+    assert_eq!(script.connection.respond_builtin(asked.responder), Delivery::NotSent);
     let asked = script.served(modern(2, "tools/call", json!({ "name": "a" })));
-    assert_eq!(script.connection.proceed(asked.responder), Delivery::Queued);
+    assert_eq!(script.connection.respond_builtin(asked.responder), Delivery::Queued);
     script.refusal(2, -32601);
     script.assert_nothing_left();
 }
@@ -113,7 +113,7 @@ fn batches_wait_for_the_application() {
     script.send(json!([level, legacy(2, "ping", json!({}))]));
     let asked = script.asked();
     script.silence();
-    script.connection.proceed(asked.responder);
+    script.connection.respond_builtin(asked.responder);
     assert_eq!(script.reply().as_array().map(Vec::len), Some(2));
     assert!(matches!(script.event(), Event::LogLevel(_)));
     script.assert_nothing_left();
@@ -125,7 +125,7 @@ fn nothing_is_subscribed_to_at_the_end() {
     let mut script = Script::with(consulting());
     let asked = script.served(listen(1));
     script.connection.drain();
-    script.connection.proceed(asked.responder);
+    script.connection.respond_builtin(asked.responder);
     assert_eq!(script.next().1["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(script.reply()["id"], 1);
     assert!(matches!(script.event(), Event::Listening { .. }));

@@ -74,18 +74,18 @@ fn an_extension_adds_to_the_filter() {
 fn an_application_tells_what_it_likes() {
     let (custom, params) = (Method::from("com.example/tick"), RawObject::parse(r#"{"n":1.50}"#).expect("an object"));
     let mut script = Script::new();
-    assert_eq!(script.connection.tell(None, &custom, &params), Ok(Delivery::LeftOut), "nobody is there yet");
+    assert_eq!(script.connection.notify(None, &custom, &params), Ok(Delivery::NotSent), "nobody is there yet");
     let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
-    assert_eq!(script.connection.tell(Some(asked.key()), &custom, &params), Ok(Delivery::Queued));
+    assert_eq!(script.connection.notify(Some(asked.key()), &custom, &params), Ok(Delivery::Queued));
     let (route, message) = script.next();
     assert_eq!((route, &message["params"]), (Route::Related(asked.key()), &json!({ "n": 1.5 })));
-    let foreign = script.connection.tell(Some(asked.key()), &Method::NOTIFICATIONS_ELICITATION_COMPLETE, &params);
+    let foreign = script.connection.notify(Some(asked.key()), &Method::NOTIFICATIONS_ELICITATION_COMPLETE, &params);
     assert!(matches!(foreign, Err(CommandError::NotInRevision { .. })), "{foreign:?}");
     script.done(asked.responder);
     script.assert_nothing_left();
 
     let mut script = Script::initialized("2025-11-25");
-    assert_eq!(script.connection.tell(None, &custom, &params), Ok(Delivery::Queued));
+    assert_eq!(script.connection.notify(None, &custom, &params), Ok(Delivery::Queued));
     assert_eq!(script.next().0, Route::Standalone);
     script.assert_nothing_left();
 }

@@ -148,7 +148,7 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     let begins = |script: &Script, message: &Value| {
         let text = message.to_string();
         let incoming = mcp_types::jsonrpc::parse(text.as_bytes(), &Default::default()).expect("a message");
-        script.connection.begins_anew(&incoming)
+        script.connection.is_restart(&incoming)
     };
     let (first, next) = (initialize(1, "2025-06-18", json!({ "roots": {} })), initialize(1, "2025-11-25", json!({})));
     let mut config = config();

@@ -66,7 +66,7 @@ fn a_stale_answer_does_not_reach_the_next_request() {
     let second = script.served(call(7));
     assert_ne!(first.key(), second.key());
     let late = script.connection.respond(first.responder, Ok(CallToolResult::text("stale")));
-    assert_eq!(late, Delivery::LeftOut);
+    assert_eq!(late, Delivery::NotSent);
     script.silence();
     assert_eq!(script.done(second.responder)["result"]["content"][0]["text"], "done");
     script.assert_nothing_left();

@@ -19,13 +19,13 @@ pub(crate) struct Script {
 }
 
 /// A request that the application was asked to answer.
-pub(crate) struct Asked {
+pub(crate) struct OpenRequest {
     pub(crate) scope: Arc<mcp_kernel::server::RequestScope>,
     pub(crate) params: Value,
     pub(crate) responder: Responder,
 }
 
-impl Asked {
+impl OpenRequest {
     pub(crate) fn key(&self) -> RequestKey {
         self.scope.key()
     }
@@ -179,11 +179,11 @@ impl Script {
     }
 
     /// The next event, which must be a request.
-    pub(crate) fn asked(&mut self) -> Asked {
+    pub(crate) fn asked(&mut self) -> OpenRequest {
         let event = self.event();
         let Event::Request { scope, params, responder } = event else { panic!("no request: {event:?}") };
         let params = serde_json::from_str(params.as_str()).expect("JSON");
-        Asked { scope, params, responder }
+        OpenRequest { scope, params, responder }
     }
 
     /// The next event, which must be a complaint.
@@ -210,7 +210,7 @@ impl Script {
     }
 
     /// Sends a request, which the application gets.
-    pub(crate) fn served(&mut self, message: Value) -> Asked {
+    pub(crate) fn served(&mut self, message: Value) -> OpenRequest {
         self.send(message);
         self.asked()
     }

@@ -46,7 +46,7 @@ fn a_change_may_carry_metadata() {
         (Method::NOTIFICATIONS_RESOURCES_UPDATED, r#"{"uri":"a:b","_meta":{"com.example/k":1}}"#),
     ] {
         let params = RawObject::parse(text).expect("an object");
-        assert_eq!(script.connection.tell(None, &method, &params), Ok(Delivery::Queued));
+        assert_eq!(script.connection.notify(None, &method, &params), Ok(Delivery::Queued));
         let (route, message) = script.next();
         assert_eq!((route, &message["method"]), (Route::Standalone, &json!(method.as_str())));
         assert_eq!(message["params"], serde_json::from_str::<Value>(text).unwrap());

@@ -163,7 +163,7 @@ fn subscriptions_have_limits() {
     let second = opened(&mut script, 2, all(), all());
     script.send(listen(3, all()));
     script.refusal(3, -32603);
-    assert!(matches!(script.complaint(), PeerMisbehaved::TooManyListeners));
+    assert!(matches!(script.complaint(), PeerMisbehaved::TooManyListenStreams));
     // Subscriptions do not take the place of other requests.
     let asked = script.served(modern(4, "tools/call", json!({})));
     script.done(asked.responder);
@@ -222,7 +222,7 @@ fn telling_does_not_bypass_the_rules() {
         let mut script = Script::new();
         let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
         let params = RawObject::parse(params).expect("an object");
-        let told = script.connection.tell(Some(asked.key()), &method, &params);
+        let told = script.connection.notify(Some(asked.key()), &method, &params);
         assert_eq!(told, Err(CommandError::Reserved(method)));
         script.done(asked.responder);
         script.assert_nothing_left();
@@ -238,7 +238,7 @@ fn what_is_told_on_a_subscription_carries_its_id() {
     script.next();
     let Event::Listening { scope, .. } = script.event() else { panic!("nobody listens") };
     let params = RawObject::parse(r#"{"a":1,"_meta":{"b":2}}"#).expect("an object");
-    let told = script.connection.tell(Some(scope.key()), &Method::from("com.example/x"), &params);
+    let told = script.connection.notify(Some(scope.key()), &Method::from("com.example/x"), &params);
     assert_eq!(told, Ok(Delivery::Queued));
     let (route, message) = script.next();
     assert_eq!(route, Route::Listen(scope.key()));

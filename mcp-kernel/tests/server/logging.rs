@@ -21,7 +21,7 @@ fn a_modern_request_sets_its_own_threshold() {
     let asked = script.served(modern(1, "tools/call", json!({ "_meta": { LEVEL: "warning" } })));
     let key = asked.key();
     assert!(asked.scope.may_log(LoggingLevel::Warning) && !asked.scope.may_log(LoggingLevel::Notice));
-    assert_eq!(script.connection.log(Some(key), LoggingLevel::Notice, data(json!("no")), None), Delivery::LeftOut);
+    assert_eq!(script.connection.log(Some(key), LoggingLevel::Notice, data(json!("no")), None), Delivery::NotSent);
     let logged = script.connection.log(Some(key), LoggingLevel::Warning, data(json!(null)), Some("db".into()));
     assert_eq!(logged, Delivery::Queued);
     script.connection.log(Some(key), LoggingLevel::Emergency, data(json!({ "a": 1 })), None);
@@ -31,7 +31,7 @@ fn a_modern_request_sets_its_own_threshold() {
     assert_eq!(message["params"], json!({ "level": "warning", "logger": "db", "data": null }));
     assert_eq!(script.next().1["params"], json!({ "level": "emergency", "data": { "a": 1 } }));
     script.done(asked.responder);
-    assert_eq!(script.connection.log(Some(key), LoggingLevel::Emergency, data(json!(1)), None), Delivery::LeftOut);
+    assert_eq!(script.connection.log(Some(key), LoggingLevel::Emergency, data(json!(1)), None), Delivery::NotSent);
     script.assert_nothing_left();
 }
 
@@ -44,7 +44,7 @@ fn no_level_no_logs() {
     assert!(!asked.scope.may_log(LoggingLevel::Emergency));
     for request in [Some(asked.key()), None] {
         let logged = script.connection.log(request, LoggingLevel::Emergency, data(json!(1)), None);
-        assert_eq!(logged, Delivery::LeftOut);
+        assert_eq!(logged, Delivery::NotSent);
     }
     script.done(asked.responder);
     script.assert_nothing_left();
@@ -61,7 +61,7 @@ fn subscriptions_carry_no_logs() {
     let event = script.event();
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
     let logged = script.connection.log(Some(scope.key()), LoggingLevel::Emergency, data(json!(1)), None);
-    assert_eq!(logged, Delivery::LeftOut);
+    assert_eq!(logged, Delivery::NotSent);
     script.connection.end_listening(scope.key()).unwrap();
     script.reply();
     script.event();
@@ -77,7 +77,7 @@ fn legacy_sets_the_level_for_all() {
     let new = script.served(modern(2, "tools/call", json!({})));
     let key = Some(asked.key());
     // S0.23: `info` is the level before anything was said.
-    assert_eq!(script.connection.log(key, LoggingLevel::Debug, data(json!(1)), None), Delivery::LeftOut);
+    assert_eq!(script.connection.log(key, LoggingLevel::Debug, data(json!(1)), None), Delivery::NotSent);
     assert_eq!(script.connection.log(key, LoggingLevel::Info, data(json!(1)), None), Delivery::Queued);
     script.next();
     script.send(legacy(3, "logging/setLevel", json!({ "level": "error" })));
@@ -85,13 +85,13 @@ fn legacy_sets_the_level_for_all() {
     assert!(matches!(script.event(), Event::LogLevel(LoggingLevel::Error)));
     for request in [key, None] {
         let logged = script.connection.log(request, LoggingLevel::Warning, data(json!(1)), None);
-        assert_eq!(logged, Delivery::LeftOut, "{request:?}");
+        assert_eq!(logged, Delivery::NotSent, "{request:?}");
         assert_eq!(script.connection.log(request, LoggingLevel::Error, data(json!(1)), None), Delivery::Queued);
         assert_eq!(script.next().0, request.map_or(Route::Standalone, Route::Related));
     }
     // The level of the connection is none of the modern request's business.
     let logged = script.connection.log(Some(new.key()), LoggingLevel::Emergency, data(json!(1)), None);
-    assert_eq!(logged, Delivery::LeftOut);
+    assert_eq!(logged, Delivery::NotSent);
     script.done(new.responder);
     script.done(asked.responder);
     script.assert_nothing_left();
@@ -121,7 +121,7 @@ fn undeclared_logging_is_no_logging() {
         let asked = script.served(request);
         assert!(!asked.scope.may_log(LoggingLevel::Emergency));
         let logged = script.connection.log(Some(asked.key()), LoggingLevel::Emergency, data(json!(1)), None);
-        assert_eq!(logged, Delivery::LeftOut);
+        assert_eq!(logged, Delivery::NotSent);
         script.done(asked.responder);
     }
     script.assert_nothing_left();
@@ -133,6 +133,6 @@ fn undeclared_logging_is_no_logging() {
 fn no_logs_of_the_connection_before_the_handshake() {
     let mut script = Script::new();
     let logged = script.connection.log(None, LoggingLevel::Emergency, data(json!(1)), None);
-    assert_eq!(logged, Delivery::LeftOut);
+    assert_eq!(logged, Delivery::NotSent);
     script.assert_nothing_left();
 }

@@ -19,7 +19,7 @@ fn progress_grows_under_the_clients_token() {
         let told = script.connection.progress(key, 1, Some(4.5.into()), Some("one".into()));
         assert_eq!(told, Delivery::Queued);
         for stale in [1.0, 0.5, -3.0] {
-            assert_eq!(script.connection.progress(key, stale, None, None), Delivery::LeftOut);
+            assert_eq!(script.connection.progress(key, stale, None, None), Delivery::NotSent);
         }
         assert_eq!(script.connection.progress(key, 1.25, None, None), Delivery::Queued);
         let (route, first) = script.next();
@@ -40,7 +40,7 @@ fn no_token_no_progress() {
     for request in [modern(1, "tools/call", json!({})), legacy(1, "tools/call", json!({}))] {
         let asked = script.served(request);
         assert!(!asked.scope.may_report_progress());
-        assert_eq!(script.connection.progress(asked.key(), 1, None, None), Delivery::LeftOut);
+        assert_eq!(script.connection.progress(asked.key(), 1, None, None), Delivery::NotSent);
         script.done(asked.responder);
     }
     script.assert_nothing_left();
@@ -55,7 +55,7 @@ fn no_progress_after_the_end() {
     let key = asked.key();
     script.connection.progress(key, 1, None, None);
     script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
-    assert_eq!(script.connection.progress(key, 2, None, None), Delivery::LeftOut);
+    assert_eq!(script.connection.progress(key, 2, None, None), Delivery::NotSent);
     assert_eq!(script.next().0, Route::Related(key));
     assert_eq!(script.next().0, Route::Reply(key));
     script.assert_nothing_left();

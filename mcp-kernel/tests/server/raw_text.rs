@@ -90,7 +90,7 @@ fn sec_1_what_is_told_and_asked_is_sent_on_one_line() {
     let key = script.asked().key();
     let (now, connection) = (script.now(), &mut script.connection);
     let _ = connection.log(Some(key), LoggingLevel::Error, lines(), None);
-    let _ = connection.tell(Some(key), &Method::from("notifications/own"), &lines()).expect("told");
+    let _ = connection.notify(Some(key), &Method::from("notifications/own"), &lines()).expect("told");
     let ask = connection.call(now, Some(key), Method::ROOTS_LIST, &lines(), CallOptions::default());
     ask.expect("a question");
     for place in ["/params/data", "/params", "/params"] {

@@ -235,7 +235,7 @@ fn telling_has_an_end() {
     let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
     let method = Method::from("com.example/x");
     let told: Vec<_> =
-        (0..5).map(|_| script.connection.tell(Some(asked.key()), &method, &RawObject::empty()).unwrap()).collect();
+        (0..5).map(|_| script.connection.notify(Some(asked.key()), &method, &RawObject::empty()).unwrap()).collect();
     assert_eq!(told.iter().filter(|told| **told == Delivery::Queued).count(), 3);
     for _ in 0..3 {
         script.next();

@@ -186,7 +186,7 @@ impl World {
         let allowed = served.state == State::Running && !served.token.is_null();
         let delivery = self.server.progress(key, value, None, None);
         self.trace.note(|| format!("progress {value} of {}: {delivery:?}", self.model.served[index].id));
-        assert!(delivery == Delivery::LeftOut || allowed, "progress of a request that wants none");
+        assert!(delivery == Delivery::NotSent || allowed, "progress of a request that wants none");
         self.drain_server(&[], None, true, &Why::Nothing);
     }
 

@@ -104,7 +104,7 @@ pub(crate) enum State {
     Done,
 }
 
-pub(crate) struct Served {
+pub(crate) struct TrackedRequest {
     pub(crate) id: Value,
     pub(crate) tag: Option<u64>,
     pub(crate) modern: bool,
@@ -123,7 +123,7 @@ pub(crate) struct Served {
     pub(crate) owed: Vec<Change>,
 }
 
-impl Served {
+impl TrackedRequest {
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Waiting | State::Running | State::Listening)
     }
@@ -132,7 +132,7 @@ impl Served {
 pub(crate) struct Model {
     pub(crate) calls: BTreeMap<CallId, Call>,
     pub(crate) asked: BTreeMap<CallId, Call>,
-    pub(crate) served: Vec<Served>,
+    pub(crate) served: Vec<TrackedRequest>,
     pub(crate) by_key: BTreeMap<RequestKey, usize>,
     /// The handles of batches.
     pub(crate) batches: BTreeSet<RequestKey>,
@@ -173,7 +173,7 @@ impl Model {
     pub(crate) fn arrive(&mut self, message: &Value, stream: u64, read: bool, batch: bool) -> usize {
         let meta = &message["params"]["_meta"];
         let duplicate = self.served.iter().any(|served| served.is_open() && served.id == message["id"]);
-        self.served.push(Served {
+        self.served.push(TrackedRequest {
             id: message["id"].clone(),
             tag: meta[TAG].as_u64(),
             modern: meta.get(VERSION).is_some(),
@@ -211,7 +211,7 @@ impl Model {
 
     /// The application hears of a request.
     pub(crate) fn open(&mut self, key: RequestKey, id: &Value, filter: Option<SubscriptionFilter>) -> usize {
-        let matches = |served: &Served| served.state == State::Waiting && served.id == *id;
+        let matches = |served: &TrackedRequest| served.state == State::Waiting && served.id == *id;
         let index = self.served.iter().position(matches);
         let index = index.unwrap_or_else(|| panic!("nobody sent the request {id}, or its id is in use"));
         assert!(self.by_key.insert(key, index).is_none(), "{key:?} was used before");
@@ -361,7 +361,7 @@ impl Model {
             assert!(served.state != State::Waiting || full, "{id} waits though there is room");
         }
         assert!(!self.asked.values().any(|call| call.abandoned && call.open), "a question outlives its request");
-        let waits = |served: &&Served| served.state == State::Waiting && !served.batch;
+        let waits = |served: &&TrackedRequest| served.state == State::Waiting && !served.batch;
         let waiting = self.served.iter().filter(waits).count();
         assert!(waiting <= self.limits.max_queued, "more than the limit waits");
         let told = self.owed.is_empty() || self.blocked.contains(&None) || self.lossy || server_gone;
@@ -369,7 +369,7 @@ impl Model {
     }
 }
 
-fn check_answer(served: &mut Served, message: &Value) {
+fn check_answer(served: &mut TrackedRequest, message: &Value) {
     let (id, state) = (&served.id, served.state);
     assert_eq!(*id, message["id"], "the answer to another request");
     match message.get("result") {

@@ -209,7 +209,7 @@ impl World {
         self.drain_server(&[], None, true, &Why::Gone);
         for (_, responder) in std::mem::take(&mut self.responders) {
             let delivery = self.server.respond_raw(responder, &RawObject::empty());
-            assert_eq!(delivery, server::Delivery::LeftOut, "nobody is there");
+            assert_eq!(delivery, server::Delivery::NotSent, "nobody is there");
         }
         self.server.publish(&Change::Tools);
         self.server.handle_bytes(self.now, br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, None);
@@ -405,7 +405,7 @@ impl World {
         self.model.check(self.server_over);
         let dues = self.model.asked.values().filter(|call| call.open).filter_map(Call::due);
         assert_eq!(self.server.poll_timeout().map(|deadline| deadline.at), dues.min(), "the server's next deadline");
-        let late = |served: &&crate::model::Served| served.stream_broken && served.is_open() && served.modern;
+        let late = |served: &&crate::model::TrackedRequest| served.stream_broken && served.is_open() && served.modern;
         let late = self.model.served.iter().filter(late).find_map(|served| served.key);
         if let Some(index) = late.and_then(|key| self.model.by_key.get(&key)).copied() {
             // The stream broke while the request waited, and only now there is a handle to say so.

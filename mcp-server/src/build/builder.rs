@@ -357,7 +357,7 @@ impl ServerBuilder {
             config.extensions = given.extensions;
             config.limits = given.limits;
             // Layers also see the requests to which the kernel responds by itself.
-            config.consult = self.endpoint.layered.is_some();
+            config.intercept_builtin = self.endpoint.layered.is_some();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]

@@ -79,7 +79,7 @@ impl ConnectionHandle {
     // S1.7
     pub fn notify(&self, method: &Method, params: &impl Serialize) {
         let Ok(params) = RawObject::new(params) else { return };
-        let delivery = self.0.tell(None, |kernel| kernel.tell(None, method, &params));
+        let delivery = self.0.tell(None, |kernel| kernel.notify(None, method, &params));
         tracing::trace!(target: "mcp", method = method.as_str(), ?delivery, "notification");
     }
 

@@ -88,7 +88,7 @@ impl Connection {
     /// several clients share it ([`SecondHandshake::Restart`]), and no request is in flight.
     #[must_use]
     pub fn is_restart(&self, incoming: &Incoming<'_>) -> bool {
-        self.shared.lock().kernel.begins_anew(incoming)
+        self.shared.lock().kernel.is_restart(incoming)
     }
 
     /// Creates a connection that resumes a session of another process, with the parameters of its `initialize`.

@@ -227,7 +227,10 @@ impl RequestContext {
     pub fn notify(&self, method: &Method, params: &impl Serialize) -> bool {
         let Ok(params) = mcp_types::RawObject::new(params) else { return false };
         let key = self.scope().key();
-        matches!(self.shared().tell(Some(key), |kernel| kernel.tell(Some(key), method, &params)), Ok(Delivery::Queued))
+        matches!(
+            self.shared().tell(Some(key), |kernel| kernel.notify(Some(key), method, &params)),
+            Ok(Delivery::Queued)
+        )
     }
 
     /// Returns the capabilities that the client declared for this request.

@@ -56,7 +56,7 @@ impl Response {
             Self::Contents(result) => kernel.respond(responder, Ok(result)),
             Self::Completion(result) => kernel.respond(responder, Ok(result)),
             Self::InputRequired(result) => kernel.respond(responder, Ok(*result)),
-            Self::ByProtocol => kernel.proceed(responder),
+            Self::ByProtocol => kernel.respond_builtin(responder),
             Self::Other(result) => kernel.respond_raw(responder, &result),
         }
     }

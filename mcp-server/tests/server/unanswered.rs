@@ -38,7 +38,7 @@ fn answers_may_be_no_use() {
         assert!(refused.starts_with("NoResponse(Rejected(") && refused.contains("go away"), "{refused}");
         let other = told(json!({ "result": { "roots": 1 } }));
         assert!(other.starts_with("InvalidResponse(") && other.contains("roots"), "{other}");
-        assert_eq!(told(json!({ "result": 1 })), "NoResponse(InvalidAnswer)");
+        assert_eq!(told(json!({ "result": 1 })), "NoResponse(InvalidResponse)");
     }
 }
 

@@ -139,7 +139,7 @@ impl Driver {
             b'k' => {
                 if let Some(responder) = self.stale.pop() {
                     let delivery = self.connection.respond(responder, Ok(CallToolResult::text("late")));
-                    assert_eq!(delivery, Delivery::LeftOut, "nobody waits for the answer of a cancelled request");
+                    assert_eq!(delivery, Delivery::NotSent, "nobody waits for the answer of a cancelled request");
                 }
             }
             b'g' => {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::hint::black_box;
 
-use mcp_kernel::server::{Connection, Listeners};
+use mcp_kernel::server::{Connection, ListenStreams};
 use mcp_kernel::{Change, Time};
 use mcp_types::SubscriptionFilter;
 use peers::operations::{Operation, measure};
@@ -30,8 +30,8 @@ pub(crate) fn operations() -> Vec<Operation> {
 
 /// The index alone: who is to be told.
 fn index(all: usize, matching: usize) -> Operation {
-    Operation::new(format!("Listeners::of, {matching} of {all}"), times(matching), move || {
-        let mut listeners = Listeners::new();
+    Operation::new(format!("ListenStreams::of, {matching} of {all}"), times(matching), move || {
+        let mut listeners = ListenStreams::new();
         for index in 0..all {
             let filter = SubscriptionFilter::default().resource_subscriptions(vec![uri(index, matching)]);
             listeners.insert(index, &filter);

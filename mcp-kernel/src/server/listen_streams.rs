@@ -8,7 +8,7 @@ use crate::Change;
 
 /// Filters by listener, indexed by what they ask for: finding the listeners of a change costs as much as there are.
 #[derive(Clone, Debug)]
-pub struct Listeners<K> {
+pub struct ListenStreams<K> {
     tools: BTreeSet<K>,
     prompts: BTreeSet<K>,
     resources: BTreeSet<K>,
@@ -16,7 +16,7 @@ pub struct Listeners<K> {
     uris_of: BTreeMap<K, Vec<String>>,
 }
 
-impl<K: Copy + Ord> Listeners<K> {
+impl<K: Copy + Ord> ListenStreams<K> {
     /// Starts without listeners.
     #[must_use]
     pub fn new() -> Self {
@@ -89,7 +89,7 @@ impl<K: Copy + Ord> Listeners<K> {
     }
 }
 
-impl<K: Copy + Ord> Default for Listeners<K> {
+impl<K: Copy + Ord> Default for ListenStreams<K> {
     fn default() -> Self {
         Self::new()
     }
@@ -103,7 +103,7 @@ mod tests {
     // covers: L-1, L-2
     #[test]
     fn listeners_hear_what_they_asked_for() {
-        let mut listeners = Listeners::new();
+        let mut listeners = ListenStreams::new();
         listeners.insert(1, &SubscriptionFilter::default().tools_list_changed(true));
         listeners.insert(
             2,
@@ -113,7 +113,7 @@ mod tests {
             3,
             &SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(vec!["a:b".into()]),
         );
-        let of = |listeners: &Listeners<i32>, change| listeners.of(&change).collect::<Vec<_>>();
+        let of = |listeners: &ListenStreams<i32>, change| listeners.of(&change).collect::<Vec<_>>();
         assert_eq!(of(&listeners, Change::Tools), [1, 3]);
         assert_eq!(of(&listeners, Change::Resource("a:b".into())), [2, 3]);
         assert!(of(&listeners, Change::Prompts).is_empty());
