@@ -9,7 +9,8 @@ use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, Request};
 use mcp_types::meta::key;
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, RequestMeta, Revision};
 
-use super::headers::{HeaderMismatch, VERSION, check_method_and_name, check_param, check_version, single_value};
+use super::header_names::VERSION;
+use super::headers::{HeaderMismatch, check_method_and_name, check_param, check_version, single_value};
 
 /// The era that a message is served in, and its revision if it is legacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,18 +11,7 @@ use mcp_types::meta::key;
 use mcp_types::{ErrorCode, ErrorObject, Method};
 
 use super::header_encoding;
-
-/// The header with the protocol version: `MCP-Protocol-Version`.
-pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-
-/// The header with the JSON-RPC method: `Mcp-Method`.
-pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-
-/// The header with the name of the tool or prompt, the URI of the resource, or the id of the task: `Mcp-Name`.
-pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-/// The prefix of headers that repeat tool arguments: `Mcp-Param-*`.
-pub const PARAM_PREFIX: &str = "mcp-param-";
+use super::header_names::{METHOD, NAME, PARAM_PREFIX, VERSION, display};
 
 /// Returns the member of `params` that [`NAME`] repeats.
 // H-47, H-48
@@ -90,7 +79,7 @@ impl std::error::Error for HeaderMismatch {}
 pub fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderMismatch> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let fault = |kind| HeaderMismatch::new(shown(name.as_str()), kind);
+    let fault = |kind| HeaderMismatch::new(display(name), kind);
     if values.next().is_some() {
         return Err(fault(HeaderMismatchKind::Repeated));
     }
@@ -120,8 +109,8 @@ pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Resu
     let method = request.method.as_str();
     match single_value(headers, &METHOD)? {
         Some(value) if value == method => {}
-        Some(_) => return Err(HeaderMismatch::new(shown(METHOD.as_str()), HeaderMismatchKind::Differs)),
-        None => return Err(HeaderMismatch::new(shown(METHOD.as_str()), HeaderMismatchKind::Missing)),
+        Some(_) => return Err(HeaderMismatch::new(display(&METHOD), HeaderMismatchKind::Differs)),
+        None => return Err(HeaderMismatch::new(display(&METHOD), HeaderMismatchKind::Missing)),
     }
     let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
     check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
@@ -166,7 +155,7 @@ enum Plain {
 /// Compares a header with a string of the body, if there is one.
 fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, plain: Plain) -> Result<(), HeaderMismatch> {
     let Some(said) = said.filter(|said| said.starts_with('"')) else { return Ok(()) };
-    let fault = |kind| Err(HeaderMismatch::new(shown(name.as_str()), kind));
+    let fault = |kind| Err(HeaderMismatch::new(display(name), kind));
     let Some(value) = single_value(headers, name)? else { return fault(HeaderMismatchKind::Missing) };
     let value = if plain == Plain::Yes { Some(Cow::Borrowed(value)) } else { header_encoding::decode(value) };
     match value {
@@ -213,16 +202,6 @@ fn value_at<'a>(path: &[String], object: &'a str) -> Result<Option<&'a str>, Inv
         }
     }
     Ok(Some(at))
-}
-
-/// The name of a header as the specification writes it.
-fn shown(name: &str) -> &'static str {
-    match name {
-        "mcp-protocol-version" => "MCP-Protocol-Version",
-        "mcp-method" => "Mcp-Method",
-        "mcp-name" => "Mcp-Name",
-        _ => "Mcp-Param",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The protocol's rules about HTTP headers and statuses, as pure functions.
 
 pub mod header_encoding;
+pub mod header_names;
 pub mod headers;
 pub mod hosts;
 pub mod media;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
+use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
 use mcp_session::SessionMetrics;
@@ -31,6 +31,7 @@ use super::stateful::{SessionLookup, Sessions, Taken};
 use super::upload::Upload;
 use crate::clock::now;
 use crate::rules::era::{SelectedEra, SupportedRevisions, check_param_headers, request_id, select_era};
+use crate::rules::header_names::BUFFERING;
 use crate::rules::media;
 use crate::rules::status::status_of;
 
@@ -589,8 +590,6 @@ pub(crate) fn accepted() -> Response<ResponseBody> {
 }
 
 pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
-    /// Tells nginx not to buffer the stream.
-    const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::EVENT_STREAM));

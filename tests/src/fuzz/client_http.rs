@@ -8,9 +8,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame};
 use mcp_transport_http::internals::{Script as Network, Sent};
+use mcp_transport_http::rules::header_names::SESSION;
 use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
 
 use super::client::{DELETE, Heard, NO_REQUEST, Script, response_to, use_everything, with_id};
@@ -61,8 +62,6 @@ pub fn client_http(data: &[u8]) {
 }
 
 const ADDRESS: &str = "http://server.example/mcp";
-
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// A client that is never used, since the script answers; it is expensive to make.
 fn client() -> reqwest::Client {

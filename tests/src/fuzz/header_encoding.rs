@@ -2,8 +2,9 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_transport_http::rules::header_encoding::{decode, encode};
+use mcp_transport_http::rules::header_names::{METHOD, NAME, VERSION};
 use mcp_transport_http::rules::headers::{
-    HeaderMismatchKind, METHOD, NAME, VERSION, check_method_and_name, check_param, check_version, single_value,
+    HeaderMismatchKind, check_method_and_name, check_param, check_version, single_value,
 };
 use mcp_types::jsonrpc::{Limits, Message};
 

@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, StatusCo
 use http_body::{Body, Frame};
 use mcp_server::{NoArguments, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::internals::read_events;
+use mcp_transport_http::rules::header_names::SESSION;
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use mcp_types::jsonrpc::{Limits, parse};
 use reqwest::Url;
@@ -66,8 +67,6 @@ pub fn server_http(data: &[u8]) {
 
 /// How many requests are looked at.
 const MOST: usize = 16;
-
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// How long a response is read.
 const READING: Duration = Duration::from_secs(40);

@@ -5,14 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_client::{CredentialFingerprint, OutgoingMessage};
 use mcp_types::{Era, Method, Revision};
 
-use crate::rules::headers::{METHOD, NAME, PARAM_PREFIX, VERSION};
+use crate::rules::header_names::{LAST_EVENT, METHOD, NAME, PARAM_PREFIX, SESSION, VERSION};
 use crate::rules::{header_encoding, media};
-
-/// The session of a request.
-pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-
-/// Where a stream is to go on from.
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The session that requests are sent in.
 #[derive(Clone, Debug, Default)]

@@ -14,11 +14,12 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::event_reader::{EventReader, StreamError};
-use super::headers::{self, SESSION, Session};
+use super::headers::{self, Session};
 use super::resumable_stream::{Opened, ResumableStream};
 use super::sender::{BodyType, RequestSender, SendError, Sent, body_type, read_body, read_refusal};
 use super::standalone_stream::is_transient;
 use crate::client::driver_event::{DriverEvent, DriverHandle};
+use crate::rules::header_names::SESSION;
 
 /// A call to send.
 pub(crate) struct Post {

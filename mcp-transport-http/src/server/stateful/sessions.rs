@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method as Verb, Response, StatusCode};
+use http::{HeaderValue, Method as Verb, Response, StatusCode};
 use mcp_kernel::Route;
 use mcp_server::{Caller, Connection, Principal, Server};
 use mcp_session::{
@@ -25,7 +25,8 @@ use super::record_sync::{self, RecordState, RecordSync};
 use super::session::{EventLog, FeedError, Session, SessionCounters};
 use crate::clock::now;
 use crate::rules::era::request_id;
-use crate::rules::headers::{VERSION, single_value};
+use crate::rules::header_names::{LAST_EVENT, SESSION, VERSION};
+use crate::rules::headers::single_value;
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
 use crate::server::body::ResponseBody;
@@ -34,12 +35,6 @@ use crate::server::refusal::Refusal;
 use crate::server::service::{accepted, json, requests};
 use crate::server::shutdown::WorkGuard;
 use crate::server::teardown::TEARDOWN_TIMEOUT;
-
-/// The header with the session id.
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-
-/// The header with the last event id that a client received.
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// All sessions of a service.
 pub(crate) struct Sessions {
