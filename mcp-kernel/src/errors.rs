@@ -127,6 +127,9 @@ pub enum PeerMisbehaved {
         /// What it may use instead.
         supported: Vec<ProtocolVersion>,
     },
+    /// A request that differs from what the transport says about it, as in HTTP headers.
+    #[error("{}", .0.message)]
+    ClaimMismatch(Box<ErrorObject>),
     /// A method of an extension that the client did not declare.
     #[error("the client did not declare the capability that the method needs")]
     MissingCapability {
@@ -156,6 +159,7 @@ impl PeerMisbehaved {
             Self::UnsupportedVersion { requested, supported } => {
                 return Some(ErrorObject::unsupported_protocol_version(requested.clone(), supported.clone()));
             }
+            Self::ClaimMismatch(error) => return Some((**error).clone()),
             Self::MissingCapability { required } => {
                 return Some(ErrorObject::missing_required_client_capability((**required).clone()));
             }

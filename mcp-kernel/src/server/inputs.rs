@@ -9,10 +9,11 @@ use mcp_types::jsonrpc::{
 };
 use mcp_types::meta::key;
 use mcp_types::{
-    CancelledNotificationParams, ClientCapabilities, Era, ErrorCode, InputResponses, Method,
+    CancelledNotificationParams, ClientCapabilities, Era, ErrorCode, ErrorObject, InputResponses, Method,
     ProgressNotificationParams, RawObject, RequestId, RequestMeta, Revision,
 };
 
+use super::claims::RequestClaims;
 use super::client::{Client, LazyClient};
 use super::connection::{Batch, Connection};
 use super::event::Event;
@@ -40,7 +41,7 @@ impl Connection {
         }
         let config = Arc::clone(&self.config);
         match parse(bytes, &config.limits.message) {
-            Ok(incoming) => self.take(now, incoming, principal),
+            Ok(incoming) => self.take(now, incoming, principal, None),
             Err(invalid) => {
                 let key = self.in_flight.next_key();
                 self.handle_invalid(key, None, invalid);
@@ -111,7 +112,8 @@ impl Connection {
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
 
-    /// Takes a message, or a batch, that was parsed before.
+    /// Takes a message, or a batch, that was parsed before. The claims of its transport, if any, must match a modern
+    /// request.
     ///
     /// Returns what [`handle_bytes`](Self::handle_bytes) does.
     pub fn handle_incoming(
@@ -119,13 +121,20 @@ impl Connection {
         now: Time,
         incoming: Incoming<'_>,
         principal: Option<&Principal>,
+        claims: Option<&dyn RequestClaims>,
     ) -> Option<RequestKey> {
-        if self.may_feed() { self.take(now, incoming, principal) } else { None }
+        if self.may_feed() { self.take(now, incoming, principal, claims) } else { None }
     }
 
-    fn take(&mut self, now: Time, incoming: Incoming<'_>, principal: Option<&Principal>) -> Option<RequestKey> {
+    fn take(
+        &mut self,
+        now: Time,
+        incoming: Incoming<'_>,
+        principal: Option<&Principal>,
+        claims: Option<&dyn RequestClaims>,
+    ) -> Option<RequestKey> {
         match incoming {
-            Incoming::Single(message) => self.handle_message(now, message, principal, None),
+            Incoming::Single(message) => self.handle_message(now, message, (principal, claims), None),
             Incoming::Batch(messages) => Some(self.handle_batch(now, messages, principal)),
         }
     }
@@ -159,7 +168,7 @@ impl Connection {
                     if let (Message::Request(_), Some(batch)) = (&message, self.batches.get_mut(&key)) {
                         batch.expected += 1;
                     }
-                    self.handle_message(now, message, principal, Some(key));
+                    self.handle_message(now, message, (principal, None), Some(key));
                 }
                 Err(invalid) => self.handle_invalid(key, Some(key), invalid),
             }
@@ -172,14 +181,14 @@ impl Connection {
         &mut self,
         now: Time,
         message: Message<'_>,
-        principal: Option<&Principal>,
+        origin: (Option<&Principal>, Option<&dyn RequestClaims>),
         batch: Option<RequestKey>,
     ) -> Option<RequestKey> {
         match message {
             Message::Request(request) => {
                 let (id, key, modern) = (request.id.clone(), self.in_flight.next_key(), is_modern(&request));
                 let revision = if modern { Revision::LATEST } else { self.revision_for_errors() };
-                if let Err(refusal) = self.handle_request(key, request, modern, principal, batch) {
+                if let Err(refusal) = self.handle_request(key, request, modern, origin, batch) {
                     self.refuse_request(key, batch, &id, revision, *refusal);
                 }
                 return Some(key);
@@ -210,13 +219,14 @@ impl Connection {
         key: RequestKey,
         request: Request<'_>,
         modern: bool,
-        principal: Option<&Principal>,
+        (principal, claims): (Option<&Principal>, Option<&dyn RequestClaims>),
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
         self.check_id(&request)?;
         let mut meta = read_meta(&request, &self.config.limits)?;
         let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
-            let (revision, client) = self.agree(meta)?;
+            let (revision, client) = self.agree(meta, claims)?;
+            check_claims(claims, |claims| claims.check_request(&request))?;
             (revision, LazyClient::Decoded(client), meta.log_level)
         } else if request.method == Method::INITIALIZE {
             return self.initialize(key, &request);
@@ -268,10 +278,11 @@ impl Connection {
 
     /// What a modern request says about itself.
     // V-2, DU-18
-    fn agree(&self, meta: &mut RequestMeta) -> Result<(Revision, Client), Refusal> {
+    fn agree(&self, meta: &mut RequestMeta, claims: Option<&dyn RequestClaims>) -> Result<(Revision, Client), Refusal> {
         let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
         let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
         let capabilities = meta.client_capabilities.take().ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
+        check_claims(claims, |claims| claims.check_version(&version))?;
         let served = |revision: &Revision| revision.era() == Era::Modern && self.config.revisions.contains(revision);
         let Some(revision) = version.revision().filter(served) else {
             let mut supported = self.config.versions(Era::Modern);
@@ -533,10 +544,21 @@ pub(super) fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option
     params.decode_meta().map_err(|fault| invalid_meta(&fault))
 }
 
-/// The envelope's key in the body makes a request modern, whatever its value.
+/// Returns whether a request is modern: the version key of its `_meta` makes it so, whatever the value.
 // DU-13, X-20
-pub(super) fn is_modern(request: &Request<'_>) -> bool {
+#[must_use]
+pub fn is_modern(request: &Request<'_>) -> bool {
     request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
+}
+
+/// Compares a modern request with the claims of its transport, if it has any.
+// H-41..H-55
+fn check_claims(
+    claims: Option<&dyn RequestClaims>,
+    check: impl FnOnce(&dyn RequestClaims) -> Result<(), ErrorObject>,
+) -> Result<(), Refusal> {
+    let Some(claims) = claims else { return Ok(()) };
+    check(claims).map_err(|error| PeerMisbehaved::ClaimMismatch(Box::new(error)).into())
 }
 
 fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {

@@ -1,6 +1,7 @@
 //! The server's side of a connection.
 
 mod announcement;
+mod claims;
 mod client;
 mod commands;
 mod config;
@@ -15,11 +16,13 @@ mod scope;
 mod session_state;
 
 pub use announcement::Announcement;
+pub use claims::RequestClaims;
 pub use commands::Delivery;
 pub use config::{Extension, ServerConfig};
 pub use connection::Connection;
 pub use event::Event;
 pub use in_flight::Responder;
+pub use inputs::is_modern;
 pub use lifecycle::SecondHandshake;
 pub use listen_streams::ListenStreams;
 pub use scope::{Principal, RequestScope};

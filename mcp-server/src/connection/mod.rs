@@ -14,7 +14,7 @@ pub(crate) mod teardown;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
-use mcp_kernel::server::{Connection as Kernel, Principal, Responder, SecondHandshake, SessionState};
+use mcp_kernel::server::{Connection as Kernel, Principal, RequestClaims, Responder, SecondHandshake, SessionState};
 use mcp_kernel::{Deadline, Fifo, RequestKey, Route, Time, Transmit};
 use mcp_types::jsonrpc::{EnvelopeSummary, Incoming};
 use mcp_types::{ErrorObject, RawObject, Revision};
@@ -139,9 +139,16 @@ impl Connection {
         self.feed_with(caller, |kernel| kernel.handle_bytes(now, bytes, caller.principal.as_ref()))
     }
 
-    /// Handles a message that the transport has parsed already; otherwise the same as [`feed`](Self::feed).
-    pub fn feed_parsed(&mut self, now: Time, incoming: Incoming<'_>, caller: &Caller) -> Option<RequestKey> {
-        self.feed_with(caller, |kernel| kernel.handle_incoming(now, incoming, caller.principal.as_ref()))
+    /// Handles a message that the transport has parsed already, and compares it with what the transport claims about it;
+    /// otherwise the same as [`feed`](Self::feed).
+    pub fn feed_parsed(
+        &mut self,
+        now: Time,
+        incoming: Incoming<'_>,
+        caller: &Caller,
+        claims: Option<&dyn RequestClaims>,
+    ) -> Option<RequestKey> {
+        self.feed_with(caller, |kernel| kernel.handle_incoming(now, incoming, caller.principal.as_ref(), claims))
     }
 
     fn feed_with(

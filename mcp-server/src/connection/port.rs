@@ -56,7 +56,7 @@ impl ConnectionPort {
             return Err(InboxFull);
         }
         *inbox = Inbox { messages, bytes };
-        let key = kernel.handle_incoming(now, incoming, caller.principal.as_ref());
+        let key = kernel.handle_incoming(now, incoming, caller.principal.as_ref(), None);
         let closed = origins.take_closed(|key| kernel.is_open(key));
         if let Some(key) = key.filter(|key| kernel.is_open(*key)) {
             origins.note(key, &caller.extensions);

@@ -1,16 +1,11 @@
 //! Selects the era and revision that a message is served in.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
-use http::HeaderMap;
-use mcp_server::HeaderParam;
-use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message, Request};
+use mcp_kernel::server::is_modern;
+use mcp_types::jsonrpc::{Incoming, InvalidMessage, Message};
 use mcp_types::meta::key;
-use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, RequestMeta, Revision};
+use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision};
 
-use super::header_names::VERSION;
-use super::headers::{HeaderMismatch, check_method_and_name, check_param, check_version, single_value};
+use super::headers::VersionHeader;
 
 /// The era that a message is served in, and its revision if it is legacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,29 +74,22 @@ impl<'a> SupportedRevisions<'a> {
     }
 }
 
-/// Selects the era of a message from its body, and checks that the headers match.
+/// Selects the era of a message from its body, and the revision of a legacy message from its header.
 ///
 /// # Errors
 ///
-/// Returns the error for a response with status 400 if the headers do not match the body. Checks that are not about
-/// headers are left to the kernel, and so is everything that it would refuse first: the order is that of
-/// `docs/requirements.md`.
+/// Returns the error for a response with status 400 if the header does not fit the message. The headers of a modern
+/// request are [compared](super::claims::HeaderClaims) by the kernel.
 // DU-13
 pub fn select_era(
     supported: &SupportedRevisions<'_>,
-    headers: &HeaderMap,
+    version: &VersionHeader,
     incoming: &Result<Incoming<'_>, InvalidMessage>,
 ) -> Result<SelectedEra, ErrorObject> {
-    let request = match incoming {
-        Ok(Incoming::Single(Message::Request(request))) => Some(request),
-        Ok(_) | Err(_) => None,
-    };
-    if let Some(request) = request.filter(|request| is_modern(request)) {
-        check_modern(supported, headers, request)?;
+    if matches!(incoming, Ok(Incoming::Single(Message::Request(request))) if is_modern(request)) {
         return Ok(SelectedEra::Modern);
     }
-    let version = single_value(headers, &VERSION).map_err(|fault| fault.to_error_object());
-    let served = version.and_then(|version| by_version(supported, version));
+    let served = by_version(supported, version);
     if incoming.is_err() {
         // An invalid message is refused later; the header only selects how the error is encoded.
         return Ok(served.unwrap_or(SelectedEra::Modern));
@@ -133,7 +121,7 @@ pub fn select_era(
         }
         // H-44
         Ok(Incoming::Single(Message::Notification(_)))
-            if !headers.contains_key(&VERSION) && !supported.serves_legacy =>
+            if *version == VersionHeader::Missing && !supported.serves_legacy =>
         {
             Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, "the header `MCP-Protocol-Version` is missing"))
         }
@@ -141,26 +129,26 @@ pub fn select_era(
     }
 }
 
-/// Whether a request has the modern version key in its `_meta`, whatever its value.
-// DU-13
-pub(crate) fn is_modern(request: &Request<'_>) -> bool {
-    request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
-}
-
 /// Selects the era of a message without a modern version in its body, from the header.
 // DU-17, DU-22, H-43
-fn by_version(supported: &SupportedRevisions<'_>, version: Option<&str>) -> Result<SelectedEra, ErrorObject> {
-    let Some(version) = version else {
-        // The header exists since 2025-06-18, so a request without it is of the revision before.
-        let unnamed = Revision::V2025_03_26;
-        return Ok(if supported.has(unnamed) { SelectedEra::Legacy(unnamed) } else { newest_legacy(supported) });
+fn by_version(supported: &SupportedRevisions<'_>, version: &VersionHeader) -> Result<SelectedEra, ErrorObject> {
+    let requested = match version {
+        VersionHeader::Known(revision) if supported.has(*revision) => {
+            return Ok(match revision.era() {
+                Era::Modern => SelectedEra::Modern,
+                Era::Legacy => SelectedEra::Legacy(*revision),
+            });
+        }
+        VersionHeader::Known(revision) => ProtocolVersion::from(*revision),
+        VersionHeader::Unknown(version) => ProtocolVersion::from(version.to_string()),
+        VersionHeader::Invalid(fault) => return Err(fault.to_error_object()),
+        VersionHeader::Missing => {
+            // The header exists since 2025-06-18, so a request without it is of the revision before.
+            let unnamed = Revision::V2025_03_26;
+            return Ok(if supported.has(unnamed) { SelectedEra::Legacy(unnamed) } else { newest_legacy(supported) });
+        }
     };
-    let requested = ProtocolVersion::from(version.to_owned());
-    match requested.revision().filter(|revision| supported.has(*revision)) {
-        Some(revision) if revision.era() == Era::Modern => Ok(SelectedEra::Modern),
-        Some(revision) => Ok(SelectedEra::Legacy(revision)),
-        None => Err(ErrorObject::unsupported_protocol_version(requested, supported.versions())),
-    }
+    Err(ErrorObject::unsupported_protocol_version(requested, supported.versions()))
 }
 
 fn newest_legacy(supported: &SupportedRevisions<'_>) -> SelectedEra {
@@ -170,79 +158,6 @@ fn newest_legacy(supported: &SupportedRevisions<'_>) -> SelectedEra {
         .copied()
         .filter(|revision| revision.era() == Era::Legacy && supported.has(*revision));
     legacy.max().map_or(SelectedEra::Modern, SelectedEra::Legacy)
-}
-
-/// Checks the headers of a modern request against its body, in the order of `docs/requirements.md`.
-fn check_modern(
-    supported: &SupportedRevisions<'_>,
-    headers: &HeaderMap,
-    request: &Request<'_>,
-) -> Result<(), ErrorObject> {
-    let Err(fault) = check_version(headers, request) else {
-        return match check_method_and_name(headers, request) {
-            Ok(()) => Ok(()),
-            Err(fault) => refuse_unless_earlier(supported, request, &fault, Stage::Names),
-        };
-    };
-    // A missing header is reported later than one that differs.
-    let is_missing = fault.kind == super::headers::HeaderMismatchKind::Missing;
-    refuse_unless_earlier(supported, request, &fault, if is_missing { Stage::Names } else { Stage::Version })
-}
-
-/// Checks the `Mcp-Param-*` headers of a tool call against its arguments, after all other headers.
-///
-/// `wanted` returns the parameters that a tool wants repeated in headers. It is only called for `tools/call`.
-///
-/// # Errors
-///
-/// Returns the error for a response with status 400, unless the kernel would refuse the request for another reason
-/// first.
-// H-77, H-79
-pub fn check_param_headers(
-    supported: &SupportedRevisions<'_>,
-    headers: &HeaderMap,
-    request: &Request<'_>,
-    wanted: impl FnOnce(&str) -> Option<Arc<[HeaderParam]>>,
-) -> Result<(), ErrorObject> {
-    let Some(params) = request.params.as_ref().filter(|_| request.method == Method::TOOLS_CALL) else { return Ok(()) };
-    let wanted = params.get("name").and_then(|name| {
-        // A name with escapes is rare, and has to be decoded.
-        let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
-        let read = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
-        wanted(&read)
-    });
-    let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
-    for param in wanted.iter().flat_map(|wanted| wanted.iter()) {
-        if let Err(fault) = check_param(headers, &param.name, &param.path, arguments) {
-            return refuse_unless_earlier(supported, request, &fault, Stage::Names);
-        }
-    }
-    Ok(())
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The version header: after `_meta` is valid, before the version is checked.
-    Version,
-    /// All other headers.
-    Names,
-}
-
-fn refuse_unless_earlier(
-    supported: &SupportedRevisions<'_>,
-    request: &Request<'_>,
-    fault: &HeaderMismatch,
-    stage: Stage,
-) -> Result<(), ErrorObject> {
-    let meta = request.params.as_ref().map(|params| params.decode_meta::<RequestMeta>());
-    let Some(Ok(Some(RequestMeta { protocol_version: Some(version), client_capabilities: Some(_), .. }))) = meta else {
-        // Invalid `_meta` is refused first, by the kernel.
-        return Ok(());
-    };
-    let is_supported = version
-        .revision()
-        .is_some_and(|revision| revision.era() == Era::Modern && supported.revisions.contains(&revision));
-    if stage == Stage::Names && !is_supported { Ok(()) } else { Err(fault.to_error_object()) }
 }
 
 /// Returns the id of a request.
@@ -257,7 +172,7 @@ pub fn request_id<'a>(incoming: &'a Incoming<'_>) -> Option<&'a RequestId> {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
+    use http::{HeaderMap, HeaderName, HeaderValue};
     use mcp_types::jsonrpc::{Limits, parse};
 
     use super::*;
@@ -285,7 +200,7 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         let incoming = parse(body.as_bytes(), &Limits::default());
-        select_era(supported, &headers, &incoming).map_err(|error| error.code.get())
+        select_era(supported, &VersionHeader::read(&headers), &incoming).map_err(|error| error.code.get())
     }
 
     fn request(method: &str, params: &str) -> String {
@@ -305,50 +220,6 @@ mod tests {
     const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
 
     const LIST: &[(&str, &str)] = &[("mcp-method", "tools/list")];
-    const CALL: &[(&str, &str)] = &[("mcp-method", "tools/call"), ("mcp-name", "a")];
-
-    /// An envelope makes a request modern, and the first thing that is wrong with it is what counts; what the kernel
-    /// refuses is left to it.
-    // covers: DU-10, DU-13, DU-14, DU-18, H-42, H-44..H-47, H-52, H-55
-    #[test]
-    fn envelopes_are_compared_in_order() {
-        let supported = SupportedRevisions::new(&ALL, true);
-        let good = modern("tools/list", r#""2026-07-28""#, "{}", "");
-        let call = modern("tools/call", r#""2026-07-28""#, "{}", r#""name":"a","#);
-        let nameless = modern("tools/call", r#""2026-07-28""#, "{}", "");
-        let unknown = modern("tools/list", r#""v999""#, "{}", "");
-        let old = modern("tools/list", r#""2025-11-25""#, "{}", "");
-        let initialize = modern("initialize", r#""2026-07-28""#, "{}", "");
-        let no_capabilities =
-            request("tools/list", r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#);
-        let (kernel, differs) = (Ok(SelectedEra::Modern), Err(-32020));
-        for (what, headers, body, expected) in [
-            ("everything fits", (Some(MODERN), LIST), &good, kernel),
-            ("with a name", (Some(MODERN), CALL), &call, kernel),
-            ("the body decides, not the header", (Some("2025-11-25"), LIST), &good, differs),
-            ("no version", (None, LIST), &good, differs),
-            ("another version", (Some("v999"), LIST), &good, differs),
-            ("no method", (Some(MODERN), &[]), &good, differs),
-            ("another method", (Some(MODERN), CALL), &good, differs),
-            ("no name", (Some(MODERN), &CALL[..1]), &call, differs),
-            ("no name in the body either", (Some(MODERN), &CALL[..1]), &nameless, kernel),
-            ("-32602 before a missing header", (None, LIST), &no_capabilities, kernel),
-            ("-32602 before another version", (Some("v999"), LIST), &no_capabilities, kernel),
-            ("-32602 before other headers", (Some(MODERN), &[]), &no_capabilities, kernel),
-            ("-32602 for what is no text", (None, LIST), &modern("tools/list", "7", "{}", ""), kernel),
-            ("-32602 for what is no object", (None, LIST), &modern("tools/list", r#""v999""#, "7", ""), kernel),
-            ("-32020 before -32022", (Some(MODERN), LIST), &unknown, differs),
-            ("-32022 if both say so", (Some("v999"), LIST), &unknown, kernel),
-            ("-32022 before missing headers", (Some("v999"), &[]), &unknown, kernel),
-            ("-32022 before a missing version", (None, &[]), &unknown, kernel),
-            ("-32022 for legacy versions", (Some("2025-11-25"), LIST), &old, kernel),
-            ("no handshake", (Some(MODERN), &[("mcp-method", "initialize")]), &initialize, kernel),
-        ] {
-            assert_eq!(chosen(&supported, headers, body), expected, "{what}");
-        }
-        let twice = [("mcp-protocol-version", MODERN), LIST[0]];
-        assert_eq!(chosen(&supported, (Some(MODERN), &twice), &good), differs);
-    }
 
     /// What has no envelope is served by its header, if it may be sent under it at all.
     // covers: DU-11, DU-15..DU-17, DU-20..DU-22, H-10, H-13, H-43

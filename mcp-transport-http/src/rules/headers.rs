@@ -7,8 +7,7 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName};
 use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
-use mcp_types::meta::key;
-use mcp_types::{ErrorCode, ErrorObject, Method};
+use mcp_types::{ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
 
 use super::header_encoding;
 use super::header_names::{METHOD, NAME, PARAM_PREFIX, VERSION, display};
@@ -45,7 +44,7 @@ pub enum HeaderMismatchKind {
 }
 
 impl HeaderMismatch {
-    fn new(header: impl Into<Cow<'static, str>>, kind: HeaderMismatchKind) -> Self {
+    pub(super) fn new(header: impl Into<Cow<'static, str>>, kind: HeaderMismatchKind) -> Self {
         Self { header: header.into(), kind }
     }
 
@@ -86,17 +85,53 @@ pub fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Opt
     value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderMismatchKind::Malformed))
 }
 
-/// Checks that [`VERSION`] matches the `_meta` of a modern request.
-///
-/// A version in `_meta` that is not a string is ignored here, and refused later.
-///
-/// # Errors
-///
-/// Returns an error if the header is missing or differs.
-// H-41, H-42, H-45
-pub fn check_version(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
-    let said = request.params.as_ref().and_then(|params| params.meta(key::PROTOCOL_VERSION));
-    check(headers, &VERSION, said.map(|raw| raw.get()), Plain::Yes)
+/// The [`VERSION`] header of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a header cannot be anything else")]
+pub enum VersionHeader {
+    /// There is none.
+    Missing,
+    /// A revision of the protocol.
+    Known(Revision),
+    /// A version that this implementation does not know.
+    Unknown(Box<str>),
+    /// The header is repeated, or has invalid characters.
+    Invalid(HeaderMismatch),
+}
+
+impl VersionHeader {
+    /// Reads the header.
+    #[must_use]
+    pub fn read(headers: &HeaderMap) -> Self {
+        match single_value(headers, &VERSION) {
+            Ok(None) => Self::Missing,
+            Ok(Some(version)) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
+            Err(fault) => Self::Invalid(fault),
+        }
+    }
+
+    /// Returns the revision, if the header names one.
+    #[must_use]
+    pub fn revision(&self) -> Option<Revision> {
+        if let Self::Known(revision) = self { Some(*revision) } else { None }
+    }
+
+    /// Checks that the header matches the version of a modern request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is missing, invalid or differs.
+    // H-41, H-42, H-45
+    pub fn check(&self, version: &ProtocolVersion) -> Result<(), HeaderMismatch> {
+        let kind = match self {
+            Self::Known(known) if known.as_str() == version.as_str() => return Ok(()),
+            Self::Unknown(unknown) if **unknown == *version.as_str() => return Ok(()),
+            Self::Known(_) | Self::Unknown(_) => HeaderMismatchKind::Differs,
+            Self::Missing => HeaderMismatchKind::Missing,
+            Self::Invalid(fault) => return Err(fault.clone()),
+        };
+        Err(HeaderMismatch::new(display(&VERSION), kind))
+    }
 }
 
 /// Checks that [`METHOD`] and [`NAME`] match the body.
@@ -113,7 +148,7 @@ pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Resu
         None => return Err(HeaderMismatch::new(display(&METHOD), HeaderMismatchKind::Missing)),
     }
     let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
-    check(headers, &NAME, named.map(|raw| raw.get()), Plain::No)
+    check(headers, &NAME, named.map(|raw| raw.get()))
 }
 
 /// Checks that the `Mcp-Param-*` header of a parameter matches the tool arguments.
@@ -145,20 +180,12 @@ pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: 
     }
 }
 
-/// Whether a header value is literal, or may be Base64.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Plain {
-    Yes,
-    No,
-}
-
 /// Compares a header with a string of the body, if there is one.
-fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, plain: Plain) -> Result<(), HeaderMismatch> {
+fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>) -> Result<(), HeaderMismatch> {
     let Some(said) = said.filter(|said| said.starts_with('"')) else { return Ok(()) };
     let fault = |kind| Err(HeaderMismatch::new(display(name), kind));
     let Some(value) = single_value(headers, name)? else { return fault(HeaderMismatchKind::Missing) };
-    let value = if plain == Plain::Yes { Some(Cow::Borrowed(value)) } else { header_encoding::decode(value) };
-    match value {
+    match header_encoding::decode(value) {
         None => fault(HeaderMismatchKind::Malformed),
         Some(value) if is_same(&value, said) => Ok(()),
         Some(_) => fault(HeaderMismatchKind::Differs),
@@ -229,31 +256,24 @@ mod tests {
         checked.err().map(|fault| (fault.header.into_owned(), fault.kind))
     }
 
-    fn version(meta: &str, all: &[(&'static str, &str)]) -> Option<HeaderMismatchKind> {
-        let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":{meta}}}}}"#);
-        with_request("tools/list", &params, |request| check_version(&headers(all), request))
-            .err()
-            .map(|fault| fault.kind)
-    }
-
     /// The header is there, once, and says the same.
     // covers: H-41, H-42, H-45, S3.6, S3.7
     #[test]
     fn versions_agree() {
         use HeaderMismatchKind as Kind;
-        for (meta, all, expected) in [
-            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2026-07-28")][..], None),
-            (r#""2026-07-28""#, &[("mcp-protocol-version", " 2026-07-28\t")], None),
-            (r#""2026-07-28""#, &[], Some(Kind::Missing)),
-            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2025-11-25")], Some(Kind::Differs)),
-            (r#""v999""#, &[("MCP-Protocol-Version", "2026-07-28")], Some(Kind::Differs)),
-            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "2026-07-28"); 2], Some(Kind::Repeated)),
-            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "ü")], Some(Kind::Malformed)),
-            (r#""2026-07-28""#, &[("MCP-Protocol-Version", "=?base64?MjAyNi0wNy0yOA==?=")], Some(Kind::Differs)),
-            // What is not text is wrong in another way.
-            ("7", &[], None),
+        for (version, all, expected) in [
+            ("2026-07-28", &[("MCP-Protocol-Version", "2026-07-28")][..], None),
+            ("2026-07-28", &[("mcp-protocol-version", " 2026-07-28\t")], None),
+            ("2026-07-28", &[], Some(Kind::Missing)),
+            ("2026-07-28", &[("MCP-Protocol-Version", "2025-11-25")], Some(Kind::Differs)),
+            ("v999", &[("MCP-Protocol-Version", "2026-07-28")], Some(Kind::Differs)),
+            ("2026-07-28", &[("MCP-Protocol-Version", "2026-07-28"); 2], Some(Kind::Repeated)),
+            ("2026-07-28", &[("MCP-Protocol-Version", "ü")], Some(Kind::Malformed)),
+            ("2026-07-28", &[("MCP-Protocol-Version", "=?base64?MjAyNi0wNy0yOA==?=")], Some(Kind::Differs)),
+            ("v999", &[("MCP-Protocol-Version", "v999")], None),
         ] {
-            assert_eq!(version(meta, all), expected, "{meta} {all:?}");
+            let checked = VersionHeader::read(&headers(all)).check(&version.into());
+            assert_eq!(checked.err().map(|fault| fault.kind), expected, "{version} {all:?}");
         }
     }
 

@@ -7,6 +7,8 @@ pub mod hosts;
 pub mod media;
 
 #[cfg(feature = "server")]
+pub mod claims;
+#[cfg(feature = "server")]
 pub mod era;
 #[cfg(feature = "server")]
 pub mod status;

@@ -3,10 +3,12 @@
 mod admission;
 mod body;
 mod exchange;
+mod head;
 mod legacy_sse;
 mod options;
 mod pacer;
 mod refusal;
+mod response_future;
 mod service;
 mod shutdown;
 #[cfg(feature = "serve")]
@@ -21,7 +23,8 @@ pub use body::ResponseBody;
 pub use legacy_sse::{LegacySseError, LegacySseFuture, LegacySseService};
 pub use options::{HttpOptions, SessionMode};
 pub use refusal::Refusal;
-pub use service::{HttpService, ResponseFuture, ValidUntil};
+pub use response_future::ResponseFuture;
+pub use service::{HttpService, ValidUntil};
 pub use shutdown::Drained;
 #[cfg(feature = "serve")]
 pub use socket::{HttpServer, serve, shutdown_signal};

@@ -16,8 +16,9 @@ pub struct Refusal {
     status: StatusCode,
     error: ErrorObject,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The id of the refused request, if the caller of `into_response` does not have it.
+    /// The id of the refused request, and the revision that it is answered in.
     id: Option<RequestId>,
+    revision: Revision,
 }
 
 impl Refusal {
@@ -29,7 +30,7 @@ impl Refusal {
     /// Creates a refusal with a status and a JSON-RPC error.
     #[must_use]
     pub fn with_error(status: StatusCode, error: ErrorObject) -> Self {
-        Self { status, error, headers: Vec::new(), id: None }
+        Self { status, error, headers: Vec::new(), id: None, revision: Revision::LATEST }
     }
 
     /// Creates a refusal with `Retry-After`, for a request that exceeds a limit.
@@ -55,10 +56,9 @@ impl Refusal {
         self
     }
 
-    /// Sets the id of the refused request.
-    pub(crate) fn of(mut self, id: Option<RequestId>) -> Self {
-        self.id = id;
-        self
+    /// Sets the request that is refused: its id and its revision.
+    pub(crate) fn of(self, id: Option<RequestId>, revision: Revision) -> Self {
+        Self { id, revision, ..self }
     }
 
     /// Encodes the refusal as a JSON-RPC error response, for a stream whose HTTP status was already sent.
@@ -66,10 +66,10 @@ impl Refusal {
         EncodedMessage::error(id, &self.error, UnknownId::of(revision)).ok()
     }
 
-    pub(crate) fn into_response(self, id: Option<&RequestId>, revision: Revision) -> Response<ResponseBody> {
-        let (mut message, id) = (Vec::new(), id.or(self.id.as_ref()));
+    pub(crate) fn into_response(self) -> Response<ResponseBody> {
+        let mut message = Vec::new();
         // Writing plain data to a vector does not fail.
-        let _ = write_error(&mut message, id, &self.error, UnknownId::of(revision));
+        let _ = write_error(&mut message, self.id.as_ref(), &self.error, UnknownId::of(self.revision));
         let mut response = Response::new(ResponseBody::full(message, None));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

@@ -1,39 +1,38 @@
 //! The tower service for Streamable HTTP.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{BoxFuture, Caller, Connection, Principal, Server};
+use mcp_server::{BoxFuture, Connection, Server};
 use mcp_session::SessionMetrics;
-use mcp_types::jsonrpc::{EncodedMessage, Incoming, InvalidMessage, Message, parse};
+use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, parse};
 use mcp_types::{Method, Revision};
-use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::admission::{Admission, Permit, PermitKind};
 use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
-use super::exchange::{Exchange, ResponseStart, StreamPoll};
+use super::exchange::Exchange;
+use super::head::RequestHead;
 use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
 use super::pacer::Pacer;
 use super::refusal::Refusal;
+use super::response_future::{ResponseFuture, Started};
 use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
 use super::start_error::StartError;
-use super::stateful::{SessionLookup, Sessions, Taken};
-use super::upload::Upload;
+use super::stateful::Sessions;
 use crate::clock::now;
-use crate::rules::era::{SelectedEra, SupportedRevisions, check_param_headers, request_id, select_era};
+use crate::rules::claims::HeaderClaims;
+use crate::rules::era::{SelectedEra, SupportedRevisions, request_id, select_era};
 use crate::rules::header_names::BUFFERING;
 use crate::rules::media;
-use crate::rules::status::status_of;
 
 /// A [tower] service that serves a [`Server`] over Streamable HTTP, for [axum], hyper and other tower-based servers.
 ///
@@ -57,6 +56,9 @@ pub(crate) struct Inner {
     /// Whether the tasks that end expired and deleted sessions were spawned.
     has_sweeper: AtomicBool,
 }
+
+/// The outcome of `HttpOptions::select_server`, if it was called.
+pub(crate) type SelectedServer = Result<Option<Server>, Refusal>;
 
 /// When a listen stream has to end, for example because the client's token expires.
 ///
@@ -109,7 +111,7 @@ impl HttpService {
     /// Returns an error if the server [requires sessions](mcp_server::ServerBuilder::requires_sessions) and
     /// [`HttpOptions::sessions`] gives it none, or if sessions are enabled and the operating system's random source fails.
     pub fn try_with_options(server: Server, options: HttpOptions) -> Result<Self, StartError> {
-        StartError::check(&server, &options)?;
+        StartError::check(&server, options.sessions)?;
         let (admission, shutdown) = (Arc::default(), Arc::default());
         let has_sessions = options.sessions == SessionMode::Stateful;
         let sessions = if has_sessions { Some(Arc::new(Sessions::new(&options)?)) } else { None };
@@ -119,7 +121,7 @@ impl HttpService {
 
     /// Returns the session metrics, or `None` if sessions are not enabled.
     #[must_use]
-    pub fn sessions(&self) -> Option<SessionMetrics> {
+    pub fn session_metrics(&self) -> Option<SessionMetrics> {
         self.0.sessions.as_ref().map(|sessions| sessions.metrics())
     }
 
@@ -164,164 +166,41 @@ impl<B: Body> Service<Request<B>> for HttpService {
         let (parts, body) = request.into_parts();
         // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.shutdown);
-        let checked = self.0.check(&parts);
-        let parts = Arc::new(parts);
         if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {
             // A service may be created outside of a runtime, so the tasks start with the first request.
             tokio::spawn(sweep(Arc::downgrade(&self.0)));
             tokio::spawn(poll_record_store(Arc::downgrade(&self.0)));
         }
-        let begun = checked.and_then(|()| {
-            let selection = self.0.select_server_unless_in_session(&parts)?;
-            // A DELETE continues without its client, and restores the session itself.
-            let restoring = if parts.method == Verb::DELETE { None } else { self.0.restore(&parts)? };
-            Ok((selection, restoring))
-        });
-        let (selection, restoring, refusal) = match begun {
-            Ok((selection, restoring)) => (selection, restoring, None),
-            Err(refusal) => (None, None, Some(refusal)),
-        };
-        let (inner, taken, upload) = (Arc::clone(&self.0), Some((parts, work_guard)), Some(Upload::new(body)));
-        ResponseFuture {
-            inner,
-            refusal,
-            selection,
-            selected: None,
-            restoring,
-            later: None,
-            taken,
-            upload,
-            source: None,
-        }
-    }
-}
-
-pin_project! {
-    /// The future of an [`HttpService`] response. Dropping it cancels the request.
-    pub struct ResponseFuture<B> {
-        inner: Arc<Inner>,
-        // A refusal that was known from the head of the request.
-        refusal: Option<Refusal>,
-        // Selects the server, if `HttpOptions::select_server` is set.
-        selection: Option<ServerSelection>,
-        selected: Option<Server>,
-        // Restores the session from the session store.
-        restoring: Option<BoxFuture<Result<(), Refusal>>>,
-        // Responds once the session record is saved.
-        later: Option<BoxFuture<Result<Response<ResponseBody>, Refusal>>>,
-        taken: Option<(Arc<Parts>, WorkGuard)>,
-        #[pin]
-        upload: Option<Upload<B>>,
-        source: Option<(EventSource, SelectedEra)>,
-    }
-}
-
-/// A running call of `HttpOptions::select_server`, which counts as a request in flight.
-pub(crate) struct ServerSelection {
-    server: BoxFuture<Result<Server, Refusal>>,
-    _permit: Permit,
-}
-
-impl ServerSelection {
-    /// Waits for the server, and checks it against the options.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, options: &HttpOptions) -> Poll<Result<Server, Refusal>> {
-        let server = ready!(self.server.as_mut().poll(cx))?;
-        StartError::check(&server, options).map_err(StartError::into_refusal)?;
-        Poll::Ready(Ok(server))
-    }
-}
-
-impl<B: Body> Future for ResponseFuture<B> {
-    type Output = Result<Response<ResponseBody>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let served = ready!(self.as_mut().poll_response(cx));
-        Poll::Ready(Ok(self.inner.finish(served)))
-    }
-}
-
-impl<B: Body> ResponseFuture<B> {
-    fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
-        let mut this = self.project();
-        if let Some(refusal) = this.refusal.take() {
-            return Poll::Ready(Err(refusal));
-        }
-        if let Some(selection) = this.selection {
-            *this.selected = Some(ready!(selection.poll(cx, &this.inner.options))?);
-            *this.selection = None;
-        }
-        if let Some(restoring) = this.restoring {
-            ready!(restoring.as_mut().poll(cx))?;
-            *this.restoring = None;
-        }
-        if this.taken.as_ref().is_some_and(|(parts, _)| parts.method != Verb::POST)
-            && let Some((parts, work_guard)) = this.taken.take()
-        {
-            // Bodies of other methods are not read.
-            this.upload.set(None);
-            match this.inner.start_without_body(&parts, work_guard)? {
-                Started::Later(later) => *this.later = Some(later),
-                Started::Events(source, served) => *this.source = Some((source, served)),
-                Started::Response(response) => return Poll::Ready(Ok(response)),
-            }
-        }
-        if let Some(upload) = this.upload.as_mut().as_pin_mut() {
-            let body = ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?;
-            this.upload.set(None);
-            let server = this.selected.as_ref().unwrap_or(&this.inner.server);
-            // The future was polled after it was ready.
-            let Some((parts, work_guard)) = this.taken.take() else { return Poll::Pending };
-            let session = this.inner.sessions.as_ref().and_then(|sessions| sessions.enter(&parts));
-            let limits = match &session {
-                Some(Ok(session)) => session.message_limits(),
-                Some(Err(_)) | None => server.config().limits.message,
-            };
-            match this.inner.start(server, parts, parse(&body, &limits), work_guard, session) {
-                Started::Events(source, served) => *this.source = Some((source, served)),
-                Started::Later(later) => *this.later = Some(later),
-                Started::Response(response) => return Poll::Ready(Ok(response)),
-            }
-        }
-        if let Some(later) = this.later {
-            return later.as_mut().poll(cx);
-        }
-        let mut events = Vec::new();
-        let Some((source, _)) = this.source else { return Poll::Pending };
-        let first = ready!(source.poll_first(cx, &mut events));
-        let Some((source, served)) = this.source.take() else { return Poll::Pending };
-        Poll::Ready(Ok(respond(first, events, source, served)))
-    }
-}
-
-impl<B> std::fmt::Debug for ResponseFuture<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+        ResponseFuture::new(Arc::clone(&self.0), parts, body, work_guard)
     }
 }
 
 impl Inner {
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.sessions.is_some()
+    }
+
     /// Checks the head of a request.
-    fn check(&self, parts: &Parts) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, parts: &Parts) -> Result<(), Refusal> {
         self.check_host_and_origin(parts)?;
-        let has_sessions = self.sessions.is_some() && matches!(parts.method, Verb::GET | Verb::DELETE);
-        if parts.method != Verb::POST && !has_sessions {
-            return Err(Refusal::method_not_allowed(self.sessions.is_some()));
+        let needs_sessions = matches!(parts.method, Verb::GET | Verb::DELETE);
+        if parts.method != Verb::POST && !(needs_sessions && self.has_sessions()) {
+            return Err(Refusal::method_not_allowed(self.has_sessions()));
         }
         self.check_serving()?;
-        if has_sessions {
-            return if parts.method == Verb::DELETE { Ok(()) } else { check_accepts_events(parts) };
+        match parts.method {
+            Verb::DELETE => Ok(()),
+            Verb::GET => check_accepts_events(parts),
+            _ => {
+                check_is_json(parts)?;
+                check_accepts_both(parts)
+            }
         }
-        check_is_json(parts)?;
-        if !media::accepts_both(&parts.headers) {
-            let text = "`Accept` must allow both `application/json` and `text/event-stream`";
-            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
-        }
-        Ok(())
     }
 
     /// Turns a refusal into a response, and limits how many refusals are unsent.
     pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
-        let mut response = served.unwrap_or_else(|refusal| refusal.into_response(None, Revision::LATEST));
+        let mut response = served.unwrap_or_else(Refusal::into_response);
         self.admission.hold_refusal(&mut response, &self.options);
         response
     }
@@ -340,30 +219,51 @@ impl Inner {
         if self.shutdown.stage() == Stage::Serving { Ok(()) } else { Err(self.ending()) }
     }
 
-    /// Calls `HttpOptions::select_server`, unless the request belongs to a session.
-    fn select_server_unless_in_session(&self, parts: &Arc<Parts>) -> Result<Option<ServerSelection>, Refusal> {
-        if self.sessions.is_some() && Sessions::requires_session(parts) {
-            // S4.64: the server was selected when the session started.
-            return Ok(None);
-        }
-        self.select_server(parts)
+    /// Returns what a request has to wait for before it can start: `HttpOptions::select_server`, whose server this returns,
+    /// and the session store.
+    pub(crate) fn prepare(&self, head: &RequestHead) -> Result<Option<BoxFuture<SelectedServer>>, Refusal> {
+        // S4.64: the server of a session was selected when it started.
+        let is_in_session = self.has_sessions() && head.requires_session();
+        let selection = if is_in_session { None } else { self.select_server(head)? };
+        // A DELETE continues without its client, and restores the session itself.
+        let restoring = if head.parts.method == Verb::DELETE { None } else { self.restore(head)? };
+        let Some(restoring) = restoring else { return Ok(selection) };
+        Ok(Some(Box::pin(async move {
+            let selected = match selection {
+                Some(selection) => selection.await?,
+                None => None,
+            };
+            restoring.await?;
+            Ok(selected)
+        })))
     }
 
     /// Restores the session of a request from the session store, if there is one.
     ///
     /// Any client can send a session id, so lookups are limited. They are counted apart from requests, as requests in
     /// flight may wait for a message whose session has to be looked up first.
-    fn restore(&self, parts: &Arc<Parts>) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
-        let admit = || self.admission.admit(PermitKind::Lookup, 1, parts.extensions.get(), &self.options);
+    fn restore(&self, head: &RequestHead) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
         let Some(sessions) = &self.sessions else { return Ok(None) };
-        sessions.restore(&self.server, self.options.select_server.clone(), parts, admit)
+        let admit = || self.admit(PermitKind::Lookup, 1, head);
+        sessions.restore(&self.server, self.options.select_server.clone(), head, admit)
     }
 
     /// Calls `HttpOptions::select_server`, if it is set. The call counts as a request in flight.
-    pub(crate) fn select_server(&self, parts: &Arc<Parts>) -> Result<Option<ServerSelection>, Refusal> {
+    pub(crate) fn select_server(&self, head: &RequestHead) -> Result<Option<BoxFuture<SelectedServer>>, Refusal> {
         let Some(select_server) = &self.options.select_server else { return Ok(None) };
-        let permit = self.admission.admit(PermitKind::Request, 1, parts.extensions.get(), &self.options)?;
-        Ok(Some(ServerSelection { server: select_server(Arc::clone(parts)), _permit: permit }))
+        let permit = self.admit(PermitKind::Request, 1, head)?;
+        let (server, sessions) = (select_server(Arc::clone(&head.parts)), self.options.sessions);
+        Ok(Some(Box::pin(async move {
+            let _permit = permit;
+            let server = server.await?;
+            StartError::check(&server, sessions).map_err(StartError::into_refusal)?;
+            Ok(Some(server))
+        })))
+    }
+
+    /// Acquires a permit for `count` requests.
+    pub(crate) fn admit(&self, kind: PermitKind, count: usize, head: &RequestHead) -> Result<Permit, Refusal> {
+        self.admission.admit(kind, count, head.principal.as_ref(), &self.options)
     }
 
     pub(crate) fn ending(&self) -> Refusal {
@@ -375,93 +275,75 @@ impl Inner {
         Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.options.retry_after)
     }
 
-    /// Checks a message against its headers, and hands it to the kernel.
-    fn start(
+    /// Starts a POST: parses its message, selects the era, and hands it to the kernel.
+    pub(crate) fn start(
         &self,
-        server: &Server,
-        parts: Arc<Parts>,
-        incoming: Result<Incoming<'_>, InvalidMessage>,
+        selected: Option<&Server>,
+        head: RequestHead,
+        body: &[u8],
         work_guard: WorkGuard,
-        session: Option<SessionLookup>,
-    ) -> Started {
+    ) -> Result<Started, Refusal> {
+        let server = selected.unwrap_or(&self.server);
+        let session = self.sessions.as_ref().and_then(|sessions| sessions.enter(&head));
+        let limits = match &session {
+            Some(Ok(session)) => session.message_limits(),
+            Some(Err(_)) | None => server.config().limits.message,
+        };
+        let incoming = parse(body, &limits);
         // In a session the revision is the negotiated one, whichever revisions the selected server has.
         let revisions: &[Revision] = if session.is_some() { &Revision::ALL } else { &server.config().revisions };
-        let supported = SupportedRevisions::new(revisions, self.options.sessions != SessionMode::Off)
-            .sessions(self.sessions.is_some());
-        let checked = select_era(&supported, &parts.headers, &incoming).and_then(|served| {
-            match &incoming {
-                Ok(Incoming::Single(Message::Request(request))) if served == SelectedEra::Modern => {
-                    check_param_headers(&supported, &parts.headers, request, |tool| server.header_params(tool))?;
-                }
-                Ok(_) | Err(_) => {}
-            }
-            Ok(served)
-        });
-        let served = match checked {
-            Ok(served) => served,
-            Err(error) => {
-                let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, error);
-                let id = incoming.as_ref().ok().and_then(request_id);
-                return Started::Response(refusal.into_response(id, Revision::LATEST));
-            }
-        };
-        let incoming = match incoming {
-            Ok(incoming) => incoming,
-            Err(invalid) => {
-                tracing::debug!(target: "mcp", error = %invalid, "invalid message");
-                let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
-                return Started::Response(refusal.into_response(invalid.id(), served.revision()));
-            }
-        };
+        let supported =
+            SupportedRevisions::new(revisions, self.options.sessions != SessionMode::Off).sessions(self.has_sessions());
+        let era = select_era(&supported, &head.version, &incoming).map_err(|error| {
+            let id = incoming.as_ref().ok().and_then(request_id).cloned();
+            Refusal::with_error(StatusCode::BAD_REQUEST, error).of(id, Revision::LATEST)
+        })?;
+        let incoming = incoming.map_err(|invalid| {
+            tracing::debug!(target: "mcp", error = %invalid, "invalid message");
+            let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
+            refusal.of(invalid.id().cloned(), era.revision())
+        })?;
+        let id = request_id(&incoming);
+        let refuse = |refusal: Refusal| refusal.of(id.cloned(), era.revision());
         // A request that began before the shutdown may still run while the service drains.
         if work_guard.stage() == Stage::Aborting {
-            return Started::Response(self.ending().into_response(request_id(&incoming), served.revision()));
+            return Err(refuse(self.ending()));
         }
-        let principal = parts.extensions.get::<Principal>();
-        let kind = if served == SelectedEra::Modern && is_listen(&incoming) {
-            PermitKind::ListenStream
-        } else {
-            PermitKind::Request
-        };
-        let permit = match self.admission.admit(kind, requests(&incoming), principal, &self.options) {
-            Ok(permit) => permit,
-            Err(refusal) => return Started::Response(refusal.into_response(request_id(&incoming), served.revision())),
-        };
-        let mut connection = match (served, &self.sessions) {
+        let is_listen = era == SelectedEra::Modern && is_listen(&incoming);
+        let kind = if is_listen { PermitKind::ListenStream } else { PermitKind::Request };
+        let permit = self.admit(kind, requests(&incoming), &head).map_err(refuse)?;
+        let mut connection = match (era, &self.sessions) {
             (SelectedEra::Modern, _) => Connection::modern_request(server),
             (SelectedEra::Legacy(revision), None) => Connection::legacy_request(server, revision),
-            (SelectedEra::Legacy(_), Some(sessions)) => {
-                let id = request_id(&incoming).cloned();
-                let admit = || self.admission.admit(PermitKind::Lookup, 1, principal, &self.options);
-                let (parts, held) = (Arc::clone(&parts), (work_guard, permit));
-                let taken = sessions.post(server, session, parts, incoming, held, admit).map(Started::from);
-                return taken.unwrap_or_else(|refusal| {
-                    Started::Response(refusal.into_response(id.as_ref(), served.revision()))
-                });
+            (SelectedEra::Legacy(revision), Some(sessions)) => {
+                let id = id.cloned();
+                let admit = |head: &RequestHead| self.admit(PermitKind::Lookup, 1, head);
+                let started = sessions.post(server, session, head, incoming, (work_guard, permit), admit);
+                return started.map_err(|refusal| refusal.of(id, revision));
             }
         };
-        let mut caller = Caller::default();
-        caller.principal = principal.cloned();
-        let expiry = parts.extensions.get::<ValidUntil>().copied();
-        caller.extensions.insert_shared(parts);
-        let Some(key) = connection.feed_parsed(now(), incoming, &caller) else { return Started::Response(accepted()) };
         let mut pacer = Pacer::new(work_guard, self.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = expiry.filter(|_| kind == PermitKind::ListenStream) {
+        if let Some(ValidUntil(at)) = head.valid_until().filter(|_| is_listen) {
             pacer.expire_at(at);
         }
-        Started::Events(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), served)
+        let claims = HeaderClaims::new(&head.parts.headers, &head.version, |tool| server.header_params(tool));
+        let Some(key) = connection.feed_parsed(now(), incoming, &head.caller(), Some(&claims)) else {
+            return Ok(Started::Response(accepted()));
+        };
+        Ok(Started::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), era))
     }
 
-    /// Serves GET and DELETE, which only clients with sessions send.
-    fn start_without_body(&self, parts: &Arc<Parts>, work_guard: WorkGuard) -> Result<Started, Refusal> {
+    /// Starts a GET or DELETE, which only clients with sessions send.
+    pub(crate) fn start_without_body(&self, head: RequestHead, work_guard: WorkGuard) -> Result<Started, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
-        if parts.method == Verb::DELETE {
-            return sessions.delete(parts, self.restore(parts)?, work_guard).map(Started::from);
+        if head.parts.method == Verb::DELETE {
+            let restoring = self.restore(&head)?;
+            return sessions.delete(head, restoring, work_guard);
         }
-        let admit = || self.admission.admit(PermitKind::ListenStream, 1, parts.extensions.get(), &self.options);
-        let (mut reader, mut first) = sessions.get(parts, work_guard, admit)?;
-        if let Some(ValidUntil(at)) = parts.extensions.get() {
-            reader.expire_at(*at);
+        let (mut reader, mut first) =
+            sessions.get(&head, work_guard, || self.admit(PermitKind::ListenStream, 1, &head))?;
+        if let Some(ValidUntil(at)) = head.valid_until() {
+            reader.expire_at(at);
         }
         if first.is_empty() {
             // Sends the response head at once.
@@ -503,6 +385,15 @@ pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow `text/event-stream`"))
 }
 
+/// Checks that the client accepts JSON as well as an event stream.
+fn check_accepts_both(parts: &Parts) -> Result<(), Refusal> {
+    if media::accepts_both(&parts.headers) {
+        return Ok(());
+    }
+    let text = "`Accept` must allow both `application/json` and `text/event-stream`";
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text))
+}
+
 /// Checks that the body is declared as JSON.
 pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
     if media::is_json(&parts.headers) {
@@ -510,25 +401,6 @@ pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
     }
     let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
-}
-
-/// How a request was started.
-enum Started {
-    Events(EventSource, SelectedEra),
-    Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
-    Response(Response<ResponseBody>),
-}
-
-impl From<Taken> for Started {
-    fn from(taken: Taken) -> Self {
-        match taken {
-            Taken::Stream(reader, revision) => {
-                Self::Events(EventSource::Session(Box::new(reader)), SelectedEra::Legacy(revision))
-            }
-            Taken::Response(response) => Self::Response(response),
-            Taken::Later(later) => Self::Later(later),
-        }
-    }
 }
 
 fn is_listen(incoming: &Incoming<'_>) -> bool {
@@ -543,33 +415,6 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
         Incoming::Batch(messages) => {
             messages.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count()
         }
-    }
-}
-
-/// Builds the HTTP response from what happened first. A message before the response makes it an event stream, and so does
-/// a keep-alive interval without one; until then the status is open.
-// H-29
-fn respond(
-    first: ResponseStart,
-    events: Vec<u8>,
-    mut source: EventSource,
-    served: SelectedEra,
-) -> Response<ResponseBody> {
-    match first {
-        ResponseStart::Message(answer) => {
-            let status = match source.is_aborted() {
-                true => StatusCode::SERVICE_UNAVAILABLE,
-                false => status_of(served.era(), answer.failure),
-            };
-            json(status, answer.message, source.take_permit())
-        }
-        ResponseStart::Refused(refusal) => refusal.into_response(None, served.revision()),
-        ResponseStart::Stream(StreamPoll::End) => accepted(),
-        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
-            event_stream(ResponseBody::full(events, source.take_permit()))
-        }
-        ResponseStart::Stream(StreamPoll::Events) => event_stream(ResponseBody::events(source, events)),
-        ResponseStart::Stream(StreamPoll::Idle) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
     }
 }
 

@@ -4,7 +4,7 @@ use http::StatusCode;
 use mcp_server::Server;
 use mcp_session::NoRandomness;
 
-use super::options::{HttpOptions, SessionMode};
+use super::options::SessionMode;
 use super::refusal::Refusal;
 
 /// The error of creating a service whose server cannot be served with its options.
@@ -24,9 +24,9 @@ pub enum StartError {
 
 impl StartError {
     /// Checks that sessions are enabled if the server requires them.
-    pub(crate) fn check(server: &Server, options: &HttpOptions) -> Result<(), Self> {
-        if server.requires_sessions() && options.sessions != SessionMode::Stateful {
-            return Err(Self::SessionsRequired(options.sessions));
+    pub(crate) fn check(server: &Server, sessions: SessionMode) -> Result<(), Self> {
+        if server.requires_sessions() && sessions != SessionMode::Stateful {
+            return Err(Self::SessionsRequired(sessions));
         }
         Ok(())
     }

@@ -144,7 +144,7 @@ async fn legacy_with_sessions() {
         }
         hear(&client).await;
         within(client.close()).await;
-        assert_eq!(served.service.sessions().unwrap().active, 0, "{revision:?}");
+        assert_eq!(served.service.session_metrics().unwrap().active, 0, "{revision:?}");
     }
 }
 

@@ -33,7 +33,10 @@ async fn events_are_found_elsewhere() {
     let mut missed = client.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await;
     let text = missed.text("no such thing").await;
     assert!(text.contains("done"), "{text}");
-    assert_eq!((one.sessions().expect("sessions").replayed, two.sessions().expect("sessions").replayed), (0, 1));
+    assert_eq!(
+        (one.session_metrics().expect("sessions").replayed, two.session_metrics().expect("sessions").replayed),
+        (0, 1)
+    );
     // Not for others, and not for those who guess.
     let other = Client::initialize(&two, None).await;
     other.send(&two, "GET", &[("last-event-id", &id)], Value::Null).await.json(400).await;
@@ -63,7 +66,7 @@ async fn events_outlive_idle_sessions() {
     let (one, two) = (HttpService::with_options(server(), options), shared.instance().0);
     let client = Client::initialize(&one, None).await;
     let id = miss_something(&client, &one).await;
-    while one.sessions().expect("sessions").ended(Reason::Cap) == 0 {
+    while one.session_metrics().expect("sessions").ended(Reason::Cap) == 0 {
         Client::initialize(&one, None).await;
     }
     client.ask(&two, "ping", json!({})).await.json(200).await;

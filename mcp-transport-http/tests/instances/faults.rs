@@ -80,7 +80,7 @@ async fn a_look_has_an_end() {
     tokio::time::sleep(Duration::from_secs(7)).await;
     store.store.remove(SessionId::parse(&client.session).expect("an id")).await.expect("a store");
     let ended = timeout(Duration::from_secs(30), async {
-        while service.sessions().expect("sessions").live > 1 {
+        while service.session_metrics().expect("sessions").live > 1 {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });

@@ -37,7 +37,7 @@ async fn sessions_go_on_elsewhere() {
     let heard = stream.text("resources/list_changed").await;
     assert!(heard.contains("resources/list_changed") && !heard.contains("resources/updated"), "{heard}");
     for service in [&one, &two] {
-        let metrics = service.sessions().expect("sessions");
+        let metrics = service.session_metrics().expect("sessions");
         assert_eq!((metrics.live, metrics.refused(Refused::Unknown)), (1, 0), "nobody was turned away");
     }
 }
@@ -87,7 +87,7 @@ async fn owners_are_known_everywhere() {
         for service in [&one, &two] {
             thief.ask(service, "ping", json!({})).await.json(403).await;
         }
-        assert_eq!(two.sessions().expect("sessions").live, 0, "nothing is made for a thief");
+        assert_eq!(two.session_metrics().expect("sessions").live, 0, "nothing is made for a thief");
     }
     client.ask(&two, "ping", json!({})).await.json(200).await;
     let unknown = Client { session: "0".repeat(64), principal: Some(ann) };
@@ -108,7 +108,7 @@ async fn strangers_hear_nothing_anywhere() {
     let thief = Client { session: client.session.clone(), principal: Some(Principal::new(None, "bob")) };
     for service in [&two, &one] {
         thief.ask(service, "ping", json!({})).await.json(404).await;
-        assert_eq!(service.sessions().expect("sessions").refused(Refused::WrongOwner), 1);
+        assert_eq!(service.session_metrics().expect("sessions").refused(Refused::WrongOwner), 1);
     }
     client.ask(&two, "ping", json!({})).await.json(200).await;
 }

@@ -19,7 +19,7 @@ async fn without_a_store_nothing_begins() {
     let answer = Client::default().shake_hands(&service).await;
     assert_eq!(answer.session, None);
     assert_eq!(answer.json(503).await["id"], 1);
-    let metrics = service.sessions().expect("sessions");
+    let metrics = service.session_metrics().expect("sessions");
     assert_eq!((metrics.live, metrics.created, metrics.adopted), (0, 1, 0));
 }
 
@@ -65,7 +65,7 @@ async fn sessions_end_everywhere() {
     client.send(&two, "DELETE", &[], Value::Null).await.json(204).await;
     client.ask(&one, "ping", json!({})).await.json(404).await;
     client.ask(&two, "ping", json!({})).await.json(404).await;
-    assert_eq!((one.sessions().expect("sessions").live, two.sessions().expect("sessions").live), (0, 0));
+    assert_eq!((one.session_metrics().expect("sessions").live, two.session_metrics().expect("sessions").live), (0, 0));
 }
 
 /// Whoever ends a session need not wait for that.
@@ -81,7 +81,7 @@ async fn sessions_end_without_their_client() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let id = SessionId::parse(&client.session).expect("an id");
     assert_eq!(sessions.load(id).await, Ok(None));
-    assert_eq!(service.sessions().expect("sessions").live, 0);
+    assert_eq!(service.session_metrics().expect("sessions").live, 0);
 }
 
 /// A session that ends elsewhere while it is used is not found, and whoever asked knows what for.
@@ -95,7 +95,7 @@ async fn sessions_may_end_elsewhere_at_any_time() {
     let answer = client.ask(&service, "resources/subscribe", json!({ "uri": "a:b" })).await.json(404).await;
     assert_eq!(answer["id"], 1, "{answer}");
     client.ask(&service, "ping", json!({})).await.json(404).await;
-    assert_eq!(service.sessions().expect("sessions").live, 0);
+    assert_eq!(service.session_metrics().expect("sessions").live, 0);
 }
 
 /// The end waits for sessions that end everywhere.
@@ -138,7 +138,7 @@ async fn sec_10_streams_and_requests_end_everywhere() {
     let (streamed, answered) = tokio::join!(stream.text("no such thing"), call.text("no such thing"));
     assert!(since.elapsed() <= Duration::from_secs(10), "{:?}", since.elapsed());
     assert!(!streamed.contains("no such thing") && answered.contains("the session has ended"), "{answered}");
-    assert_eq!(one.sessions().expect("sessions").live, 1);
+    assert_eq!(one.session_metrics().expect("sessions").live, 1);
     assert_eq!(shared.events.usage().sessions, events.min(1), "nothing is kept of it");
     // The other one goes on.
     server.publish(&mcp_server::Change::Tools);

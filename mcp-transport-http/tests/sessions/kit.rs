@@ -29,7 +29,7 @@ pub(crate) fn with(server: Server, options: SessionOptions) -> HttpService {
 }
 
 pub(crate) fn metrics(service: &HttpService) -> SessionMetrics {
-    service.sessions().expect("sessions")
+    service.session_metrics().expect("sessions")
 }
 
 /// Lets tasks do what they can.

@@ -184,7 +184,7 @@ async fn other_verbs_are_not_allowed() {
             let reply = post.to(&service).await;
             assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, Some("POST")));
         }
-        assert_eq!(service.sessions(), None);
+        assert_eq!(service.session_metrics(), None);
     }
 }
 

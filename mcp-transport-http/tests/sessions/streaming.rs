@@ -118,7 +118,7 @@ async fn unasked_messages_need_a_stream() {
     let service = Shop::default().service();
     for version in LEGACY {
         let client = Client::open(&service, version).await;
-        let unheard = || service.sessions().expect("sessions").unheard;
+        let unheard = || service.session_metrics().expect("sessions").unheard;
         let before = unheard();
         assert_eq!(client.call("tell").await, "told", "nobody hears it: the answer is still alone");
         assert_eq!(unheard() - before, 2, "but it is counted");

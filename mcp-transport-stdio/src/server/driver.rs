@@ -238,7 +238,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                             self.restart_connection(handshake);
                             break;
                         }
-                        Ok(incoming) => self.connection.feed_parsed(now, incoming, &caller),
+                        Ok(incoming) => self.connection.feed_parsed(now, incoming, &caller, None),
                         Err(_) => self.connection.feed(now, bytes, &caller),
                     };
                     if ends {

@@ -105,13 +105,13 @@ impl Arena {
 
     /// How many sessions there are.
     pub(crate) fn sessions(&self) -> usize {
-        self.service.sessions().map_or(0, |sessions| sessions.live)
+        self.service.session_metrics().map_or(0, |sessions| sessions.live)
     }
 
     /// Waits until there are as many sessions.
     pub(crate) async fn has_sessions(&self, count: usize) {
         let found = tokio::time::timeout(LIMIT, until(|| self.sessions() == count));
-        assert!(found.await.is_ok(), "there are {:?}, not {count} sessions", self.service.sessions());
+        assert!(found.await.is_ok(), "there are {:?}, not {count} sessions", self.service.session_metrics());
     }
 
     /// Nothing is taken: as many requests and listeners are taken on as there may be, and not one more.

@@ -189,7 +189,7 @@ fn questions_that_nobody_answers() {
         };
         compare("questions that nobody answers", 2, at_rest, round).await;
         service.drain(Duration::ZERO).await;
-        assert_eq!(service.sessions().map(|sessions| sessions.live), Some(0));
+        assert_eq!(service.session_metrics().map(|sessions| sessions.live), Some(0));
     });
 }
 

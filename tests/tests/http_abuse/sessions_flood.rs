@@ -69,7 +69,7 @@ fn handshakes_without_end() {
         let mut most = 0;
         for count in 0..HANDSHAKES {
             begin(&arena.service, None).await.expect("a session");
-            assert!(arena.sessions() <= IDLE + 3, "{:?}", arena.service.sessions());
+            assert!(arena.sessions() <= IDLE + 3, "{:?}", arena.service.session_metrics());
             if count % 100 == 0 {
                 calling.works(arena).await;
                 listening.works(arena).await;
@@ -77,7 +77,7 @@ fn handshakes_without_end() {
             }
         }
         assert!(most < IDLE * 8192, "{most} bytes for {IDLE} sessions");
-        let metrics = arena.service.sessions().expect("there are sessions");
+        let metrics = arena.service.session_metrics().expect("there are sessions");
         assert!(metrics.ended(Reason::Cap) > 0 && metrics.ended(Reason::Idle) == 0, "{metrics:?}");
         // Those that nobody uses end, and others do not.
         within(async {
@@ -128,7 +128,7 @@ fn sec_5_fat_handshakes() {
                 assert!(all < BUDGET + (2 << 20), "{all} bytes for all sessions");
             }
         }
-        let metrics = arena.service.sessions().expect("there are sessions");
+        let metrics = arena.service.session_metrics().expect("there are sessions");
         assert!(metrics.ended(Reason::Cap) > 0 && metrics.idle_bytes <= BUDGET + fat.len() * 2, "{metrics:?}");
         honest.works(arena).await;
         honest.end(arena).await;
@@ -145,7 +145,7 @@ fn those_that_are_never_used() {
     let round = async || {
         let options = HttpOptions::default().sessions(SessionMode::Stateful);
         let service = HttpService::with_options(server(&std::sync::Arc::default()), options);
-        let metrics = || service.sessions().expect("there are sessions");
+        let metrics = || service.session_metrics().expect("there are sessions");
         let honest = begin(&service, None).await.expect("a session");
         let left = begin(&service, None).await.expect("a session");
         for session in [&honest, &left] {
@@ -182,7 +182,7 @@ fn more_than_one_principal_may_have() {
     let alone = alone();
     mistreat_sessions(&alone, "sessions of one principal", 1, short(), async |arena| {
         let service = &arena.service;
-        let refused = |why| service.sessions().expect("there are sessions").refused(why);
+        let refused = |why| service.session_metrics().expect("there are sessions").refused(why);
         let (others, foreign) = (arena.sessions(), refused(Refused::WrongOwner));
         let ann = begin(service, Some("ann")).await.expect("a session");
         // Often enough to keep the session, however slow the machine is.
@@ -193,7 +193,7 @@ fn more_than_one_principal_may_have() {
                 ann_calls().await;
             }
             hers.push(begin(service, Some("mallory")).await.expect("the oldest makes room"));
-            assert!(arena.sessions() <= others + 65, "{:?}", service.sessions());
+            assert!(arena.sessions() <= others + 65, "{:?}", service.session_metrics());
         }
         for id in &hers[..5] {
             assert_eq!(send(service, Some(id), Some("mallory"), &echo()).await.status(), 404);

@@ -11,25 +11,27 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{Caller, Connection, Principal, SecondHandshake, Server};
+use mcp_kernel::server::is_modern;
+use mcp_server::{BoxFuture, Connection, SecondHandshake, Server};
 use mcp_session::SessionId;
 use mcp_types::jsonrpc::{Incoming, Message, parse};
 use mcp_types::meta::key;
-use mcp_types::{Era, ErrorObject, ProtocolVersion, RequestId, Revision};
+use mcp_types::{Era, ErrorObject, ProtocolVersion, Revision};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::session::{FeedError, SseSession};
 use super::sessions::{SseSessions, unknown_session};
 use super::stream::SseStream;
-use crate::rules::era::{is_modern, request_id};
+use crate::rules::era::request_id;
 use crate::server::admission::{Permit, PermitKind};
 use crate::server::body::{EventSource, ResponseBody};
+use crate::server::head::RequestHead;
 use crate::server::options::SessionMode;
 use crate::server::pacer::Pacer;
 use crate::server::refusal::Refusal;
 use crate::server::service::{
-    HttpService, Inner as Http, ServerSelection, ValidUntil, accepted, check_accepts_events, check_is_json,
+    HttpService, Inner as Http, SelectedServer, ValidUntil, accepted, check_accepts_events, check_is_json,
     event_stream, requests,
 };
 use crate::server::shutdown::{Stage, WorkGuard};
@@ -188,13 +190,13 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
         // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.http.shutdown);
         let (step, upload) = match self.begin(parts, work_guard) {
-            Ok(Step::Write(session, parts, work_guard)) => {
-                (Some(Step::Write(session, parts, work_guard)), Some(Upload::new(body)))
+            Ok(step) => {
+                let upload = matches!(step, Step::Write(..)).then(|| Upload::new(body));
+                (step, upload)
             }
-            Ok(step) => (Some(step), None),
-            Err(refusal) => (Some(Step::Refuse(refusal)), None),
+            Err(refusal) => (Step::Refuse(refusal), None),
         };
-        LegacySseFuture { service: self.clone(), step, upload }
+        LegacySseFuture { service: self.clone(), step: Some(step), upload }
     }
 }
 
@@ -207,18 +209,18 @@ impl LegacySseService {
             Verb::GET => {
                 http.check_serving()?;
                 check_accepts_events(&parts)?;
-                let permit =
-                    http.admission.admit(PermitKind::ListenStream, 1, parts.extensions.get(), &http.options)?;
-                let parts = Arc::new(parts);
-                let selection = http.select_server(&parts)?;
-                Ok(Step::Open(Opening { selection, parts, work_guard, permit }))
+                let head = RequestHead::new(parts, false);
+                let permit = http.admit(PermitKind::ListenStream, 1, &head)?;
+                let selection = http.select_server(&head)?;
+                Ok(Step::Open(Opening { selection, head, work_guard, permit }))
             }
             Verb::POST => {
                 http.check_serving()?;
                 check_is_json(&parts)?;
-                let session =
-                    sessions.find(parts.uri.query(), parts.extensions.get(), &http.options.session_options)?;
-                Ok(Step::Write(session, Arc::new(parts), work_guard))
+                let head = RequestHead::new(parts, false);
+                let (query, principal) = (head.parts.uri.query(), head.principal.as_ref());
+                let session = sessions.find(query, principal, &http.options.session_options)?;
+                Ok(Step::Write(session, head, work_guard))
             }
             _ => Err(method_not_allowed("GET, POST")),
         }
@@ -227,7 +229,7 @@ impl LegacySseService {
     /// Opens a stream.
     fn open(&self, opening: Opening, selected: Option<&Server>) -> Result<Response<ResponseBody>, Refusal> {
         let Inner { http, sessions, .. } = &*self.0;
-        let Opening { parts, work_guard, permit, .. } = opening;
+        let Opening { head, work_guard, permit, .. } = opening;
         if work_guard.stage() == Stage::Aborting {
             return Err(http.ending());
         }
@@ -243,42 +245,35 @@ impl LegacySseService {
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
         let connection = Connection::long_lived(server).second_handshake(SecondHandshake::Repeat);
-        let session = Arc::new(SseSession::new(id, parts.extensions.get().cloned(), &connection));
+        let session = Arc::new(SseSession::new(id, head.principal.clone(), &connection));
         let mut pacer = Pacer::new(work_guard, http.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = parts.extensions.get() {
-            pacer.expire_at(*at);
+        if let Some(ValidUntil(at)) = head.valid_until() {
+            pacer.expire_at(at);
         }
         let stream = SseStream::new((session, connection), sessions, pacer, permit);
-        let path = self.message_path_beside(parts.uri.path());
+        let path = self.message_path_beside(head.parts.uri.path());
         let first = format!("event: endpoint\ndata: {path}?sessionId={id}\n\n");
         Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first.into_bytes())))
     }
 
     /// Passes a message to the stream of its session.
-    fn write(&self, session: &SseSession, parts: Arc<Parts>, body: &Bytes) -> Response<ResponseBody> {
+    fn write(&self, session: &SseSession, head: RequestHead, body: &Bytes) -> Result<Response<ResponseBody>, Refusal> {
         let server = session.server();
-        let refuse = |refusal: Refusal, id: Option<&RequestId>| {
-            refusal.into_response(id, legacy(server).max().unwrap_or(Revision::LATEST))
-        };
-        let incoming = match parse(body, &server.config().limits.message) {
-            Ok(incoming) => incoming,
-            Err(invalid) => {
-                tracing::debug!(target: "mcp", error = %invalid, "invalid message");
-                let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
-                return refuse(refusal, invalid.id());
-            }
-        };
+        let revision = legacy(server).max().unwrap_or(Revision::LATEST);
+        let incoming = parse(body, &server.config().limits.message).map_err(|invalid| {
+            tracing::debug!(target: "mcp", error = %invalid, "invalid message");
+            let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
+            refusal.of(invalid.id().cloned(), revision)
+        })?;
         let id = request_id(&incoming).cloned();
-        match self.take(session, parts, incoming, body.len()) {
-            Ok(()) => accepted(),
-            Err(refusal) => refuse(refusal, id.as_ref()),
-        }
+        self.feed(session, head, incoming, body.len()).map_err(|refusal| refusal.of(id, revision))?;
+        Ok(accepted())
     }
 
-    fn take(
+    fn feed(
         &self,
         session: &SseSession,
-        parts: Arc<Parts>,
+        head: RequestHead,
         incoming: Incoming<'_>,
         bytes: usize,
     ) -> Result<(), Refusal> {
@@ -286,13 +281,9 @@ impl LegacySseService {
         if let Some(error) = modern(session.server(), &incoming) {
             return Err(Refusal::with_error(StatusCode::BAD_REQUEST, error));
         }
-        let mut caller = Caller::default();
-        caller.principal = parts.extensions.get::<Principal>().cloned();
         // Notifications and responses need no permit, as requests in flight may wait for them.
-        let permit =
-            http.admission.admit(PermitKind::Request, requests(&incoming), caller.principal.as_ref(), &http.options)?;
-        caller.extensions.insert_shared(parts);
-        session.feed(incoming, bytes, &caller, permit).map_err(|error| match error {
+        let permit = http.admit(PermitKind::Request, requests(&incoming), &head)?;
+        session.feed(incoming, bytes, &head.caller(), permit).map_err(|error| match error {
             FeedError::Ended => unknown_session(),
             FeedError::Full => http.busy("too much is queued on your stream: read it, and try again later"),
         })
@@ -336,14 +327,14 @@ pin_project! {
 enum Step {
     Refuse(Refusal),
     Open(Opening),
-    Write(Arc<SseSession>, Arc<Parts>, WorkGuard),
+    Write(Arc<SseSession>, RequestHead, WorkGuard),
 }
 
 /// A stream that is being opened.
 struct Opening {
     /// Selects the server, if `HttpOptions::select_server` is set.
-    selection: Option<ServerSelection>,
-    parts: Arc<Parts>,
+    selection: Option<BoxFuture<SelectedServer>>,
+    head: RequestHead,
     work_guard: WorkGuard,
     permit: Permit,
 }
@@ -352,9 +343,7 @@ impl<B: Body> LegacySseFuture<B> {
     fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
         let mut this = self.project();
         let selected = match this.step {
-            Some(Step::Open(Opening { selection: Some(selection), .. })) => {
-                Some(ready!(selection.poll(cx, &this.service.0.http.options))?)
-            }
+            Some(Step::Open(Opening { selection: Some(selection), .. })) => ready!(selection.as_mut().poll(cx))?,
             Some(_) | None => None,
         };
         let body = match this.upload.as_mut().as_pin_mut() {
@@ -370,7 +359,7 @@ impl<B: Body> LegacySseFuture<B> {
         Poll::Ready(match step {
             Step::Refuse(refusal) => Err(refusal),
             Step::Open(opening) => this.service.open(opening, selected.as_ref()),
-            Step::Write(session, parts, _at_work) => Ok(this.service.write(&session, parts, &body)),
+            Step::Write(session, head, _work_guard) => this.service.write(&session, head, &body),
         })
     }
 }

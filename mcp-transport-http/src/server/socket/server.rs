@@ -28,7 +28,8 @@ use crate::server::legacy_sse::{LegacySseFuture, LegacySseService, method_not_al
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
 use crate::server::refusal::Refusal;
-use crate::server::service::{HttpService, ResponseFuture};
+use crate::server::response_future::ResponseFuture;
+use crate::server::service::HttpService;
 use crate::server::shutdown::Drained;
 
 /// Serves at `http://ADDRESS/mcp` with the default [`HttpOptions`], for clients on this machine, until Ctrl-C or SIGTERM.

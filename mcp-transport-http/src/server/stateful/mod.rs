@@ -10,5 +10,5 @@ mod sessions;
 mod stream;
 
 pub(crate) use reader::StreamReader;
-pub(crate) use sessions::{SessionLookup, Sessions, Taken};
+pub(crate) use sessions::Sessions;
 pub use stream::ResponseStream;

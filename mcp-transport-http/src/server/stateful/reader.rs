@@ -182,7 +182,7 @@ impl StreamReader {
                     self.permit = stream.permit;
                     self.is_over = true;
                     if let Err(refusal) = saved {
-                        return Poll::Ready(ResponseStart::Refused(refusal.of(stream.id)));
+                        return Poll::Ready(ResponseStart::Refused(refusal.of(stream.id, self.session.revision)));
                     }
                     self.is_aborted |= answer.failure.is_some() && self.pacer.work_guard().stage() == Stage::Aborting;
                     return Poll::Ready(ResponseStart::Message(answer));

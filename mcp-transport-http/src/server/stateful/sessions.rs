@@ -5,16 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
-use http::request::Parts;
-use http::{HeaderValue, Method as Verb, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::Route;
-use mcp_server::{Caller, Connection, Principal, Server};
+use mcp_server::{Connection, Server};
 use mcp_session::{
     BoxFuture, Ended, EventKey, Lease, MemoryEventStore, NoRandomness, Reason, Refused, SessionId, SessionManager,
     SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
-use mcp_types::{Era, ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
+use mcp_types::{Era, ErrorCode, ErrorObject, Method};
 
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
@@ -24,14 +23,16 @@ use super::reader::{StreamReader, StreamSettings};
 use super::record_sync::{self, RecordState, RecordSync};
 use super::session::{EventLog, FeedError, Session, SessionCounters};
 use crate::clock::now;
-use crate::rules::era::request_id;
-use crate::rules::header_names::{LAST_EVENT, SESSION, VERSION};
-use crate::rules::headers::single_value;
+use crate::rules::era::{SelectedEra, request_id};
+use crate::rules::header_names::{LAST_EVENT, SESSION};
+use crate::rules::headers::{VersionHeader, single_value};
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
-use crate::server::body::ResponseBody;
+use crate::server::body::{EventSource, ResponseBody};
+use crate::server::head::{RequestHead, SessionHeader};
 use crate::server::options::{HttpOptions, SelectServer};
 use crate::server::refusal::Refusal;
+use crate::server::response_future::Started;
 use crate::server::service::{accepted, json, requests};
 use crate::server::shutdown::WorkGuard;
 use crate::server::teardown::TEARDOWN_TIMEOUT;
@@ -55,14 +56,6 @@ const CONCURRENT_RECORD_CHECKS: usize = 32;
 
 /// The session of a request, or the refusal if there is none.
 pub(crate) type SessionLookup = Result<Lease<Session>, Refusal>;
-
-/// How a request of a client with a session was started.
-pub(crate) enum Taken {
-    Stream(StreamReader, Revision),
-    Response(Response<ResponseBody>),
-    /// The session record has to be saved first.
-    Later(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
-}
 
 impl Sessions {
     /// Creates the sessions of a service.
@@ -89,20 +82,6 @@ impl Sessions {
         });
         let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
         Ok(Self { manager, settings, events, record_sync, counters: Arc::default(), retry_after: options.retry_after })
-    }
-
-    /// Whether a request has a session id.
-    fn names_session(parts: &Parts) -> bool {
-        parts.headers.contains_key(SESSION)
-    }
-
-    /// Whether a request can only belong to an existing session. A modern request is recognised by its version header,
-    /// without which it is refused.
-    pub(crate) fn requires_session(parts: &Parts) -> bool {
-        let version = single_value(&parts.headers, &VERSION).ok().flatten();
-        let revision = version.and_then(|version| ProtocolVersion::from(version.to_owned()).revision());
-        let is_modern = revision.is_some_and(|revision| revision.era() == Era::Modern);
-        parts.method != Verb::POST || (Self::names_session(parts) && !is_modern)
     }
 
     pub(crate) fn metrics(&self) -> SessionMetrics {
@@ -178,18 +157,18 @@ impl Sessions {
         self: &Arc<Self>,
         server: &Server,
         select_server: Option<SelectServer>,
-        parts: &Arc<Parts>,
+        head: &RequestHead,
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<Option<BoxFuture<Result<(), Refusal>>>, Refusal> {
         let Some(record_sync) = self.record_sync.clone() else { return Ok(None) };
-        let id = single_value(&parts.headers, &SESSION).ok().flatten().and_then(|id| SessionId::parse(id).ok());
-        let Some(id) = id else { return Ok(None) };
+        let SessionHeader::Id(id) = head.session else { return Ok(None) };
         let permit = admit()?;
-        let (sessions, server, parts) = (Arc::clone(self), server.clone(), Arc::clone(parts));
+        let (sessions, server) = (Arc::clone(self), server.clone());
+        let (parts, principal) = (Arc::clone(&head.parts), head.principal.clone());
         Ok(Some(Box::pin(async move {
             let _permit = permit;
             let found = record_sync.load(id).await?;
-            let principal = parts.extensions.get::<Principal>();
+            let principal = principal.as_ref();
             let owner = found.as_ref().and_then(|found| found.record.principal.clone());
             if owner.is_some() && owner.as_ref() != principal {
                 // The session is not restored for another principal.
@@ -204,7 +183,7 @@ impl Sessions {
                 }
                 (Some(found), None) => {
                     let server = match select_server {
-                        Some(select_server) => select_server(Arc::clone(&parts)).await?,
+                        Some(select_server) => select_server(parts).await?,
                         None => server,
                     };
                     let connection = record_sync::resume(&server, &found.record)?;
@@ -234,8 +213,8 @@ impl Sessions {
     }
 
     /// Looks up the session of a request that can only belong to one.
-    pub(crate) fn enter(&self, parts: &Parts) -> Option<SessionLookup> {
-        Self::requires_session(parts).then(|| self.find(parts, parts.extensions.get()))
+    pub(crate) fn enter(&self, head: &RequestHead) -> Option<SessionLookup> {
+        head.requires_session().then(|| self.find(head))
     }
 
     /// Starts a message of a legacy client, whose session may have been looked up already. `admit` acquires the permit for
@@ -244,28 +223,26 @@ impl Sessions {
         self: &Arc<Self>,
         server: &Server,
         session: Option<SessionLookup>,
-        parts: Arc<Parts>,
+        head: RequestHead,
         incoming: Incoming<'_>,
         (work_guard, permit): (WorkGuard, Permit),
-        admit: impl FnOnce() -> Result<Permit, Refusal>,
-    ) -> Result<Taken, Refusal> {
-        let principal = parts.extensions.get::<Principal>().cloned();
+        admit: impl FnOnce(&RequestHead) -> Result<Permit, Refusal>,
+    ) -> Result<Started, Refusal> {
         if let Incoming::Single(Message::Request(request)) = &incoming
             && request.method == Method::INITIALIZE
-            && !Self::names_session(&parts)
+            && head.session == SessionHeader::Missing
         {
-            return self.initialize(server, parts, incoming, principal, (work_guard, permit));
+            return self.initialize(server, head, incoming, (work_guard, permit));
         }
-        let session = session.unwrap_or_else(|| self.find(&parts, principal.as_ref()))?;
-        check_version(&parts, &session)?;
-        let (revision, caller) = (session.revision, caller(parts, principal));
+        let session = session.unwrap_or_else(|| self.find(&head))?;
+        check_version(&head, &session)?;
         // What is no request has a permit for nothing; but what it settles has to wait for the store.
         let record_sync =
             match self.record_sync.clone().filter(|_| session.record_state.is_some() && requests(&incoming) == 0) {
-                Some(record_sync) => Some((record_sync, admit()?)),
+                Some(record_sync) => Some((record_sync, admit(&head)?)),
                 None => None,
             };
-        let begun = session.feed(now(), incoming, caller, permit).map_err(|error| match error {
+        let begun = session.feed(now(), incoming, head.caller(), permit).map_err(|error| match error {
             FeedError::Ended => refusal(&Refused::Unknown),
             FeedError::Full => {
                 let text = "a handler of this session blocks the others: try again later";
@@ -273,15 +250,16 @@ impl Sessions {
             }
         })?;
         let Some(begun) = begun else {
-            let Some((record_sync, permit)) = record_sync else { return Ok(Taken::Response(accepted())) };
-            return Ok(Taken::Later(Box::pin(async move {
+            let Some((record_sync, permit)) = record_sync else { return Ok(Started::Response(accepted())) };
+            return Ok(Started::Saving(Box::pin(async move {
                 let _held = (work_guard, permit);
                 record_sync.save(&session).await?;
                 Ok(accepted())
             })));
         };
+        let era = SelectedEra::Legacy(session.revision);
         let reader = StreamReader::of_request(session, begun, self.settings.clone(), work_guard);
-        Ok(Taken::Stream(reader, revision))
+        Ok(Started::Running(EventSource::Session(Box::new(reader)), era))
     }
 
     /// Handles `initialize`, and creates a session if it succeeds.
@@ -289,19 +267,18 @@ impl Sessions {
     fn initialize(
         self: &Arc<Self>,
         server: &Server,
-        parts: Arc<Parts>,
+        head: RequestHead,
         incoming: Incoming<'_>,
-        principal: Option<Principal>,
         (work_guard, permit): (WorkGuard, Permit),
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Started, Refusal> {
+        let principal = head.principal.clone();
         let request = request_id(&incoming).filter(|_| self.record_sync.is_some()).cloned();
         let mut connection = Connection::long_lived(server);
-        let caller = caller(parts, principal.clone());
-        connection.feed_parsed(now(), incoming, &caller);
+        connection.feed_parsed(now(), incoming, &head.caller(), None);
         let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
-        let Some(answer) = answer else { return Ok(Taken::Response(accepted())) };
+        let Some(answer) = answer else { return Ok(Started::Response(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
-            return Ok(Taken::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
+            return Ok(Started::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
         let record_state = self.record_sync.as_ref().and_then(|_| record_sync::begin(&connection, principal.clone()));
         let (events, counters) = (self.events.clone(), Arc::clone(&self.counters));
@@ -311,15 +288,15 @@ impl Sessions {
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
-            return Ok(Taken::Response(named(response, session.id)));
+            return Ok(Started::Response(named(response, session.id)));
         };
         let manager = self.manager.clone();
-        Ok(Taken::Later(Box::pin(async move {
+        Ok(Started::Saving(Box::pin(async move {
             let _at_work = work_guard;
             if let Err(refusal) = record_sync.begin(&session).await {
                 // A session that cannot be saved is not kept in memory either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), Reason::Deleted)));
-                return Err(refusal.of(request));
+                return Err(refusal.of(request, revision));
             }
             Ok(named(response, session.id))
         })))
@@ -333,13 +310,13 @@ impl Sessions {
     /// Opens the standalone stream, or resumes a stream after an event.
     pub(crate) fn get(
         &self,
-        parts: &Parts,
+        head: &RequestHead,
         work_guard: WorkGuard,
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<(StreamReader, Vec<u8>), Refusal> {
-        let session = self.find(parts, parts.extensions.get())?;
-        check_version(parts, &session)?;
-        let place = match single_value(&parts.headers, &LAST_EVENT) {
+        let session = self.find(head)?;
+        check_version(head, &session)?;
+        let place = match single_value(&head.parts.headers, &LAST_EVENT) {
             Ok(None) => None,
             Ok(Some(id)) if session.is_resumable() => {
                 Some(self.settings.key.read(&session.id, id).ok_or_else(unknown_event)?)
@@ -352,25 +329,25 @@ impl Sessions {
     /// Ends a session for its client. With a session store this continues even if the client disconnects.
     pub(crate) fn delete(
         self: &Arc<Self>,
-        parts: &Arc<Parts>,
+        head: RequestHead,
         restoring: Option<BoxFuture<Result<(), Refusal>>>,
         work_guard: WorkGuard,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Started, Refusal> {
         let (Some(record_sync), Some(restoring)) = (self.record_sync.clone(), restoring) else {
-            self.end(parts)?;
-            return Ok(Taken::Response(no_content()));
+            self.end(&head)?;
+            return Ok(Started::Response(no_content()));
         };
-        let (sessions, parts) = (Arc::clone(self), Arc::clone(parts));
+        let sessions = Arc::clone(self);
         let ending = tokio::spawn(async move {
             let _at_work = work_guard;
             restoring.await?;
-            let session = sessions.find_to_end(&parts)?;
+            let session = sessions.find_to_end(&head)?;
             // The session can be resumed with its events as long as there is a record.
             record_sync.forget(session.id).await?;
             drop(tear_down(session.end(Reason::Deleted)));
             Ok(())
         });
-        Ok(Taken::Later(Box::pin(async move {
+        Ok(Started::Saving(Box::pin(async move {
             let failed = |_| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the session could not be ended"));
             ending.await.unwrap_or_else(failed)?;
             Ok(no_content())
@@ -378,29 +355,31 @@ impl Sessions {
     }
 
     /// Ends the session of a request, if there is no session store.
-    fn end(&self, parts: &Parts) -> Result<(), Refusal> {
-        let session = self.find_to_end(parts)?;
-        let ended = self.manager.end(&session.id, parts.extensions.get(), Reason::Deleted);
+    fn end(&self, head: &RequestHead) -> Result<(), Refusal> {
+        let session = self.find_to_end(head)?;
+        let ended = self.manager.end(&session.id, head.principal.as_ref(), Reason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
         Ok(())
     }
 
     /// Looks up the session of a DELETE.
-    fn find_to_end(&self, parts: &Parts) -> Result<Lease<Session>, Refusal> {
-        let session = self.find(parts, parts.extensions.get())?;
-        check_version(parts, &session)?;
+    fn find_to_end(&self, head: &RequestHead) -> Result<Lease<Session>, Refusal> {
+        let session = self.find(head)?;
+        check_version(head, &session)?;
         Ok(session)
     }
 
-    fn find(&self, parts: &Parts, principal: Option<&Principal>) -> Result<Lease<Session>, Refusal> {
-        let id = single_value(&parts.headers, &SESSION).map_err(|_| refusal(&Refused::Unknown))?;
-        let Some(id) = id else {
-            let text = "`Mcp-Session-Id` is missing: a session starts with `initialize`; to serve legacy clients without \
-                        sessions, set `HttpOptions::sessions` to `SessionMode::Stateless`";
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
+    fn find(&self, head: &RequestHead) -> SessionLookup {
+        let id = match head.session {
+            SessionHeader::Id(id) => id,
+            SessionHeader::Invalid => return Err(refusal(&Refused::Unknown)),
+            SessionHeader::Missing => {
+                let text = "`Mcp-Session-Id` is missing: a session starts with `initialize`; to serve legacy clients without \
+                            sessions, set `HttpOptions::sessions` to `SessionMode::Stateless`";
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
+            }
         };
-        let id = SessionId::parse(id).map_err(|_| refusal(&Refused::Unknown))?;
-        self.manager.enter(&id, principal).map_err(|refused| refusal(&refused))
+        self.manager.enter(&id, head.principal.as_ref()).map_err(|refused| refusal(&refused))
     }
 }
 
@@ -419,23 +398,19 @@ fn named(mut response: Response<ResponseBody>, id: SessionId) -> Response<Respon
     response
 }
 
-fn caller(parts: Arc<Parts>, principal: Option<Principal>) -> Caller {
-    let mut caller = Caller::default();
-    caller.principal = principal;
-    caller.extensions.insert_shared(parts);
-    caller
-}
-
 /// Checks that the version header, if present, is the negotiated version.
 // B-102
-fn check_version(parts: &Parts, session: &Session) -> Result<(), Refusal> {
-    let named = single_value(&parts.headers, &VERSION)
-        .map_err(|fault| Refusal::new(StatusCode::BAD_REQUEST, fault.to_string()))?;
-    if named.is_none_or(|named| named == session.revision.as_str()) {
-        return Ok(());
-    }
+fn check_version(head: &RequestHead, session: &Session) -> Result<(), Refusal> {
     let agreed = session.revision;
-    Err(Refusal::new(StatusCode::BAD_REQUEST, format!("`MCP-Protocol-Version` is not the negotiated version {agreed}")))
+    match &head.version {
+        VersionHeader::Missing => Ok(()),
+        VersionHeader::Known(named) if *named == agreed => Ok(()),
+        VersionHeader::Invalid(fault) => Err(Refusal::new(StatusCode::BAD_REQUEST, fault.to_string())),
+        VersionHeader::Known(_) | VersionHeader::Unknown(_) => {
+            let text = format!("`MCP-Protocol-Version` is not the negotiated version {agreed}");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, text))
+        }
+    }
 }
 
 /// Ends sessions, and spawns the teardown of their handlers.

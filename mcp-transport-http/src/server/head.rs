@@ -1,0 +1,66 @@
+//! The head of a request, read once.
+
+use std::sync::Arc;
+
+use http::Method as Verb;
+use http::request::Parts;
+use mcp_server::{Caller, Principal};
+use mcp_session::SessionId;
+use mcp_types::Era;
+
+use super::service::ValidUntil;
+use crate::rules::header_names::SESSION;
+use crate::rules::headers::{VersionHeader, single_value};
+
+/// The head of a request, and what its headers say about revision, session and user.
+pub(crate) struct RequestHead {
+    /// For handlers, and for `HttpOptions::select_server`.
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) version: VersionHeader,
+    pub(crate) session: SessionHeader,
+    pub(crate) principal: Option<Principal>,
+}
+
+/// The `Mcp-Session-Id` header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionHeader {
+    Missing,
+    /// Not an id that a session can have.
+    Invalid,
+    Id(SessionId),
+}
+
+impl RequestHead {
+    /// Reads the head of a request. A service without sessions ignores session ids.
+    pub(crate) fn new(parts: Parts, has_sessions: bool) -> Self {
+        let version = VersionHeader::read(&parts.headers);
+        let session = match single_value(&parts.headers, &SESSION) {
+            _ if !has_sessions => SessionHeader::Missing,
+            Ok(None) => SessionHeader::Missing,
+            Ok(Some(id)) => SessionId::parse(id).map_or(SessionHeader::Invalid, SessionHeader::Id),
+            Err(_) => SessionHeader::Invalid,
+        };
+        let principal = parts.extensions.get().cloned();
+        Self { parts: Arc::new(parts), version, session, principal }
+    }
+
+    /// Whether the request can only belong to an existing session. A modern request is recognised by its version header,
+    /// without which it is refused.
+    pub(crate) fn requires_session(&self) -> bool {
+        let is_modern = self.version.revision().is_some_and(|revision| revision.era() == Era::Modern);
+        self.parts.method != Verb::POST || (self.session != SessionHeader::Missing && !is_modern)
+    }
+
+    /// When the response has to end.
+    pub(crate) fn valid_until(&self) -> Option<ValidUntil> {
+        self.parts.extensions.get().copied()
+    }
+
+    /// The caller, as handlers see it.
+    pub(crate) fn caller(&self) -> Caller {
+        let mut caller = Caller::default();
+        caller.principal.clone_from(&self.principal);
+        caller.extensions.insert_shared(Arc::clone(&self.parts));
+        caller
+    }
+}

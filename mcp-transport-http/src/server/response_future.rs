@@ -1,0 +1,161 @@
+//! The future of a response, from the head of its request to the head of the response.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::request::Parts;
+use http::{Method as Verb, Response, StatusCode};
+use http_body::Body;
+use mcp_server::{BoxFuture, Server};
+use pin_project_lite::pin_project;
+
+use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
+use super::exchange::{ResponseStart, StreamPoll};
+use super::head::RequestHead;
+use super::refusal::Refusal;
+use super::service::{Inner, SelectedServer, accepted, event_stream, json};
+use super::shutdown::WorkGuard;
+use super::upload::Upload;
+use crate::rules::era::SelectedEra;
+use crate::rules::status::status_of;
+
+pin_project! {
+    /// The future of an [`HttpService`](crate::HttpService) response. Dropping it cancels the request.
+    pub struct ResponseFuture<B> {
+        inner: Arc<Inner>,
+        stage: Stage,
+        // Not part of the stage, as it must not move.
+        #[pin]
+        upload: Option<Upload<B>>,
+    }
+}
+
+/// How far a request has come.
+///
+/// ```text
+/// Preparing --> Uploading --> Running or Saving --> Finished
+///     \-------------- \--------------- \--refusal------/
+/// ```
+enum Stage {
+    /// Waits for `HttpOptions::select_server` and the session store.
+    Preparing(BoxFuture<SelectedServer>, RequestHead, WorkGuard),
+    /// Waits for the body, with the server that was selected. Bodies of other methods than POST are not read.
+    Uploading(Option<Server>, RequestHead, WorkGuard),
+    /// The handler runs, and nothing was sent yet.
+    Running(EventSource, SelectedEra),
+    /// The session record has to be saved before the response.
+    Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
+    /// The future is ready: with the refusal of the head, or with what it returned before.
+    Finished(Option<Refusal>),
+}
+
+/// A request that was started.
+pub(crate) enum Started {
+    Running(EventSource, SelectedEra),
+    Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
+    Response(Response<ResponseBody>),
+}
+
+impl<B: Body> ResponseFuture<B> {
+    pub(crate) fn new(inner: Arc<Inner>, parts: Parts, body: B, work_guard: WorkGuard) -> Self {
+        let stage = Stage::begin(&inner, parts, work_guard).unwrap_or_else(|refusal| Stage::Finished(Some(refusal)));
+        Self { inner, stage, upload: Some(Upload::new(body)) }
+    }
+
+    fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
+        let mut this = self.project();
+        loop {
+            match this.stage {
+                Stage::Preparing(preparing, ..) => {
+                    let selected = ready!(preparing.as_mut().poll(cx))?;
+                    if let Stage::Preparing(_, head, work_guard) = this.stage.take() {
+                        *this.stage = Stage::Uploading(selected, head, work_guard);
+                    }
+                }
+                Stage::Uploading(_, head, _) => {
+                    let body = match this.upload.as_mut().as_pin_mut().filter(|_| head.parts.method == Verb::POST) {
+                        Some(upload) => Some(ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?),
+                        None => None,
+                    };
+                    this.upload.set(None);
+                    if let Stage::Uploading(selected, head, work_guard) = this.stage.take() {
+                        let started = match body {
+                            Some(body) => this.inner.start(selected.as_ref(), head, &body, work_guard)?,
+                            None => this.inner.start_without_body(head, work_guard)?,
+                        };
+                        *this.stage = match started {
+                            Started::Running(source, era) => Stage::Running(source, era),
+                            Started::Saving(saving) => Stage::Saving(saving),
+                            Started::Response(response) => return Poll::Ready(Ok(response)),
+                        };
+                    }
+                }
+                Stage::Running(source, _) => {
+                    let mut events = Vec::new();
+                    let first = ready!(source.poll_first(cx, &mut events));
+                    if let Stage::Running(source, era) = this.stage.take() {
+                        return Poll::Ready(Ok(respond(first, events, source, era)));
+                    }
+                }
+                Stage::Saving(saving) => return saving.as_mut().poll(cx),
+                // Without a refusal the future was polled after it was ready.
+                Stage::Finished(refusal) => return refusal.take().map_or(Poll::Pending, |it| Poll::Ready(Err(it))),
+            }
+        }
+    }
+}
+
+impl Stage {
+    /// Checks the head of a request.
+    fn begin(inner: &Inner, parts: Parts, work_guard: WorkGuard) -> Result<Self, Refusal> {
+        inner.check(&parts)?;
+        let head = RequestHead::new(parts, inner.has_sessions());
+        Ok(match inner.prepare(&head)? {
+            Some(preparing) => Self::Preparing(preparing, head, work_guard),
+            None => Self::Uploading(None, head, work_guard),
+        })
+    }
+
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Finished(None))
+    }
+}
+
+impl<B: Body> Future for ResponseFuture<B> {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let response = ready!(self.as_mut().poll_response(cx));
+        Poll::Ready(Ok(self.inner.finish(response)))
+    }
+}
+
+impl<B> std::fmt::Debug for ResponseFuture<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+/// Builds the HTTP response from what happened first. A message before the response makes it an event stream, and so does
+/// a keep-alive interval without one; until then the status is open.
+// H-29
+fn respond(first: ResponseStart, events: Vec<u8>, mut source: EventSource, era: SelectedEra) -> Response<ResponseBody> {
+    match first {
+        ResponseStart::Message(answer) => {
+            let status = match source.is_aborted() {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => status_of(era.era(), answer.failure),
+            };
+            json(status, answer.message, source.take_permit())
+        }
+        ResponseStart::Refused(refusal) => refusal.into_response(),
+        ResponseStart::Stream(StreamPoll::End) => accepted(),
+        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
+            event_stream(ResponseBody::full(events, source.take_permit()))
+        }
+        ResponseStart::Stream(StreamPoll::Events) => event_stream(ResponseBody::events(source, events)),
+        ResponseStart::Stream(StreamPoll::Idle) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
+    }
+}
