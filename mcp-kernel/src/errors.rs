@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use mcp_types::jsonrpc::InvalidMessage;
 use mcp_types::{ClientCapabilities, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision};
 
-use crate::refusal::because;
-
 /// The error of a command that was not executed; nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -218,4 +216,9 @@ pub enum CallError {
     /// The server does not know the session any more, so it did not look at the call.
     #[error("the server does not know the session any more")]
     SessionLost,
+}
+
+/// Formats an optional reason as the end of a sentence.
+pub(crate) fn because(reason: &Option<String>) -> String {
+    reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
 }

@@ -76,22 +76,18 @@ mod change;
 pub mod client;
 mod deadlines;
 mod errors;
-mod fifo;
 mod keys;
 mod limits;
 mod queue;
-mod refusal;
 pub mod server;
 mod time;
-mod transmit;
 
 pub use calls::CallOptions;
 pub use change::Change;
 pub use deadlines::{Deadline, DeadlineKind};
 pub use errors::{CallError, CommandError, PeerMisbehaved};
-#[doc(hidden)]
-pub use fifo::Fifo;
 pub use keys::{CallId, RequestKey};
 pub use limits::Limits;
+#[doc(hidden)]
+pub use queue::Fifo;
 pub use time::Time;
-pub use transmit::{Failure, Route, Transmit};

@@ -4,8 +4,8 @@ use std::alloc::System;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cap::Cap;
-use mcp_kernel::server::{Connection, Event, Responder, ServerConfig};
-use mcp_kernel::{Limits, RequestKey, Route, Time};
+use mcp_kernel::server::{Connection, Event, Responder, Route, ServerConfig};
+use mcp_kernel::{Limits, RequestKey, Time};
 use mcp_types::{CallToolResult, Implementation, RawObject, ResourcesCapability, ServerCapabilities, ToolsCapability};
 
 /// Knows how many bytes are allocated.

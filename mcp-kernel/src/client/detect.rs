@@ -21,8 +21,7 @@ use mcp_types::{
 };
 
 use super::config::{ClientConfig, Mode};
-use crate::errors::CallError;
-use crate::refusal::because;
+use crate::errors::{CallError, because};
 
 /// The revision that was detected for a server. Store it to skip the probe for the next connection to the same server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,11 +17,11 @@ use mcp_types::{
 use super::config::CancelStyle;
 use super::connection::{Connection, OpenRequest, Stage};
 use super::detect::{ConnectError, ConnectStep, DetectedRevision, is_evidence, legacy};
+use super::error_body::excerpt;
 use super::event::{Event, Outcome, Responder, Transmit};
 use super::outbox::Outbox;
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
-use crate::refusal::excerpt;
 use crate::{CallId, Change, Time};
 
 impl Connection {

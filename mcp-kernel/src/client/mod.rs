@@ -3,6 +3,7 @@
 mod config;
 mod connection;
 mod detect;
+mod error_body;
 mod event;
 mod inputs;
 mod lifecycle;

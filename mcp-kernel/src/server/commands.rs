@@ -14,9 +14,10 @@ use super::announcement::Announcement;
 use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
+use super::outbox::Priority;
+use super::transmit::{Failure, Route};
 use crate::calls::CallOptions;
 use crate::errors::{CallError, CommandError};
-use crate::transmit::{Failure, Priority, Route};
 use crate::{CallId, Change, RequestKey, Time};
 
 /// Whether something is on its way to the client.

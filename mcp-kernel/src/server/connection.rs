@@ -11,13 +11,13 @@ use super::event::Event;
 use super::in_flight::InFlight;
 use super::lifecycle::{Agreed, Lifecycle, SecondHandshake};
 use super::listen_streams::ListenStreams;
+use super::outbox::{Outbox, Priority};
+use super::transmit::{Failure, Route, Transmit};
 use crate::RequestKey;
 use crate::calls::Calls;
 use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::PeerMisbehaved;
-use crate::fifo::Fifo;
-use crate::queue::pop;
-use crate::transmit::{Failure, Outbox, Priority, Route, Transmit};
+use crate::queue::{Fifo, pop};
 
 /// The one home of what a server knows about one client.
 ///

@@ -17,10 +17,11 @@ use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
 use super::inputs::{Refusal, check_extension, is_modern, read_meta};
 use super::lifecycle::{Lifecycle, SecondHandshake};
+use super::outbox::Priority;
 use super::scope::RequestScope;
+use super::transmit::Route;
 use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
-use crate::transmit::{Priority, Route};
 
 impl Connection {
     /// Answers a request that was admitted, or hands it to the application.

@@ -7,8 +7,8 @@ use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, Subs
 
 use super::in_flight::Responder;
 use super::scope::RequestScope;
+use super::transmit::Route;
 use crate::errors::{CallError, PeerMisbehaved};
-use crate::transmit::Route;
 use crate::{CallId, RequestKey};
 
 /// News for the application, in the order in which they happened.

@@ -20,11 +20,11 @@ use super::event::Event;
 use super::in_flight::{Entry, Kind};
 use super::lifecycle::Agreed;
 use super::scope::{Principal, RequestScope};
+use super::transmit::Route;
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::limits::Limits;
 use crate::queue::push;
-use crate::transmit::Route;
 use crate::{CallId, RequestKey, Time};
 
 /// Why a request is refused.

@@ -12,8 +12,10 @@ mod in_flight;
 mod inputs;
 mod lifecycle;
 mod listen_streams;
+mod outbox;
 mod scope;
 mod session_state;
+mod transmit;
 
 pub use announcement::Announcement;
 pub use claims::RequestClaims;
@@ -27,3 +29,4 @@ pub use lifecycle::SecondHandshake;
 pub use listen_streams::ListenStreams;
 pub use scope::{Principal, RequestScope};
 pub use session_state::SessionState;
+pub use transmit::{Failure, Route, Transmit};

@@ -1,7 +1,7 @@
 //! Batches, which only 2025-03-26 has.
 
-use mcp_kernel::server::{Delivery, Event};
-use mcp_kernel::{CallError, CallOptions, PeerMisbehaved, Route};
+use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_kernel::{CallError, CallOptions, PeerMisbehaved};
 use mcp_types::{CallToolResult, Method, RawObject, Revision};
 use serde_json::{Value, json};
 

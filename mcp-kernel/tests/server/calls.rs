@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_kernel::server::{Event, ServerConfig};
-use mcp_kernel::{CallError, CallId, CallOptions, CommandError, DeadlineKind, PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::server::{Event, Route, ServerConfig};
+use mcp_kernel::{CallError, CallId, CallOptions, CommandError, DeadlineKind, PeerMisbehaved, RequestKey};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};

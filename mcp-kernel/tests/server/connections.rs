@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::server::{Connection, Delivery, Event, ServerConfig};
-use mcp_kernel::{CallOptions, Change, CommandError, PeerMisbehaved, Route};
+use mcp_kernel::server::{Connection, Delivery, Event, Route, ServerConfig};
+use mcp_kernel::{CallOptions, Change, CommandError, PeerMisbehaved};
 use mcp_types::{ClientCapability, Era, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! An application that is asked before the connection answers by itself.
 
-use mcp_kernel::server::{Delivery, Event};
-use mcp_kernel::{Change, PeerMisbehaved, Route};
+use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_kernel::{Change, PeerMisbehaved};
 use mcp_types::{CallToolResult, ErrorObject};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! What extensions and applications add.
 
-use mcp_kernel::server::{Delivery, Event, Extension, ServerConfig};
-use mcp_kernel::{CommandError, Route};
+use mcp_kernel::CommandError;
+use mcp_kernel::server::{Delivery, Event, Extension, Route, ServerConfig};
 use mcp_types::gate::Revisions;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::json;

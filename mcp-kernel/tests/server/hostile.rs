@@ -1,7 +1,7 @@
 //! Texts that are no messages, strays, and whatever else a peer may send.
 
-use mcp_kernel::server::Event;
-use mcp_kernel::{CallOptions, PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::server::{Event, Route};
+use mcp_kernel::{CallOptions, PeerMisbehaved, RequestKey};
 use mcp_types::{CallToolResult, Method, RawObject, Revision};
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_kernel::server::{Connection, Delivery, Event, Responder, ServerConfig};
-use mcp_kernel::{PeerMisbehaved, RequestKey, Route, Time};
+use mcp_kernel::server::{Connection, Delivery, Event, Responder, Route, ServerConfig};
+use mcp_kernel::{PeerMisbehaved, RequestKey, Time};
 use mcp_types::{CallToolResult, Implementation, Revision, ServerCapabilities};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Changes for legacy clients: unasked lists and subscribed resources.
 
-use mcp_kernel::server::{Delivery, Event};
-use mcp_kernel::{Change, PeerMisbehaved, Route};
+use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_kernel::{Change, PeerMisbehaved};
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! What a client can make the server keep, in bytes.
 
-use mcp_kernel::server::Event;
-use mcp_kernel::{PeerMisbehaved, Route};
+use mcp_kernel::PeerMisbehaved;
+use mcp_kernel::server::{Event, Route};
 use serde_json::json;
 
 use crate::kit::{Script, config, legacy, modern};

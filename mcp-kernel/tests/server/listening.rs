@@ -1,7 +1,7 @@
 //! `subscriptions/listen`.
 
-use mcp_kernel::server::{Delivery, Event};
-use mcp_kernel::{Change, CommandError, PeerMisbehaved, RequestKey, Route};
+use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_kernel::{Change, CommandError, PeerMisbehaved, RequestKey};
 use mcp_types::{Method, RawObject};
 use serde_json::{Value, json};
 

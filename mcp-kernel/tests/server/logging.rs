@@ -1,7 +1,6 @@
 //! Log messages.
 
-use mcp_kernel::Route;
-use mcp_kernel::server::{Delivery, Event};
+use mcp_kernel::server::{Delivery, Event, Route};
 use mcp_types::{LoggingLevel, RawJson};
 use serde_json::{Value, json};
 

@@ -1,7 +1,6 @@
 //! Progress.
 
-use mcp_kernel::Route;
-use mcp_kernel::server::Delivery;
+use mcp_kernel::server::{Delivery, Route};
 use mcp_types::CallToolResult;
 use serde_json::json;
 

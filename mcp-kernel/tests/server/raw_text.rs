@@ -1,7 +1,7 @@
 //! Raw JSON of handlers and of the server's description: however it is written, what is sent is one line.
 
-use mcp_kernel::server::{Connection, Responder, ServerConfig};
-use mcp_kernel::{CallOptions, Route};
+use mcp_kernel::CallOptions;
+use mcp_kernel::server::{Connection, Responder, Route, ServerConfig};
 use mcp_types::{
     CallToolResult, ErrorObject, Implementation, ListToolsResult, LoggingLevel, Method, RawJson, RawObject, Tool,
 };

@@ -1,7 +1,6 @@
 //! What a result looks like in each revision.
 
-use mcp_kernel::Failure;
-use mcp_kernel::server::{Delivery, Event};
+use mcp_kernel::server::{Delivery, Event, Failure};
 use mcp_types::{
     CallToolResult, ElicitRequestFormParams, ErrorCode, ErrorObject, InputRequest, InputRequiredResult,
     ListToolsResult, OrderedMap, RawObject, ReadResourceResult, RequestedSchema, ResultType, Revision,

@@ -1,7 +1,7 @@
 //! Streams whose reader does not read.
 
-use mcp_kernel::server::{Delivery, Event, ServerConfig};
-use mcp_kernel::{Change, Route};
+use mcp_kernel::Change;
+use mcp_kernel::server::{Delivery, Event, Route, ServerConfig};
 use mcp_types::{CallToolResult, LoggingLevel, Method, RawJson, RawObject};
 use serde_json::{Value, json};
 

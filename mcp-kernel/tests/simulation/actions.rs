@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_kernel::server::Delivery;
-use mcp_kernel::{CallId, CallOptions, Change, CommandError, Route};
+use mcp_kernel::server::{Delivery, Route};
+use mcp_kernel::{CallId, CallOptions, Change, CommandError};
 use mcp_types::{
     CallToolResult, Era, ErrorCode, ErrorObject, LoggingLevel, Method, ProgressNotificationParams, ProgressToken,
     RawJson, RawObject, SubscriptionFilter,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mcp_kernel::{CallId, RequestKey, Route};
+use mcp_kernel::server::Route;
+use mcp_kernel::{CallId, RequestKey};
 
 use crate::Random;
 

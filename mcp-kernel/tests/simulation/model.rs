@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mcp_kernel::{CallError, CallId, Change, Limits, RequestKey, Route, Time};
+use mcp_kernel::server::Route;
+use mcp_kernel::{CallError, CallId, Change, Limits, RequestKey, Time};
 use mcp_types::{LoggingLevel, SubscriptionFilter};
 use serde_json::Value;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_kernel::client::{self, CancelStyle, ClientConfig, DetectedRevision, Mode};
-use mcp_kernel::server::{self, ServerConfig};
-use mcp_kernel::{CallId, Change, Limits, RequestKey, Route, Time};
+use mcp_kernel::server::{self, Route, ServerConfig};
+use mcp_kernel::{CallId, Change, Limits, RequestKey, Time};
 use mcp_types::{
     ClientCapabilities, ElicitationCapability, Era, Implementation, LoggingLevel, PromptsCapability, RawObject,
     ResourcesCapability, Revision, RootsCapability, SamplingCapability, ServerCapabilities, ToolsCapability,

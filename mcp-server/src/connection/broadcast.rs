@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use mcp_kernel::server::Announcement;
-use mcp_kernel::{Change, Route};
+use mcp_kernel::Change;
+use mcp_kernel::server::{Announcement, Route};
 
 use crate::connection::shared::Shared;
 

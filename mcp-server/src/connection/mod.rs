@@ -14,8 +14,10 @@ pub(crate) mod teardown;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
-use mcp_kernel::server::{Connection as Kernel, Principal, RequestClaims, Responder, SecondHandshake, SessionState};
-use mcp_kernel::{Deadline, Fifo, RequestKey, Route, Time, Transmit};
+use mcp_kernel::server::{
+    Connection as Kernel, Principal, RequestClaims, Responder, Route, SecondHandshake, SessionState, Transmit,
+};
+use mcp_kernel::{Deadline, Fifo, RequestKey, Time};
 use mcp_types::jsonrpc::{EnvelopeSummary, Incoming};
 use mcp_types::{ErrorObject, RawObject, Revision};
 use tracing::Span;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::server::SessionState;
-use mcp_kernel::{Deadline, RequestKey, Route, Time, Transmit};
+use mcp_kernel::server::{Route, SessionState, Transmit};
+use mcp_kernel::{Deadline, RequestKey, Time};
 use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
 

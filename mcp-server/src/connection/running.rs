@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use mcp_kernel::server::Responder;
-use mcp_kernel::{RequestKey, Route};
+use mcp_kernel::RequestKey;
+use mcp_kernel::server::{Responder, Route};
 use mcp_types::ErrorObject;
 
 use crate::connection::catch_panic::CatchPanic;

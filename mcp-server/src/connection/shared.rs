@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mcp_kernel::server::Connection as Kernel;
-use mcp_kernel::{CallId, RequestKey, Route};
+use mcp_kernel::server::Route;
+use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
-use mcp_kernel::Route;
+use mcp_kernel::server::Route;
 use mcp_server::types::jsonrpc::{EnvelopeSummary, parse};
 use mcp_server::types::{RawObject, Revision};
 use mcp_server::{

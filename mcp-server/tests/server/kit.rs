@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mcp_kernel::{RequestKey, Route};
+use mcp_kernel::RequestKey;
+use mcp_kernel::server::Route;
 use mcp_server::types::{Era, Revision};
 use mcp_server::{BuildError, Caller, Connection, Server, ServerBuilder, Time};
 use serde_json::{Value, json};

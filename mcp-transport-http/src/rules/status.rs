@@ -1,7 +1,7 @@
 //! HTTP statuses of JSON-RPC responses.
 
 use http::StatusCode;
-use mcp_kernel::Failure;
+use mcp_kernel::server::Failure;
 use mcp_types::{Era, ErrorCode};
 
 /// Returns the HTTP status of a JSON-RPC response, by era and error.

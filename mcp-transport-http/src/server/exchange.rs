@@ -2,7 +2,8 @@
 
 use std::task::{Context, Poll, ready};
 
-use mcp_kernel::{RequestKey, Route, Transmit};
+use mcp_kernel::RequestKey;
+use mcp_kernel::server::{Route, Transmit};
 use mcp_server::Connection;
 use mcp_types::ErrorObject;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use mcp_kernel::{RequestKey, Route, Time};
+use mcp_kernel::server::Route;
+use mcp_kernel::{RequestKey, Time};
 use mcp_server::{Caller, Connection, Principal};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

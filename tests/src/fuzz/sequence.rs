@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_kernel::server::{Connection, Delivery, Event, Responder, ServerConfig};
-use mcp_kernel::{CallId, CallOptions, Change, Limits, RequestKey, Route, Time};
+use mcp_kernel::server::{Connection, Delivery, Event, Responder, Route, ServerConfig};
+use mcp_kernel::{CallId, CallOptions, Change, Limits, RequestKey, Time};
 use mcp_types::jsonrpc::{self, Incoming};
 use mcp_types::{
     CallToolResult, ErrorObject, Implementation, LoggingLevel, Method, PromptsCapability, RawJson, RawObject,

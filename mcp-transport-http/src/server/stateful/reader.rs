@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use mcp_kernel::{Route, Transmit};
+use mcp_kernel::server::{Route, Transmit};
 use mcp_session::{BoxFuture, EventKey, Lease, Replay, StoreError};
 use mcp_types::jsonrpc::EncodedMessage;
 

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-use mcp_kernel::{RequestKey, Route};
+use mcp_kernel::RequestKey;
+use mcp_kernel::server::Route;
 
 /// The tasks of all open responses of a session, and whether one of them runs its handlers.
 ///

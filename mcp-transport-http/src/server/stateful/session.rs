@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use mcp_kernel::{RequestKey, Route, Time, Transmit};
+use mcp_kernel::server::{Route, Transmit};
+use mcp_kernel::{RequestKey, Time};
 use mcp_server::{Caller, Connection, ConnectionPort};
 use mcp_session::{BoxFuture, EventStore, Reason, SessionId, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};

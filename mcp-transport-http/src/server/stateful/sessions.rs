@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
-use mcp_kernel::Route;
+use mcp_kernel::server::Route;
 use mcp_server::{Connection, Server};
 use mcp_session::{
     BoxFuture, Ended, EventKey, Lease, MemoryEventStore, NoRandomness, Reason, Refused, SessionId, SessionManager,

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use mcp_kernel::{RequestKey, Route, Time, Transmit};
+use mcp_kernel::server::{Route, Transmit};
+use mcp_kernel::{RequestKey, Time};
 use mcp_types::RequestId;
 use mcp_types::jsonrpc::EncodedMessage;
 

@@ -60,11 +60,6 @@ fn clean(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Adds a reason to a sentence.
-pub(crate) fn because(reason: &Option<String>) -> String {
-    reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

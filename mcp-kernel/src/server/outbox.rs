@@ -1,61 +1,12 @@
-//! What is to be sent, and where it belongs.
+//! The messages that are queued for a client.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-use mcp_types::ErrorCode;
-use mcp_types::jsonrpc::EncodedMessage;
-
+use super::transmit::{Route, Transmit};
 use crate::RequestKey;
 use crate::limits::Limits;
 use crate::queue::{pop, push};
-
-/// Where a message belongs; a transport maps it to a line on its one stream, or to one of several streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
-pub enum Route {
-    /// The answer to a request; the last message for it.
-    Reply(RequestKey),
-    /// Something that belongs to a request which is still open.
-    Related(RequestKey),
-    /// Something that a listen request asked for.
-    Listen(RequestKey),
-    /// Something that belongs to the connection as a whole.
-    Standalone,
-}
-
-impl Route {
-    /// What shares a stream, and so keeps its order: all that belongs to one request, or to the connection.
-    pub(crate) const fn stream(self) -> Option<RequestKey> {
-        match self {
-            Self::Reply(key) | Self::Related(key) | Self::Listen(key) => Some(key),
-            Self::Standalone => None,
-        }
-    }
-}
-
-/// One message on its way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a message that is not sent is lost"]
-#[non_exhaustive]
-pub struct Transmit {
-    /// Where it belongs.
-    pub route: Route,
-    /// The message.
-    pub message: EncodedMessage,
-    /// What is wrong, if it is an error: for transports that say so beside the message.
-    pub failure: Option<Failure>,
-}
-
-/// Why a request was answered with an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
-pub enum Failure {
-    /// It broke a rule of the protocol, and nobody worked on it.
-    Refused(ErrorCode),
-    /// Whoever worked on it says so.
-    Failed(ErrorCode),
-}
 
 /// What may happen to a message when its reader is slow, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -290,6 +241,8 @@ fn enqueue(
 
 #[cfg(test)]
 mod tests {
+    use mcp_types::jsonrpc::EncodedMessage;
+
     use super::*;
 
     fn message(route: Route, text: &str) -> Transmit {
