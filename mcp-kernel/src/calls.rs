@@ -13,9 +13,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mcp_types::{ProgressToken, RequestId};
+use mcp_types::{ProgressNotificationParams, ProgressToken, RequestId};
 
 use crate::deadlines::{DeadlineKind, Deadlines};
+use crate::errors::PeerMisbehaved;
 use crate::{CallId, RequestKey, Time};
 
 /// The timeouts of a call.
@@ -80,6 +81,8 @@ pub(crate) struct Calls {
     peer_requests: PeerRequests,
     /// The calls whose idle deadline came while the peer waited for an answer.
     parked: BTreeSet<CallId>,
+    /// Whether the peer returned an id as text.
+    returns_text_ids: bool,
 }
 
 impl Calls {
@@ -132,25 +135,39 @@ impl Calls {
         self.by_number(id.as_i64()?)
     }
 
-    /// The call whose id came back as text, as some peers return it: `"1"` for `1`.
+    /// Returns the call that a response is for.
     ///
-    /// No call has a text for an id, so none is taken for another.
-    pub(crate) fn by_text(&self, id: &RequestId) -> Option<CallId> {
-        let text = id.as_str()?;
+    /// Some peers return the id as text, `"1"` for `1`. It is accepted, because no call has a text for an id, and reported
+    /// once.
+    pub(crate) fn of_response(&mut self, id: &RequestId, report: impl FnOnce(PeerMisbehaved)) -> Option<CallId> {
+        let Some(text) = id.as_str() else { return self.by_id(id) };
         let number: i64 = text.parse().ok()?;
         // `+1` and `01` are not what was sent.
-        self.by_number(number).filter(|_| number.to_string() == text)
+        let call = self.by_number(number).filter(|_| number.to_string() == text)?;
+        if !std::mem::replace(&mut self.returns_text_ids, true) {
+            report(PeerMisbehaved::IdAsText(id.clone()));
+        }
+        Some(call)
     }
 
-    /// Starts the idle deadline anew; the token of a call is its id.
-    pub(crate) fn progress(&mut self, now: Time, token: &ProgressToken, deadlines: &mut Deadlines) -> Option<CallId> {
-        let call = self.by_number(token.as_i64()?)?;
+    /// Restarts the idle timeout of the call that made progress, and puts the application's own token in the place of the
+    /// one that was sent, which is the id of the call.
+    pub(crate) fn progress(
+        &mut self,
+        now: Time,
+        progress: &mut ProgressNotificationParams,
+        deadlines: &mut Deadlines,
+    ) -> Option<CallId> {
+        let call = self.by_number(progress.progress_token.as_i64()?)?;
         let open = self.open.get_mut(&call)?;
         if let (Some(idle), Some(old)) = (open.idle, open.idle_at) {
             deadlines.disarm(old, DeadlineKind::IdleTimeout(call));
             let at = now + idle;
             open.idle_at = Some(at);
             deadlines.arm(at, DeadlineKind::IdleTimeout(call));
+        }
+        if let Some(token) = &open.token {
+            progress.progress_token = token.clone();
         }
         Some(call)
     }

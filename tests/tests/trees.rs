@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("mcp-types/src/json/raw_object.rs", "offers trees, and writes them"),
     ("mcp-types/src/json/schema_budget.rs", "walks through schemas, which it reads without special names"),
     ("mcp-types/src/vocabulary/tasks.rs", "writes a list of its own"),
-    ("mcp-kernel/src/server/commands.rs", "writes two values of its own"),
+    ("mcp-kernel/src/server/responses.rs", "writes two values of its own"),
     ("mcp-server/src/asking/form/mod.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/asking/form/flatten.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/asking/form/decode.rs", "puts values together that were read as what they are"),
@@ -46,15 +46,7 @@ const READING: &[(&str, &[&str])] = &[
     ),
     ("mcp-types/src/json/schema_budget.rs", &["let Tree(schema) = schema.decode()", "percent_decoded"]),
     ("mcp-types/src/vocabulary/tasks.rs", &["self.extra.get(TASK_IDS).map(RawJson::decode)"]),
-    (
-        "mcp-kernel/src/server/commands.rs",
-        &[
-            "result.decode::<EmptyResult>()",
-            "let mut params: NotificationParams = params.decode()",
-            "let mut params: RequestParams = params.decode()",
-            "params.decode::<Features>()",
-        ],
-    ),
+    ("mcp-kernel/src/server/responses.rs", &["result.decode::<EmptyResult>()"]),
     ("mcp-server/src/asking/form/mod.rs", &["mod decode;", "pub use decode::decode;"]),
     (
         "mcp-server/src/asking/form/decode.rs",

@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
-use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{
-    EncodedMessage, EnvelopeKind, EnvelopeSummary, Incoming, InvalidMessage, Message, Notification, Payload,
-    PayloadBuf, Request, Response, UnknownId, parse,
+    EnvelopeKind, EnvelopeSummary, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf, Response,
+    parse,
 };
 use mcp_types::meta::key;
 use mcp_types::{
-    CancelledNotificationParams, ClientCapability, EmptyResult, Era, ErrorObject, Method, ProgressNotificationParams,
-    RequestId, ResourceUpdatedNotificationParams, ResultType, Revision, SubscriptionsAcknowledgedNotificationParams,
-    tasks,
+    CancelledNotificationParams, Era, Method, ProgressNotificationParams, RequestId, ResourceUpdatedNotificationParams,
+    ResultType, Revision, SubscriptionsAcknowledgedNotificationParams, tasks,
 };
 
 use super::config::CancelStyle;
-use super::connection::{Connection, OpenRequest, Stage};
+use super::connection::{Connection, Stage};
 use super::detect::{ConnectError, ConnectStep, DetectedRevision, is_evidence, legacy};
 use super::error_body::excerpt;
-use super::event::{Event, Outcome, Responder, Transmit};
+use super::event::{Event, Outcome, Transmit};
 use super::outbox::Outbox;
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
@@ -247,16 +245,9 @@ impl Connection {
         }
     }
 
-    /// The call that a response is for. An id that came back as text is accepted, which is told once.
+    /// Returns the call that a response is for.
     fn call_of_response(&mut self, id: &RequestId) -> Option<CallId> {
-        if let Some(call) = self.calls.by_id(id) {
-            return Some(call);
-        }
-        let call = self.calls.by_text(id)?;
-        if !std::mem::replace(&mut self.returns_text_ids, true) {
-            self.misbehaved(PeerMisbehaved::IdAsText(id.clone()));
-        }
-        Some(call)
+        self.calls.of_response(id, |text_id| self.events.push_back(Event::PeerMisbehaved(text_id)))
     }
 
     /// Ends a call with what the server said, or did not say.
@@ -341,12 +332,9 @@ impl Connection {
             "notifications/progress" => {
                 let progress = params.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
                 let Some(mut progress) = progress else { return };
-                if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines)
+                if let Some(call) = self.calls.progress(now, &mut progress, &mut self.deadlines)
                     && !self.is_internal(call)
                 {
-                    if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
-                        progress.progress_token = token;
-                    }
                     self.events.push_back(Event::CallProgress { call, progress });
                 }
             }
@@ -407,94 +395,7 @@ impl Connection {
         self.calls.by_id(&id).filter(|call| self.listening.contains_key(call))
     }
 
-    fn handle_request(&mut self, stream: Option<CallId>, request: Request<'_>) {
-        let Request { id, method, params, .. } = request;
-        let limits = &self.config.limits;
-        if id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
-            let limit = limits.max_id_bytes;
-            return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
-        }
-        if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
-            // B-4: the one thing that a server may ask before the handshake is complete.
-            if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
-                self.send_answer(message);
-            }
-            return;
-        }
-        let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
-            // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16). A legacy one has not
-            // shaken hands yet.
-            return self.misbehaved(PeerMisbehaved::UnknownMethod(method));
-        };
-        let answer = if self.requests.contains_key(&id) {
-            Some(Err(PeerMisbehaved::DuplicateId(id.clone())))
-        } else if method == Method::PING {
-            Some(Ok(()))
-        } else if !self.serves(&method, revision) {
-            Some(Err(PeerMisbehaved::UnknownMethod(method.clone())))
-        } else if self.is_busy_with(params.as_ref().map_or(0, |params| params.as_str().len())) {
-            Some(Err(PeerMisbehaved::TooManyRequests))
-        } else {
-            None
-        };
-        let Some(answer) = answer else {
-            self.generation += 1;
-            let responder = Responder { id: id.clone(), generation: self.generation };
-            let params = params.map(Payload::into_owned).unwrap_or_default();
-            let bytes = params.as_str().len();
-            self.request_bytes += bytes;
-            // One that belongs to a call which has ended belongs to none.
-            let stream = stream.filter(|stream| self.calls.is_open(*stream));
-            self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
-            self.calls.open_peer_request(stream);
-            return self.events.push_back(Event::Request { method, params, responder });
-        };
-        match answer {
-            Ok(()) => {
-                if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
-                    self.send_answer(message);
-                }
-            }
-            Err(what) => {
-                self.refuse(&id, revision, &what);
-                self.misbehaved(what);
-            }
-        }
-    }
-
-    /// Refuses a request of the server.
-    fn refuse(&mut self, id: &RequestId, revision: Revision, what: &PeerMisbehaved) {
-        let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
-        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::of(revision)) {
-            self.send_answer(message);
-        }
-    }
-
-    /// Whether the requests of the server that are open leave no room for one with parameters of this size.
-    fn is_busy_with(&self, bytes: usize) -> bool {
-        let limits = &self.config.limits;
-        self.requests.len() >= limits.max_in_flight
-            || (!self.requests.is_empty() && self.request_bytes + bytes > limits.max_in_flight_bytes)
-    }
-
-    /// Whether the client declared what a request of the server needs.
-    fn serves(&self, method: &Method, revision: Revision) -> bool {
-        let travels = gate::method(method).is_none_or(|facts| facts.may_travel(Direction::ServerToClient, revision));
-        let capabilities = &self.config.capabilities;
-        let declared = match method.as_str() {
-            "sampling/createMessage" => ClientCapability::Sampling.is_declared(capabilities),
-            "roots/list" => ClientCapability::Roots.is_declared(capabilities),
-            "elicitation/create" => {
-                ClientCapability::ElicitationForm.is_declared(capabilities)
-                    || ClientCapability::ElicitationUrl.is_declared(capabilities)
-            }
-            name if name.starts_with("tasks/") => capabilities.tasks.is_some(),
-            _ => true,
-        };
-        travels && declared
-    }
-
-    fn misbehaved(&mut self, what: PeerMisbehaved) {
+    pub(super) fn misbehaved(&mut self, what: PeerMisbehaved) {
         self.events.push_back(Event::PeerMisbehaved(what));
     }
 }

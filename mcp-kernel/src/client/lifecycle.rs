@@ -257,16 +257,4 @@ impl Connection {
         self.listening.clear();
         self.forget_requests(None);
     }
-
-    /// Nobody waits for answers to what the server asked any more; calls that are still open go on from `now`.
-    pub(super) fn forget_requests(&mut self, now: Option<Time>) {
-        self.request_bytes = 0;
-        for (id, request) in std::mem::take(&mut self.requests) {
-            match now {
-                Some(now) => self.calls.close_peer_request(now, request.stream, &mut self.deadlines),
-                None => self.calls.forget_peer_requests(),
-            }
-            self.events.push_back(Event::RequestCancelled { id });
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The client's side of a connection.
 
+mod calls;
 mod config;
 mod connection;
 mod detect;
@@ -8,6 +9,7 @@ mod event;
 mod inputs;
 mod lifecycle;
 mod outbox;
+mod server_requests;
 
 pub use config::{CancelStyle, ClientConfig, Mode};
 pub use connection::Connection;

@@ -72,8 +72,6 @@ pub struct Connection {
     pub(super) waiting: VecDeque<Event>,
     pub(super) batches: BTreeMap<RequestKey, Batch>,
     pub(super) calls: Calls,
-    /// Whether the client returned the id of a request as text.
-    pub(super) returns_text_ids: bool,
     pub(super) deadlines: Deadlines,
     pub(super) log_level: LoggingLevel,
     pub(super) subscriptions: BTreeSet<String>,
@@ -134,7 +132,6 @@ impl Connection {
             waiting: VecDeque::new(),
             batches: BTreeMap::new(),
             calls: Calls::default(),
-            returns_text_ids: false,
             deadlines: Deadlines::default(),
             log_level: LoggingLevel::Info,
             subscriptions: BTreeSet::new(),

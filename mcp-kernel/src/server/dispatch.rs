@@ -11,11 +11,11 @@ use mcp_types::{
 };
 use serde::de::DeserializeOwned;
 
+use super::admission::{Refusal, check_extension, is_modern, read_meta};
 use super::commands::Delivery;
 use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
-use super::inputs::{Refusal, check_extension, is_modern, read_meta};
 use super::lifecycle::{Lifecycle, SecondHandshake};
 use super::outbox::Priority;
 use super::scope::RequestScope;

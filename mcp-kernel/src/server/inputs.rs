@@ -2,33 +2,22 @@
 
 use std::sync::Arc;
 
-use mcp_types::gate::{self, Direction, MethodFacts};
+use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{
-    EnvelopeKind, EnvelopeSummary, Fault, Incoming, InvalidMessage, Message, Notification, Payload, PayloadBuf,
-    Request, Response, parse,
+    EnvelopeKind, EnvelopeSummary, Fault, Incoming, InvalidMessage, Message, Notification, Payload, Response, parse,
 };
-use mcp_types::meta::key;
-use mcp_types::{
-    CancelledNotificationParams, ClientCapabilities, Era, ErrorCode, ErrorObject, InputResponses, Method,
-    ProgressNotificationParams, RawObject, RequestId, RequestMeta, Revision,
-};
+use mcp_types::{CancelledNotificationParams, Era, ErrorCode, Method, ProgressNotificationParams, RequestId, Revision};
 
+use super::admission::is_modern;
 use super::claims::RequestClaims;
-use super::client::{Client, LazyClient};
 use super::connection::{Batch, Connection};
 use super::event::Event;
-use super::in_flight::{Entry, Kind};
-use super::lifecycle::Agreed;
-use super::scope::{Principal, RequestScope};
+use super::in_flight::Kind;
+use super::scope::Principal;
 use super::transmit::Route;
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
-use crate::limits::Limits;
-use crate::queue::push;
 use crate::{CallId, RequestKey, Time};
-
-/// Why a request is refused.
-pub(super) type Refusal = Box<PeerMisbehaved>;
 
 impl Connection {
     /// Takes what one line or one body holds.
@@ -213,167 +202,6 @@ impl Connection {
         self.misbehaved(refusal);
     }
 
-    /// Admits a request: era, envelope or handshake, method, capability, limits, in this order.
-    fn handle_request(
-        &mut self,
-        key: RequestKey,
-        request: Request<'_>,
-        modern: bool,
-        (principal, claims): (Option<&Principal>, Option<&dyn RequestClaims>),
-        batch: Option<RequestKey>,
-    ) -> Result<(), Refusal> {
-        self.check_id(&request)?;
-        let mut meta = read_meta(&request, &self.config.limits)?;
-        let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
-            let (revision, client) = self.agree(meta, claims)?;
-            check_claims(claims, |claims| claims.check_request(&request))?;
-            (revision, LazyClient::Decoded(client), meta.log_level)
-        } else if request.method == Method::INITIALIZE {
-            return self.initialize(key, &request);
-        } else {
-            let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
-            // Without a session there is nowhere to keep a level, and logging is not declared.
-            (
-                revision,
-                LazyClient::from_handshake(client),
-                Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
-            )
-        };
-        // Y-1: a server that did not declare logging does not log.
-        let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
-        let facts = gate::method(&request.method);
-        self.check_method(&request.method, facts, revision, &client)?;
-        let params = request.params.map(Payload::into_owned).unwrap_or_default();
-        let (input_responses, request_state) =
-            if modern { self.read_retry(&params)? } else { (InputResponses::new(), None) };
-        let scope = RequestScope {
-            key,
-            id: request.id,
-            method: request.method,
-            facts,
-            revision,
-            client,
-            log_level,
-            trace_context: meta.as_ref().map(|meta| meta.trace_context()).unwrap_or_default(),
-            progress_token: meta.and_then(|meta| meta.progress_token),
-            principal: principal.cloned(),
-            input_responses,
-            request_state,
-            has_back_channel: self.has_back_channel && !modern,
-        };
-        self.dispatch(scope, params, batch)
-    }
-
-    /// Checks the id of a request.
-    pub(super) fn check_id(&self, request: &Request<'_>) -> Result<(), Refusal> {
-        let limits = &self.config.limits;
-        if request.id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
-            return Err(PeerMisbehaved::IdTooLong { limit: limits.max_id_bytes }.into());
-        }
-        if self.in_flight.has_id(&request.id) {
-            return Err(PeerMisbehaved::DuplicateId(request.id.clone()).into());
-        }
-        Ok(())
-    }
-
-    /// What a modern request says about itself.
-    // V-2, DU-18
-    fn agree(&self, meta: &mut RequestMeta, claims: Option<&dyn RequestClaims>) -> Result<(Revision, Client), Refusal> {
-        let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
-        let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
-        let capabilities = meta.client_capabilities.take().ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
-        check_claims(claims, |claims| claims.check_version(&version))?;
-        let served = |revision: &Revision| revision.era() == Era::Modern && self.config.revisions.contains(revision);
-        let Some(revision) = version.revision().filter(served) else {
-            let mut supported = self.config.versions(Era::Modern);
-            if supported.is_empty() {
-                // A server without a modern revision names those that the client can shake hands for (AMB-8).
-                supported = self.config.versions(Era::Legacy);
-            }
-            return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
-        };
-        let client = Client { capabilities, info: meta.client_info.take() };
-        Ok((revision, client))
-    }
-
-    /// Whether the method exists for this client.
-    // E-13, E-14, H-33, EX-11
-    fn check_method(
-        &self,
-        method: &Method,
-        facts: Option<&MethodFacts>,
-        revision: Revision,
-        client: &LazyClient,
-    ) -> Result<(), Refusal> {
-        let unknown = || Refusal::from(PeerMisbehaved::UnknownMethod(method.clone()));
-        if let Some((extension, revisions)) = self.config.extension_of(method)
-            && revisions.contains(revision)
-        {
-            return check_extension(&client.capabilities, extension);
-        }
-        let travels = facts.is_some_and(|facts| facts.may_travel(Direction::ClientToServer, revision));
-        if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
-    }
-
-    /// What a retry brings along.
-    //
-    fn read_retry(&self, params: &PayloadBuf) -> Result<(InputResponses, Option<String>), Refusal> {
-        let invalid = |name: &str, fault: &dyn std::fmt::Display| {
-            Refusal::from(PeerMisbehaved::InvalidParams(format!("`{name}`: {fault}").into()))
-        };
-        let responses = match params.get("inputResponses") {
-            Some(raw) => {
-                let limit = self.config.limits.max_input_responses;
-                if params.member_count("inputResponses").is_some_and(|count| count > limit) {
-                    return Err(invalid("inputResponses", &format_args!("more than {limit} responses")));
-                }
-                serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("inputResponses", &fault))?
-            }
-            None => None,
-        };
-        let state = match params.get("requestState") {
-            Some(raw) => {
-                let limit = self.config.limits.max_request_state_bytes;
-                if raw.get().len() > limit {
-                    return Err(invalid("requestState", &format_args!("more than {limit} bytes")));
-                }
-                serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("requestState", &fault))?
-            }
-            None => None,
-        };
-        Ok((responses.unwrap_or_default(), state))
-    }
-
-    /// Opens a request for the application, at once or when another one ends. `is_own` is one that the kernel can answer
-    /// once the application agrees.
-    pub(super) fn open_request(
-        &mut self,
-        scope: RequestScope,
-        params: PayloadBuf,
-        batch: Option<RequestKey>,
-        is_own: bool,
-    ) -> Result<(), Refusal> {
-        let limits = &self.config.limits;
-        let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.max_in_flight);
-        if running >= most {
-            let held: usize = self.waiting.iter().map(waiting_bytes).sum();
-            if self.waiting.len() >= limits.max_queued || held + params.as_str().len() > limits.max_queued_bytes {
-                return Err(PeerMisbehaved::TooManyRequests.into());
-            }
-        }
-        let (key, scope) = (scope.key, Arc::new(scope));
-        let held = is_own.then(|| Box::new(params.clone()));
-        let entry = Entry { scope: Arc::clone(&scope), last_progress: None, batch, kind: Kind::Running, held };
-        let responder = self.in_flight.open(key, entry);
-        let event = Event::Request { scope, params, responder };
-        if running < most {
-            self.emit(event)
-        } else {
-            push(&mut self.waiting, event)
-        }
-        Ok(())
-    }
-
     fn handle_notification(&mut self, now: Time, notification: Notification<'_>) {
         let Notification { method, params, .. } = notification;
         let decoded = params.as_ref();
@@ -396,10 +224,7 @@ impl Connection {
             "notifications/progress" => {
                 let progress = decoded.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
                 let Some(mut progress) = progress else { return };
-                if let Some(call) = self.calls.progress(now, &progress.progress_token, &mut self.deadlines) {
-                    if let Some(token) = self.calls.get_mut(call).and_then(|open| open.token.clone()) {
-                        progress.progress_token = token;
-                    }
+                if let Some(call) = self.calls.progress(now, &mut progress, &mut self.deadlines) {
                     self.emit(Event::CallProgress { call, progress: Box::new(progress) });
                 }
             }
@@ -429,16 +254,9 @@ impl Connection {
         self.finish_call(call, outcome);
     }
 
-    /// The call that a response is for. An id that came back as text is accepted, which is told once.
-    pub(super) fn call_of_response(&mut self, id: &RequestId) -> Option<CallId> {
-        if let Some(call) = self.calls.by_id(id) {
-            return Some(call);
-        }
-        let call = self.calls.by_text(id)?;
-        if !std::mem::replace(&mut self.returns_text_ids, true) {
-            self.misbehaved(PeerMisbehaved::IdAsText(id.clone()));
-        }
-        Some(call)
+    /// Returns the call that a response is for.
+    fn call_of_response(&mut self, id: &RequestId) -> Option<CallId> {
+        self.calls.of_response(id, |text_id| self.events.push(Event::PeerMisbehaved(text_id)))
     }
 
     /// Takes note that the stream of a request is gone.
@@ -526,54 +344,6 @@ impl Connection {
     fn revision_for_errors(&self) -> Revision {
         self.negotiated().unwrap_or(Revision::LATEST)
     }
-}
-
-/// What a request that waits keeps.
-fn waiting_bytes(event: &Event) -> usize {
-    if let Event::Request { params, .. } = event { params.as_str().len() } else { 0 }
-}
-
-/// Reads the metadata of a request, within its limit.
-// Inlined, because it returns a large value, which would be copied once more.
-#[inline(always)]
-pub(super) fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
-    let Some(params) = &request.params else { return Ok(None) };
-    if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.max_meta_bytes) {
-        return Err(invalid_meta(&format_args!("more than {} bytes", limits.max_meta_bytes)));
-    }
-    params.decode_meta().map_err(|fault| invalid_meta(&fault))
-}
-
-/// Returns whether a request is modern: the version key of its `_meta` makes it so, whatever the value.
-// DU-13, X-20
-#[must_use]
-pub fn is_modern(request: &Request<'_>) -> bool {
-    request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
-}
-
-/// Compares a modern request with the claims of its transport, if it has any.
-// H-41..H-55
-fn check_claims(
-    claims: Option<&dyn RequestClaims>,
-    check: impl FnOnce(&dyn RequestClaims) -> Result<(), ErrorObject>,
-) -> Result<(), Refusal> {
-    let Some(claims) = claims else { return Ok(()) };
-    check(claims).map_err(|error| PeerMisbehaved::ClaimMismatch(Box::new(error)).into())
-}
-
-fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {
-    PeerMisbehaved::InvalidParams(format!("`_meta`: {fault}").into()).into()
-}
-
-/// Refuses what needs an extension that the client did not declare.
-// E-14, EX-11
-pub(super) fn check_extension(capabilities: &ClientCapabilities, extension: &str) -> Result<(), Refusal> {
-    if capabilities.extensions.as_ref().is_some_and(|declared| declared.contains(extension)) {
-        return Ok(());
-    }
-    let mut required = ClientCapabilities::default();
-    required.extensions.get_or_insert_default().insert(extension, RawObject::empty());
-    Err(PeerMisbehaved::MissingCapability { required: Box::new(required) }.into())
 }
 
 /// Whether an invalid message is answered: not if it has no id and all else that makes it a notification or a response.

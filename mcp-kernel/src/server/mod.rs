@@ -1,8 +1,10 @@
 //! The server's side of a connection.
 
+mod admission;
 mod announcement;
 mod claims;
 mod client;
+mod client_requests;
 mod commands;
 mod config;
 mod connection;
@@ -13,10 +15,12 @@ mod inputs;
 mod lifecycle;
 mod listen_streams;
 mod outbox;
+mod responses;
 mod scope;
 mod session_state;
 mod transmit;
 
+pub use admission::is_modern;
 pub use announcement::Announcement;
 pub use claims::RequestClaims;
 pub use commands::Delivery;
@@ -24,7 +28,6 @@ pub use config::{Extension, ServerConfig};
 pub use connection::Connection;
 pub use event::Event;
 pub use in_flight::Responder;
-pub use inputs::is_modern;
 pub use lifecycle::SecondHandshake;
 pub use listen_streams::ListenStreams;
 pub use scope::{Principal, RequestScope};

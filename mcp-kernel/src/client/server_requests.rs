@@ -1,0 +1,150 @@
+//! Requests of the server to this client, which only the legacy era has.
+
+use mcp_types::gate::{self, Direction};
+use mcp_types::jsonrpc::{EncodedMessage, Payload, Request, UnknownId};
+use mcp_types::{ClientCapability, EmptyResult, Era, ErrorObject, Method, RawObject, RequestId, Revision};
+
+use super::connection::{Connection, Stage};
+use super::event::{Event, Responder};
+use crate::errors::PeerMisbehaved;
+use crate::{CallId, Time};
+
+/// A request of the server that is not answered yet.
+pub(super) struct OpenRequest {
+    /// What tells it from an earlier one with the same id.
+    pub(super) generation: u64,
+    /// The size of its parameters.
+    pub(super) bytes: usize,
+    /// The call on whose stream it came.
+    pub(super) stream: Option<CallId>,
+}
+
+impl Connection {
+    pub(super) fn handle_request(&mut self, stream: Option<CallId>, request: Request<'_>) {
+        let Request { id, method, params, .. } = request;
+        let limits = &self.config.limits;
+        if id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
+            let limit = limits.max_id_bytes;
+            return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
+        }
+        if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
+            // B-4: the one thing that a server may ask before the handshake is complete.
+            if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
+                self.send_answer(message);
+            }
+            return;
+        }
+        let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
+            // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16). A legacy one has not
+            // shaken hands yet.
+            return self.misbehaved(PeerMisbehaved::UnknownMethod(method));
+        };
+        let answer = if self.requests.contains_key(&id) {
+            Some(Err(PeerMisbehaved::DuplicateId(id.clone())))
+        } else if method == Method::PING {
+            Some(Ok(()))
+        } else if !self.serves(&method, revision) {
+            Some(Err(PeerMisbehaved::UnknownMethod(method.clone())))
+        } else if self.is_busy_with(params.as_ref().map_or(0, |params| params.as_str().len())) {
+            Some(Err(PeerMisbehaved::TooManyRequests))
+        } else {
+            None
+        };
+        let Some(answer) = answer else {
+            self.generation += 1;
+            let responder = Responder { id: id.clone(), generation: self.generation };
+            let params = params.map(Payload::into_owned).unwrap_or_default();
+            let bytes = params.as_str().len();
+            self.request_bytes += bytes;
+            // One that belongs to a call which has ended belongs to none.
+            let stream = stream.filter(|stream| self.calls.is_open(*stream));
+            self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
+            self.calls.open_peer_request(stream);
+            return self.events.push_back(Event::Request { method, params, responder });
+        };
+        match answer {
+            Ok(()) => {
+                if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
+                    self.send_answer(message);
+                }
+            }
+            Err(what) => {
+                self.refuse(&id, revision, &what);
+                self.misbehaved(what);
+            }
+        }
+    }
+
+    /// Answers a request of the server.
+    ///
+    /// Returns whether the answer is on its way: one to a request that the server cancelled is left out.
+    pub fn respond(&mut self, now: Time, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {
+        let Responder { id, generation } = responder;
+        // After a cancellation the server may use the id again; the generation tells the two apart.
+        if self.requests.get(&id).is_none_or(|open| open.generation != generation) {
+            return false;
+        }
+        self.close_request(now, &id);
+        let written = match outcome {
+            Ok(result) => EncodedMessage::result(&id, result),
+            Err(error) => EncodedMessage::error(Some(&id), &error, UnknownId::Omit),
+        };
+        let is_written = written.is_ok();
+        if let Ok(message) = written {
+            self.send_answer(message);
+        }
+        is_written
+    }
+
+    /// Forgets a request of the server; returns whether it was open.
+    pub(super) fn close_request(&mut self, now: Time, id: &RequestId) -> bool {
+        let Some(closed) = self.requests.remove(id) else { return false };
+        self.request_bytes -= closed.bytes;
+        self.calls.close_peer_request(now, closed.stream, &mut self.deadlines);
+        true
+    }
+
+    /// Refuses a request of the server.
+    pub(super) fn refuse(&mut self, id: &RequestId, revision: Revision, what: &PeerMisbehaved) {
+        let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
+        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::of(revision)) {
+            self.send_answer(message);
+        }
+    }
+
+    /// Whether the requests of the server that are open leave no room for one with parameters of this size.
+    fn is_busy_with(&self, bytes: usize) -> bool {
+        let limits = &self.config.limits;
+        self.requests.len() >= limits.max_in_flight
+            || (!self.requests.is_empty() && self.request_bytes + bytes > limits.max_in_flight_bytes)
+    }
+
+    /// Whether the client declared what a request of the server needs.
+    fn serves(&self, method: &Method, revision: Revision) -> bool {
+        let travels = gate::method(method).is_none_or(|facts| facts.may_travel(Direction::ServerToClient, revision));
+        let capabilities = &self.config.capabilities;
+        let declared = match method.as_str() {
+            "sampling/createMessage" => ClientCapability::Sampling.is_declared(capabilities),
+            "roots/list" => ClientCapability::Roots.is_declared(capabilities),
+            "elicitation/create" => {
+                ClientCapability::ElicitationForm.is_declared(capabilities)
+                    || ClientCapability::ElicitationUrl.is_declared(capabilities)
+            }
+            name if name.starts_with("tasks/") => capabilities.tasks.is_some(),
+            _ => true,
+        };
+        travels && declared
+    }
+
+    /// Nobody waits for answers to what the server asked any more; calls that are still open go on from `now`.
+    pub(super) fn forget_requests(&mut self, now: Option<Time>) {
+        self.request_bytes = 0;
+        for (id, request) in std::mem::take(&mut self.requests) {
+            match now {
+                Some(now) => self.calls.close_peer_request(now, request.stream, &mut self.deadlines),
+                None => self.calls.forget_peer_requests(),
+            }
+            self.events.push_back(Event::RequestCancelled { id });
+        }
+    }
+}

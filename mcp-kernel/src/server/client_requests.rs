@@ -1,0 +1,159 @@
+//! Requests of a server to its client, which only the legacy era has.
+
+use mcp_types::gate::{self, Direction};
+use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
+use mcp_types::{
+    CancelledNotificationParams, ClientCapability, Era, Method, ProgressToken, RawJson, RawObject, RequestParams,
+    Revision,
+};
+
+use super::connection::Connection;
+use super::event::Event;
+use super::outbox::Priority;
+use super::transmit::Route;
+use crate::calls::CallOptions;
+use crate::errors::{CallError, CommandError};
+use crate::{CallId, RequestKey, Time};
+
+impl Connection {
+    /// Asks the client something, which only the legacy era allows.
+    ///
+    /// `related` is the request during which the question came up, on whose stream it travels. The outcome comes as
+    /// [`Event::CallFinished`], exactly once.
+    ///
+    /// # Errors
+    ///
+    /// Fails, and sends nothing, if the client cannot be asked this.
+    // M-15, B-10
+    pub fn call(
+        &mut self,
+        now: Time,
+        related: Option<RequestKey>,
+        method: Method,
+        params: &RawObject,
+        options: CallOptions,
+    ) -> Result<CallId, CommandError> {
+        self.check_call(related, &method, params)?;
+        let mut params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
+        let (call, id) = self.calls.start(now, options, &mut self.deadlines);
+        // The call's id serves as token, so that progress finds its way back; the application's own comes back with it.
+        let token = params.meta.get_or_insert_default().progress_token.replace(ProgressToken::from(&id));
+        if let Some(open) = self.calls.get_mut(call) {
+            (open.token, open.related) = (token, related);
+        }
+        let Ok(message) = EncodedMessage::request(&id, &method, Some(&params)) else {
+            let _ = self.calls.end(call, &mut self.deadlines);
+            return Err(CommandError::NotAnObject);
+        };
+        let route = related.map_or(Route::Standalone, |key| self.related_route(key));
+        self.send(route, message, Priority::Required);
+        Ok(call)
+    }
+
+    fn check_call(
+        &mut self,
+        related: Option<RequestKey>,
+        method: &Method,
+        params: &RawObject,
+    ) -> Result<(), CommandError> {
+        if self.closed {
+            return Err(CommandError::Closed);
+        }
+        if let Some(key) = related {
+            let entry = self.in_flight.get_mut(key).ok_or(CommandError::Ended)?;
+            if entry.scope.revision.era() == Era::Modern {
+                return Err(CommandError::NoBackChannel("a modern request is answered with `input_required` instead"));
+            }
+        }
+        if !self.has_back_channel {
+            return Err(CommandError::NoBackChannel("a session is needed to ask the client something"));
+        }
+        let route = related.map_or(Route::Standalone, |key| self.related_route(key));
+        if self.outbox.is_full(&self.config.limits, route) {
+            return Err(CommandError::OutboxFull);
+        }
+        let agreed = self.lifecycle.agreed().ok_or(CommandError::NotReady)?;
+        // A client that already asks for more than the handshake is done with it, though it never said so.
+        let is_ready = self.lifecycle.is_ready() || (related.is_some() && !self.config.require_initialized);
+        if !is_ready && *method != Method::PING {
+            return Err(CommandError::NotReady);
+        }
+        if let Some(facts) = gate::method(method)
+            && !facts.may_travel(Direction::ServerToClient, agreed.revision)
+        {
+            return Err(CommandError::NotInRevision { method: method.clone(), revision: agreed.revision });
+        }
+        let needed = needed_for(method, params, agreed.revision);
+        let client = agreed.client.read();
+        let missing = needed.into_iter().find(|needed| !needed.is_declared(&client.capabilities));
+        if let Some(missing) = missing {
+            return Err(CommandError::MissingCapability(missing.name()));
+        }
+        let limit = self.config.limits.max_calls;
+        if self.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }
+    }
+
+    /// Gives a call up and tells the client; the outcome is [`CallError::Cancelled`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call has ended.
+    pub fn cancel(&mut self, call: CallId) -> Result<(), CommandError> {
+        if self.cancel_call(call, CallError::Cancelled) { Ok(()) } else { Err(CommandError::Ended) }
+    }
+
+    pub(super) fn cancel_call(&mut self, call: CallId, why: CallError) -> bool {
+        let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
+        let params = CancelledNotificationParams::default().request_id(ended.id);
+        let method = Method::NOTIFICATIONS_CANCELLED;
+        // It follows the request that it is about, as long as there is a stream to follow on.
+        let related = ended.related.filter(|key| self.in_flight.get_mut(*key).is_some());
+        let route = related.map_or(Route::Standalone, |key| self.related_route(key));
+        let _ = self.queue_notification(route, &method, &params, Priority::Required);
+        self.emit(Event::CallFinished { call, outcome: Err(why) });
+        true
+    }
+
+    pub(super) fn finish_call(&mut self, call: CallId, outcome: Result<PayloadBuf, CallError>) {
+        if self.calls.end(call, &mut self.deadlines).is_some() {
+            self.emit(Event::CallFinished { call, outcome });
+        }
+    }
+}
+
+/// What a client must have declared to be asked this.
+// X-13, SA-2, SA-4, EL-2
+fn needed_for(method: &Method, params: &RawObject, revision: Revision) -> Vec<ClientCapability> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Features {
+        mode: Option<String>,
+        tools: Option<RawJson>,
+        tool_choice: Option<RawJson>,
+        include_context: Option<String>,
+    }
+
+    let asked = params.decode::<Features>().ok();
+    match method.as_str() {
+        "elicitation/create" => {
+            let by_url = asked.is_some_and(|asked| asked.mode.as_deref() == Some("url"));
+            vec![if by_url { ClientCapability::ElicitationUrl } else { ClientCapability::ElicitationForm }]
+        }
+        "sampling/createMessage" => {
+            let mut needed = vec![ClientCapability::Sampling];
+            if let Some(asked) = asked {
+                if asked.tools.is_some() || asked.tool_choice.is_some() {
+                    needed.push(ClientCapability::SamplingTools);
+                }
+                // Before 2025-11-25 there was no capability for this.
+                let declarable = revision >= Revision::V2025_11_25;
+                if declarable && asked.include_context.is_some_and(|context| context != "none") {
+                    needed.push(ClientCapability::SamplingContext);
+                }
+            }
+            needed
+        }
+        "roots/list" => vec![ClientCapability::Roots],
+        _ => Vec::new(),
+    }
+}

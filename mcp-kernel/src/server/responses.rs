@@ -1,0 +1,161 @@
+//! Responses to the requests of a client.
+
+use mcp_types::gate::MethodFacts;
+use mcp_types::jsonrpc::EncodedMessage;
+use mcp_types::{
+    ClientCapability, EmptyResult, Era, ErrorObject, RawJson, RawObject, RequestId, Restriction, ResultBody,
+    ResultType, Revision, restrict_to,
+};
+
+use super::commands::Delivery;
+use super::connection::Connection;
+use super::event::Event;
+use super::in_flight::{Entry, Responder};
+use super::transmit::Failure;
+use crate::RequestKey;
+
+impl Connection {
+    /// Answers a request.
+    ///
+    /// What only some revisions have is added or removed: the kind of result, the server's name, cache hints, members
+    /// that the client's revision lacks. The answer to a request that was cancelled is left out.
+    // K-5
+    pub fn respond<R: ResultBody>(&mut self, responder: Responder, outcome: Result<R, ErrorObject>) -> Delivery {
+        let key = responder.key();
+        let Some(entry) = self.in_flight.close(key) else { return Delivery::NotSent };
+        let written = outcome.map_err(Some).and_then(|result| self.write_answer(key, &entry, result));
+        match written {
+            Ok(message) => self.answer(key, entry.batch, message),
+            Err(error) => {
+                let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
+                let failure = Failure::Failed(error.code);
+                self.answer_error(key, entry.batch, Some(&entry.scope.id), entry.scope.revision, &error, failure);
+            }
+        }
+        self.admit_waiting();
+        Delivery::Queued
+    }
+
+    /// Answers a request with a result that no type describes.
+    pub fn respond_raw(&mut self, responder: Responder, result: &RawObject) -> Delivery {
+        // The empty result keeps all members that it does not know, as they are.
+        let mut result =
+            result.decode::<EmptyResult>().map_err(|_| ErrorObject::internal_error("the result is not valid"));
+        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.scope.facts, entry.scope.revision));
+        if let (Ok(result), Some((facts, revision))) = (&mut result, entry) {
+            self.add_cache_hints(result, facts, revision);
+        }
+        self.respond(responder, result)
+    }
+
+    /// Adds the cache hints, which the empty result does not know as such, where they are owed.
+    // C-1, C-4
+    fn add_cache_hints(&self, result: &mut EmptyResult, facts: Option<&MethodFacts>, revision: Revision) {
+        let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
+        if !cacheable || result.result_type.as_ref().is_some_and(|kind| *kind != ResultType::COMPLETE) {
+            return;
+        }
+        let scope = self.config.cache_scope.as_str();
+        for (name, value) in [("ttlMs", self.config.ttl_ms.into()), ("cacheScope", serde_json::Value::from(scope))] {
+            if result.extra.get(name).is_none() {
+                result.extra.insert(name, RawJson::from(value));
+            }
+        }
+    }
+
+    fn write_answer<R: ResultBody>(
+        &mut self,
+        key: RequestKey,
+        entry: &Entry,
+        mut result: R,
+    ) -> Result<EncodedMessage, Option<ErrorObject>> {
+        self.complete(&mut result, entry.scope.facts, entry.scope.revision);
+        // Asked before the revision takes the member away.
+        let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
+        let restriction = self.restrict(&mut result, entry.scope.revision);
+        let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+        let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_ask.contains(entry.scope.revision));
+        if asks && !may_ask {
+            //
+            what.push("InputRequiredResult");
+        }
+        if result.asks_nothing() {
+            //
+            what.push("InputRequiredResult without inputRequests and requestState");
+        }
+        if let Some(missing) = undeclared(&result, entry) {
+            return Err(Some(missing));
+        }
+        let message =
+            if what.is_empty() { self.write(&entry.scope.id, &mut result, entry.scope.revision) } else { None };
+        if message.is_none() {
+            self.emit(Event::NotExpressible { request: key, what });
+        }
+        message.ok_or(None)
+    }
+
+    /// Writes a result that is complete. The metadata that most answers share is not written anew for each.
+    pub(super) fn write(
+        &self,
+        id: &RequestId,
+        result: &mut impl ResultBody,
+        revision: Revision,
+    ) -> Option<EncodedMessage> {
+        let has_no_meta = revision.era() == Era::Modern && result.meta_mut().is_some_and(|meta| meta.is_none());
+        let mut message = EncodedMessage::result(id, result).ok()?;
+        if let Some(meta) = self.config.info_meta().filter(|_| has_no_meta) {
+            message.add_meta(meta);
+        }
+        Some(message)
+    }
+
+    /// Takes out what a revision lacks, and notes it.
+    pub(super) fn restrict(&mut self, result: &mut impl ResultBody, revision: Revision) -> Restriction {
+        let restriction = restrict_to(result, revision);
+        if !restriction.dropped().is_empty() {
+            let members = restriction.dropped().to_vec();
+            self.emit(Event::Stripped { revision, members });
+        }
+        restriction
+    }
+
+    /// Fills in what the protocol layer owes a result.
+    // M-6, X-15, C-1, C-4
+    pub(super) fn complete(&self, result: &mut impl ResultBody, facts: Option<&MethodFacts>, revision: Revision) {
+        if revision.era() == Era::Legacy {
+            return;
+        }
+        let mut is_complete = true;
+        let default = result.default_result_type();
+        if let Some(kind) = result.result_type_mut() {
+            is_complete = *kind.get_or_insert(default) == ResultType::COMPLETE;
+        }
+        if self.config.send_server_info
+            && let Some(Some(meta)) = result.meta_mut()
+        {
+            meta.server_info.get_or_insert_with(|| self.config.info().clone());
+        }
+        let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
+        if is_complete
+            && cacheable
+            && let Some(hints) = result.cache_mut()
+        {
+            hints.ttl_ms.get_or_insert(self.config.ttl_ms);
+            hints.scope.get_or_insert_with(|| self.config.cache_scope.clone());
+        }
+    }
+}
+
+/// Refuses questions that the client cannot be asked, and says what it would have to declare.
+//
+fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
+    if entry.scope.revision.era() == Era::Legacy {
+        return None;
+    }
+    let needed = result.questions()?.iter().flat_map(|(_, question)| ClientCapability::needed_for(question));
+    let mut required = None;
+    for missing in needed.filter(|needed| !needed.is_declared(&entry.scope.client.capabilities)) {
+        missing.require(required.get_or_insert_default());
+    }
+    required.map(ErrorObject::missing_required_client_capability)
+}
