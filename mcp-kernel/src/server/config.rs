@@ -1,6 +1,7 @@
 //! What a server is, for all its connections.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use mcp_types::gate::Revisions;
 use mcp_types::{
@@ -27,9 +28,9 @@ pub struct ServerConfig {
     pub require_initialized: bool,
     /// Whether results carry the server's name and version. Default: yes.
     pub send_server_info: bool,
-    /// How long lists stay fresh where a handler says nothing, in milliseconds. Default: 0.
-    pub ttl_ms: i64,
-    /// Who may share lists where a handler says nothing. Default: nobody else.
+    /// The cache TTL of lists and resources that have none of their own. Defaults to 0.
+    pub cache_ttl: Duration,
+    /// The cache scope of lists and resources that have none of their own. Defaults to private.
     pub cache_scope: CacheScope,
     /// The extensions that are served; none is without being named here.
     pub extensions: BTreeMap<String, Extension>,
@@ -69,7 +70,7 @@ impl ServerConfig {
             revisions: Revision::ALL.to_vec(),
             require_initialized: false,
             send_server_info: true,
-            ttl_ms: 0,
+            cache_ttl: Duration::ZERO,
             cache_scope: CacheScope::PRIVATE,
             extensions: BTreeMap::new(),
             intercept_builtin: false,
@@ -86,6 +87,11 @@ impl ServerConfig {
     /// The metadata that a modern answer has if its handler gives it none.
     pub(crate) fn info_meta(&self) -> Option<&RawObject> {
         self.send_server_info.then_some(&self.info_meta)
+    }
+
+    /// The cache TTL as it is sent.
+    pub(crate) fn ttl_ms(&self) -> i64 {
+        i64::try_from(self.cache_ttl.as_millis()).unwrap_or(i64::MAX)
     }
 
     /// The revisions of one era, newest first.

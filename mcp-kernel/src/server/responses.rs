@@ -56,7 +56,7 @@ impl Connection {
             return;
         }
         let scope = self.config.cache_scope.as_str();
-        for (name, value) in [("ttlMs", self.config.ttl_ms.into()), ("cacheScope", serde_json::Value::from(scope))] {
+        for (name, value) in [("ttlMs", self.config.ttl_ms().into()), ("cacheScope", serde_json::Value::from(scope))] {
             if result.extra.get(name).is_none() {
                 result.extra.insert(name, RawJson::from(value));
             }
@@ -140,7 +140,7 @@ impl Connection {
             && cacheable
             && let Some(hints) = result.cache_mut()
         {
-            hints.ttl_ms.get_or_insert(self.config.ttl_ms);
+            hints.ttl_ms.get_or_insert_with(|| self.config.ttl_ms());
             hints.scope.get_or_insert_with(|| self.config.cache_scope.clone());
         }
     }

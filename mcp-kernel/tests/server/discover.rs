@@ -1,5 +1,7 @@
 //! `server/discover`.
 
+use std::time::Duration;
+
 use mcp_kernel::server::Extension;
 use mcp_types::{CacheScope, RawObject, Revision};
 use serde_json::json;
@@ -33,7 +35,8 @@ fn discover_tells_everything() {
 #[test]
 fn hints_and_name_are_settings() {
     let mut config = config();
-    (config.ttl_ms, config.cache_scope, config.send_server_info) = (5000, CacheScope::PUBLIC, false);
+    (config.cache_ttl, config.cache_scope, config.send_server_info) =
+        (Duration::from_secs(5), CacheScope::PUBLIC, false);
     let mut script = Script::with(config);
     script.send(modern(1, "server/discover", json!({})));
     let result = script.reply()["result"].take();

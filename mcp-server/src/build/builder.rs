@@ -201,7 +201,7 @@ impl ServerBuilder {
 
     /// Sets the default cache TTL and scope, for results that have none of their own. Defaults to no caching.
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
-        (self.config.ttl_ms, self.config.cache_scope) = (milliseconds(ttl), scope);
+        (self.config.cache_ttl, self.config.cache_scope) = (ttl, scope);
         self
     }
 
@@ -353,7 +353,7 @@ impl ServerBuilder {
             config.revisions = given.revisions;
             config.require_initialized = given.require_initialized;
             config.send_server_info = given.send_server_info;
-            (config.ttl_ms, config.cache_scope) = (given.ttl_ms, given.cache_scope);
+            (config.cache_ttl, config.cache_scope) = (given.cache_ttl, given.cache_scope);
             config.extensions = given.extensions;
             config.limits = given.limits;
             // Layers also see the requests to which the kernel responds by itself.
