@@ -1,10 +1,10 @@
-//! Requests to the peer that are open.
+//! The requests to the peer that are in flight, called calls.
 //!
 //! ```text
 //!            start
 //!              |
-//!            open ---- progress: the idle deadline starts anew
-//!              |  \---- a request of the peer: the idle deadline stands still until it is answered
+//!          in flight ---- progress: restarts the idle timeout
+//!              |     \--- request of the peer: stops the idle timeout until it is answered
 //!     ________/|\________________
 //!    |      |      |      |      |
 //!  result error cancel timeout disconnect      exactly one of them
@@ -52,34 +52,34 @@ impl CallOptions {
 
 pub(crate) struct OpenCall {
     pub(crate) id: RequestId,
-    /// The token that our own application chose. On the wire the id stands for it, so that tokens never collide.
+    /// The progress token of the application. The call's id is sent in its place, so that tokens never collide.
     pub(crate) token: Option<ProgressToken>,
-    /// The request of the peer on whose stream the call travels.
+    /// The request of the peer on whose stream the call is sent.
     pub(crate) related: Option<RequestKey>,
     idle: Option<Duration>,
-    /// When the idle deadline is due; nothing while it stands still.
+    /// When the idle timeout expires; `None` while it is stopped.
     idle_at: Option<Time>,
     limit_at: Option<Time>,
     peer_requests: PeerRequests,
 }
 
-/// What the peer asks us: as long as it waits for an answer, its silence is ours.
+/// The requests of the peer that are in flight: as long as there are any, the peer waits for us.
 #[derive(Clone, Copy, Default)]
 struct PeerRequests {
-    /// How many requests are open.
+    /// How many are in flight.
     open: usize,
     /// When the latest of them was answered.
     closed_at: Option<Time>,
 }
 
-/// The calls that are open. Ids start at 1 and are never used again.
+/// All calls in flight. Ids start at 1 and are never reused.
 #[derive(Default)]
 pub(crate) struct Calls {
     open: BTreeMap<CallId, OpenCall>,
     started: u64,
-    /// What the peer asks without saying which call it is about.
+    /// The requests of the peer that belong to no call.
     peer_requests: PeerRequests,
-    /// The calls whose idle deadline came while the peer waited for an answer.
+    /// The calls whose idle timeout expired while it was stopped.
     parked: BTreeSet<CallId>,
     /// Whether the peer returned an id as text.
     returns_text_ids: bool,
@@ -108,7 +108,7 @@ impl Calls {
         (call, id)
     }
 
-    /// Ends a call; its deadlines go with it.
+    /// Removes a call and its deadlines.
     pub(crate) fn end(&mut self, call: CallId, deadlines: &mut Deadlines) -> Option<OpenCall> {
         let ended = self.open.remove(&call)?;
         self.parked.remove(&call);
@@ -125,7 +125,7 @@ impl Calls {
         self.open.get_mut(&call)
     }
 
-    /// The id of a call is its number.
+    /// Returns the call with this number, which is also its id.
     fn by_number(&self, number: i64) -> Option<CallId> {
         let call = CallId::new(u64::try_from(number).ok()?);
         self.open.contains_key(&call).then_some(call)
@@ -172,21 +172,21 @@ impl Calls {
         Some(call)
     }
 
-    /// The peer asks something, about a call if that is known.
-    pub(crate) fn open_peer_request(&mut self, about: Option<CallId>) {
-        if let Some(pending) = self.peer_requests_of(about) {
+    /// Counts a request of the peer, which belongs to a call if that is known.
+    pub(crate) fn open_peer_request(&mut self, stream: Option<CallId>) {
+        if let Some(pending) = self.peer_requests_of(stream) {
             pending.open += 1;
         }
     }
 
-    /// What the peer asked is answered, or needs no answer any more.
-    pub(crate) fn close_peer_request(&mut self, now: Time, about: Option<CallId>, deadlines: &mut Deadlines) {
-        let Some(pending) = self.peer_requests_of(about) else { return };
+    /// Counts a request of the peer as answered or cancelled, and restarts the idle timeouts that it stopped.
+    pub(crate) fn close_peer_request(&mut self, now: Time, stream: Option<CallId>, deadlines: &mut Deadlines) {
+        let Some(pending) = self.peer_requests_of(stream) else { return };
         *pending = PeerRequests { open: pending.open.saturating_sub(1), closed_at: Some(now) };
         if self.peer_requests.open > 0 {
             return;
         }
-        let waiting = about.map_or_else(|| std::mem::take(&mut self.parked), |call| BTreeSet::from([call]));
+        let waiting = stream.map_or_else(|| std::mem::take(&mut self.parked), |call| BTreeSet::from([call]));
         for call in waiting {
             let Some(open) = self.open.get_mut(&call) else { continue };
             if open.peer_requests.open > 0 {
@@ -201,7 +201,7 @@ impl Calls {
         }
     }
 
-    /// There is no peer any more that could wait for answers, and no call is open.
+    /// Forgets the requests of the peer after a disconnect, when no call is in flight.
     pub(crate) fn forget_peer_requests(&mut self) {
         self.peer_requests = PeerRequests::default();
     }
@@ -210,15 +210,15 @@ impl Calls {
         self.open.contains_key(&call)
     }
 
-    fn peer_requests_of(&mut self, about: Option<CallId>) -> Option<&mut PeerRequests> {
-        match about {
+    fn peer_requests_of(&mut self, stream: Option<CallId>) -> Option<&mut PeerRequests> {
+        match stream {
             Some(call) => Some(&mut self.open.get_mut(&call)?.peer_requests),
             None => Some(&mut self.peer_requests),
         }
     }
 
-    /// Whether the silence about a call has lasted too long, now that its idle deadline has come. While the peer waits for
-    /// an answer it stands still, and afterwards the peer has all of its time again.
+    /// Returns whether the idle timeout of a call, whose deadline has come, has expired. It has not while the peer
+    /// waits for a response, and starts over with that response.
     pub(crate) fn is_idle(&mut self, now: Time, call: CallId, deadlines: &mut Deadlines) -> bool {
         let Some(open) = self.open.get_mut(&call) else { return false };
         if self.peer_requests.open > 0 || open.peer_requests.open > 0 {
@@ -235,7 +235,7 @@ impl Calls {
         due.is_none()
     }
 
-    /// The calls that came up during a request.
+    /// The calls that were made during a request.
     pub(crate) fn related_to(&self, request: RequestKey) -> Vec<CallId> {
         self.open.iter().filter(|(_, open)| open.related == Some(request)).map(|(call, _)| *call).collect()
     }

@@ -1,15 +1,15 @@
-//! What a client may want to hear of.
+//! Changes that a client can be notified of.
 
-/// Something changed on the server.
+/// A change of the server's tools, prompts or resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Change {
-    /// The list of tools.
+    /// The list of tools changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts changed.
     Prompts,
-    /// The list of resources, or of resource templates.
+    /// The list of resources or of resource templates changed.
     Resources,
-    /// The contents of a resource. The address is the one that was subscribed to; what changed may lie below it.
+    /// The contents of a resource, or of a resource below it, changed. The URI is the one that was subscribed to.
     Resource(String),
 }

@@ -1,4 +1,4 @@
-//! What has to happen when nothing else does.
+//! The deadlines of a connection.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub enum DeadlineKind {
     TotalTimeout(CallId),
 }
 
-/// All deadlines, soonest first.
+/// All deadlines, earliest first.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines(BTreeSet<Deadline>);
 
@@ -41,7 +41,7 @@ impl Deadlines {
         self.0.first().copied()
     }
 
-    /// Takes out the soonest deadline that is due.
+    /// Removes the earliest deadline if it is due.
     pub(crate) fn due(&mut self, now: Time) -> Option<DeadlineKind> {
         let first = self.next().filter(|deadline| deadline.at <= now)?;
         self.0.remove(&first);

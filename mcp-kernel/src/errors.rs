@@ -1,11 +1,11 @@
-//! Errors by the party who can act on them.
+//! Errors, by the party that can act on them.
 
 use std::borrow::Cow;
 
 use mcp_types::jsonrpc::InvalidMessage;
 use mcp_types::{ClientCapabilities, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision};
 
-/// The error of a command that was not executed; nothing was sent.
+/// The error of a command that was not executed. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -25,10 +25,10 @@ pub enum CommandError {
     #[error("the peer does not read: its queue is full (`Limits::max_route_*`, `Limits::max_outbox_*`)")]
     OutboxFull,
     /// There is no way to send a request to this peer.
-    #[error("there is no back channel: {0}")]
+    #[error("no request can be sent to the client: {0}")]
     NoBackChannel(&'static str),
     /// The peer's revision does not have the method in this direction.
-    #[error("`{method}` may not be sent in {revision}")]
+    #[error("revision {revision} does not have `{method}` in this direction")]
     NotInRevision {
         /// The method.
         method: Method,
@@ -36,7 +36,7 @@ pub enum CommandError {
         revision: Revision,
     },
     /// Another command sends this message.
-    #[error("`{0}` is not sent by hand: a command of its own does that")]
+    #[error("`{0}` is sent by another command")]
     Reserved(Method),
     /// The client did not declare the capability for the request.
     #[error("the client did not declare `{0}`")]
@@ -45,7 +45,7 @@ pub enum CommandError {
     #[error("the request has ended")]
     Ended,
     /// The parameters are not a JSON object.
-    #[error("the payload is not a JSON object")]
+    #[error("the parameters are not a JSON object")]
     NotAnObject,
 }
 
@@ -58,98 +58,98 @@ impl CommandError {
     }
 }
 
-/// A rule that the peer broke; the connection lives on.
+/// A violation of the protocol or of a limit by the peer. The connection goes on unless stated otherwise.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerMisbehaved {
-    /// The text is not a message.
+    /// The text is not a JSON-RPC message.
     #[error("{0}")]
     InvalidMessage(Box<InvalidMessage>),
-    /// A text that is longer than the driver reads.
+    /// The message is longer than the transport accepts.
     #[error("a message must not have more than {limit} bytes (`line_limit` of the receiving side)")]
     TooLong {
-        /// The limit that was hit.
+        /// The limit.
         limit: usize,
     },
-    /// A batch, which only revision 2025-03-26 has.
+    /// The message is a batch, which only revision 2025-03-26 has.
     #[error("a batch is not allowed here")]
     BatchNotAllowed,
-    /// A request with the id of one that is still open.
+    /// The id of a request is that of another request in flight.
     #[error("the id {0} is in use")]
     DuplicateId(RequestId),
-    /// A request with an id that is longer than the limits allow.
-    #[error("the id has more than {limit} bytes")]
+    /// The id of a request is longer than [`Limits::max_id_bytes`](crate::Limits::max_id_bytes).
+    #[error("the id has more than {limit} bytes (`max_id_bytes`)")]
     IdTooLong {
-        /// The limit that was hit.
+        /// The limit.
         limit: usize,
     },
-    /// `initialize` for the second time.
+    /// `initialize` was sent twice.
     #[error("`initialize` was sent before")]
     InitializedTwice,
-    /// `initialize` for the second time, with another version or other capabilities.
+    /// `initialize` was sent twice, the second time with another version or other capabilities.
     #[error(
         "`initialize` was sent before, with another version or other capabilities; clients that share this connection \
          through a gateway need a server with `ServeOptions::shared_pipe`"
     )]
     InitializedDifferently,
-    /// `initialize` for the second time, with another version or other capabilities, where clients share the connection
-    /// and requests are in flight.
+    /// `initialize` was sent twice, the second time with another version or other capabilities and while requests were
+    /// in flight, on a connection that several clients share.
     #[error("`initialize` was sent before, with another version or other capabilities, and requests are in flight")]
     InitializedWhileBusy,
-    /// A request before the handshake.
+    /// A request was sent before the handshake was complete.
     #[error("`{0}` was sent before the handshake was complete")]
     TooEarly(Method),
-    /// A method that the revision does not have, or whose capability was not advertised.
-    #[error("there is no method `{0}` here")]
+    /// The revision does not have the method, or the server did not declare the capability for it.
+    #[error("the method `{0}` is not supported")]
     UnknownMethod(Method),
-    /// A notification that the client may not send in its revision; it is ignored.
+    /// The peer may not send this notification in its revision. It is ignored.
     #[error("the notification `{0}` is not allowed here")]
     StrayNotification(Method),
-    /// A response to nothing that was asked; it is ignored.
-    #[error("a response to nothing that is open")]
+    /// A response has no matching request in flight. It is ignored.
+    #[error("a response without a request in flight")]
     StrayResponse(Option<RequestId>),
-    /// A response whose id is the text of the number that was sent; it is accepted. Told once per connection.
-    #[error("the id {0} came back as text")]
+    /// The id of a response is the text of the number that was sent. It is accepted, and reported once per connection.
+    #[error("the id {0} was returned as text")]
     IdAsText(RequestId),
-    /// A method that makes no sense without a session, which this connection does not have.
-    #[error("`{0}` needs a session, and this server keeps none for legacy clients")]
+    /// The method needs a session, which this connection does not have.
+    #[error("`{0}` needs a session, and sessions are disabled on this server")]
     NeedsSession(Method),
-    /// Parameters or metadata that are not what they should be.
+    /// The parameters or the `_meta` of a request are not valid.
     #[error("{0}")]
     InvalidParams(Cow<'static, str>),
-    /// A version that is not served.
-    #[error("the version {requested} is not supported")]
+    /// The protocol version is not supported.
+    #[error("the protocol version {requested} is not supported")]
     UnsupportedVersion {
-        /// What the client asked for.
+        /// The version of the request.
         requested: ProtocolVersion,
-        /// What it may use instead.
+        /// The versions that the client may use instead.
         supported: Vec<ProtocolVersion>,
     },
-    /// A request that differs from what the transport says about it, as in HTTP headers.
+    /// The request differs from what the transport says about it, as in HTTP headers.
     #[error("{}", .0.message)]
     ClaimMismatch(Box<ErrorObject>),
-    /// A method of an extension that the client did not declare.
-    #[error("the client did not declare the capability that the method needs")]
+    /// The method belongs to an extension that the client did not declare.
+    #[error("the client did not declare the extension of this method")]
     MissingCapability {
-        /// What the client would have to declare.
+        /// The capabilities that the client has to declare.
         required: Box<ClientCapabilities>,
     },
-    /// Requests without reading the answers: more waits to be sent than the limits allow. The connection ends.
-    #[error("the peer does not read")]
+    /// The peer sends requests and does not read the responses. The connection is closed.
+    #[error("the peer does not read the responses to its requests")]
     NotReading,
-    /// More requests than the limits allow.
-    #[error("too many requests at once")]
+    /// Too many requests are in flight.
+    #[error("too many requests are in flight (`max_in_flight`)")]
     TooManyRequests,
-    /// More listen requests than the limits allow.
-    #[error("too many subscriptions at once")]
+    /// Too many `subscriptions/listen` streams are open.
+    #[error("too many listen streams are open (`max_listen_streams`)")]
     TooManyListenStreams,
-    /// More addresses than the limits allow.
-    #[error("too many resources are subscribed to")]
+    /// Too many resources are subscribed to.
+    #[error("too many resources are subscribed to (`max_subscriptions`, `max_subscription_bytes`)")]
     TooManySubscriptions,
 }
 
 impl PeerMisbehaved {
-    /// What the peer is told, if it is told anything.
+    /// Returns the error that is sent to the peer, if any.
     #[must_use]
     pub fn to_error_object(&self) -> Option<ErrorObject> {
         let code = match self {
@@ -180,41 +180,41 @@ impl PeerMisbehaved {
     }
 }
 
-/// How a call to the peer ended without a result.
+/// The error of a call: why it ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The peer answered with an error.
-    #[error("the peer refused: {0}")]
+    /// The peer responded with an error.
+    #[error("the peer responded with an error: {0}")]
     Rejected(ErrorObject),
-    /// We cancelled the call.
+    /// The call was cancelled by this side, or a subscription by the server.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The peer did not answer in time.
-    #[error("the peer did not answer in time")]
+    /// The peer did not respond in time.
+    #[error("the peer did not respond in time")]
     TimedOut,
-    /// The connection ended.
+    /// The connection, or the stream of the call, ended.
     #[error("the connection ended")]
     Disconnected,
-    /// The peer's answer is not a response.
-    #[error("the peer's answer is invalid")]
+    /// The response of the peer is not valid.
+    #[error("the response of the peer is not valid")]
     InvalidResponse,
-    /// The peer's answer is longer than the driver reads.
-    #[error("the answer has more than {limit} bytes; `line_limit` of this side's transport allows no more")]
+    /// The response is longer than the transport accepts.
+    #[error("the response has more than {limit} bytes (`line_limit` of the transport)")]
     TooLong {
-        /// The limit that was hit.
+        /// The limit.
         limit: usize,
     },
-    /// An HTTP status came instead of an answer.
+    /// The server responded with an HTTP status and no JSON-RPC message.
     #[error("the server responded with HTTP status {status}{}", because(.reason))]
     Status {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// An excerpt of what the server said with it, in one line.
+        /// An excerpt of the response body, on one line.
         reason: Option<String>,
     },
-    /// The server does not know the session any more, so it did not look at the call.
-    #[error("the server does not know the session any more")]
+    /// The server does not know the session. It has not processed the call.
+    #[error("the server does not know the session")]
     SessionLost,
 }
 

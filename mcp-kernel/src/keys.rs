@@ -1,8 +1,8 @@
-//! Local handles: never reused, never sent.
+//! Local handles, which are never reused and never sent.
 
-/// A request of the peer, as long as it is worked on.
+/// A request of the peer.
 ///
-/// It is not the id on the wire, which the peer may use again once the request has ended.
+/// It differs from the request's id, which the peer may reuse after the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey(u64);
 

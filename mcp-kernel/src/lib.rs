@@ -1,17 +1,38 @@
-//! The state machines of the Model Context Protocol, without I/O.
+//! The Model Context Protocol as state machines without I/O.
 //!
-//! One [`server::Connection`] is all that a server knows about one client, one [`client::Connection`] all that a client
-//! knows about one server. Both speak every revision: the legacy ones with their handshake and their questions to the
-//! client, and the modern one in which every request stands alone, also at the same time on one connection.
+//! A [`server::Connection`] is the state of a server's connection to one client, a [`client::Connection`] that of a
+//! client's connection to one server. They implement all revisions of the specification: the *legacy* ones, with a
+//! handshake, sessions and server-to-client requests, and the *modern* one (2026-07-28), in which every request names its
+//! version and its client's capabilities. A server connection can serve requests of both at the same time; a client
+//! connection detects which one its server supports.
 //!
-//! There is no socket, no clock, no thread, no runtime and no randomness in here: the dependencies are `mcp-types` and
-//! what it is made of. A driver brings bytes and the time in and takes messages, events and deadlines out, so the same
-//! machines serve stdio, HTTP, a browser and a test with a virtual clock.
+//! The crate has no sockets, clocks, threads, async code or random numbers. The program around a connection, its *driver*,
+//! passes bytes and the time in, and takes messages, events and deadlines out. So the same code runs over stdio and HTTP,
+//! in a browser, and in tests with a virtual clock. To write a server or a client, use `mcp-server` or `mcp-client`, which
+//! are built on this crate.
 //!
-//! # The loop
+//! # Drivers
 //!
-//! Methods fall into three groups: *commands* of the application, *inputs* of the driver (`handle_*`), and *outputs*
-//! (`poll_*`) that the driver empties after each of the former. Here both machines talk to each other in memory:
+//! The methods of a connection form three groups:
+//!
+//! - *Commands* of the application, such as `call` and `respond`. They queue messages, never block, and return a
+//!   [`CommandError`] if they cannot be executed.
+//! - *Inputs* of the driver, `handle_*`. They never fail: invalid input becomes an event and, where the protocol has one,
+//!   an error response.
+//! - *Outputs* for the driver, `poll_*`.
+//!
+//! A driver runs this loop:
+//!
+//! 1. Wait for bytes, for a command of the application, or for the deadline of step 4, and pass it to the connection.
+//! 2. Call `poll_transmit` until it returns `None`, and send the messages.
+//! 3. Call `poll_event` until it returns `None`, and pass the events to the application.
+//! 4. Call `poll_timeout` for the next deadline, at which `handle_timeout` has to be called.
+//! 5. Read more bytes only while `wants_input` returns `true`. If the peer does not read, the connection cannot accept
+//!    more requests of it.
+//!
+//! # Examples
+//!
+//! A client calls a tool of a server, in memory:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,17 +42,17 @@
 //!     CallToolResult, ClientCapabilities, Implementation, Method, RawObject, ServerCapabilities, ToolsCapability,
 //! };
 //!
-//! let offers = ServerCapabilities::default().tools(ToolsCapability::default());
-//! let server_config = server::ServerConfig::new(Implementation::new("server", "1.0"), offers);
+//! let capabilities = ServerCapabilities::default().tools(ToolsCapability::default());
+//! let server_config = server::ServerConfig::new(Implementation::new("server", "1.0"), capabilities);
 //! let client_config = client::ClientConfig::new(Implementation::new("client", "1.0"), ClientCapabilities::default());
 //! let mut server = server::Connection::long_lived(Arc::new(server_config));
 //! let mut client = client::Connection::new(Arc::new(client_config));
 //!
 //! let now = Time::EPOCH;
 //! client.start(now, None);
-//! let mut answer = None;
-//! while answer.is_none() {
-//!     // The link: what one side sends, the other one gets.
+//! let mut outcome = None;
+//! while outcome.is_none() {
+//!     // The transport: each side gets the messages of the other.
 //!     while let Some(client::Transmit::Send { message, .. }) = client.poll_transmit() {
 //!         server.handle_bytes(now, &message, None);
 //!     }
@@ -45,29 +66,27 @@
 //!                 let params = RawObject::parse(r#"{"name":"hello"}"#)?;
 //!                 client.call(now, &Method::TOOLS_CALL, &params, CallOptions::default())?;
 //!             }
-//!             client::Event::CallFinished { outcome, .. } => answer = Some(outcome?),
-//!             other => panic!("unexpected: {other:?}"),
+//!             client::Event::CallFinished { outcome: finished, .. } => outcome = Some(finished?),
+//!             other => panic!("unexpected event: {other:?}"),
 //!         }
 //!     }
 //!     while let Some(event) = server.poll_event() {
 //!         if let server::Event::Request { responder, .. } = event {
-//!             server.respond(responder, Ok(CallToolResult::text("hello yourself")));
+//!             server.respond(responder, Ok(CallToolResult::text("hello")));
 //!         }
 //!     }
 //! }
-//! let result: CallToolResult = answer.expect("an answer").result.decode()?;
-//! assert_eq!(result.content[0].as_text(), Some("hello yourself"));
+//! let result: CallToolResult = outcome.expect("a result").result.decode()?;
+//! assert_eq!(result.content[0].as_text(), Some("hello"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What never happens
+//! # Guarantees
 //!
-//! - An input does not fail. What is wrong with it becomes an event and, where the protocol wants one, an answer.
-//! - A call does not end twice, or not at all: answer, error, cancellation, timeout and disconnect are all there is.
-//! - A deadline does not outlive what it is for.
-//! - A request does not change what another one means: everything about it is in its
-//!   [`RequestScope`](server::RequestScope).
-//! - A peer does not make a queue grow beyond its [limit](Limits).
+//! - Each call ends exactly once: with a result, an error, a cancellation, a timeout or a disconnect.
+//! - No deadline remains after the call that it belongs to.
+//! - A request never changes the properties of another one, which are in its [`RequestScope`](server::RequestScope).
+//! - Everything that a peer can make large has a [limit](Limits).
 
 #![forbid(unsafe_code)]
 

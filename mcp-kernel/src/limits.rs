@@ -1,57 +1,58 @@
-//! How much a peer may make us keep.
+//! Limits for everything that a peer can make large.
 
 use mcp_types::jsonrpc;
 
-/// Bounds everything that a peer can make large.
+/// Limits for everything that a peer can make large.
 ///
-/// Each limit has a refusal with a name of its own, so that an operator can tell which one was hit. Raising one costs
-/// memory in proportion; none costs anything before it is used.
+/// Each limit has an error of its own that names it. Raising a limit raises the memory that one peer can occupy;
+/// nothing is allocated in advance.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// What one incoming text may cost to read.
+    /// The limits of parsing a message.
     pub message: jsonrpc::Limits,
-    /// How many requests of the peer may be worked on at once. Default: 100.
+    /// The maximum number of concurrent requests of the peer. Defaults to 100.
     pub max_in_flight: usize,
-    /// How many bytes of parameters the requests of a server may have that a client works on; one is always taken.
-    /// Default: 16 MiB.
+    /// The maximum size of the parameters of a server's concurrent requests to a client. One request is always
+    /// accepted. Defaults to 16 MiB.
     pub max_in_flight_bytes: usize,
-    /// How many more may wait for one of those to end; the next one is refused. Default: 64.
+    /// The maximum number of requests that a server queues beyond `max_in_flight`; more are refused. Defaults to 64.
     pub max_queued: usize,
-    /// How many bytes of parameters may wait. Default: 4 MiB.
+    /// The maximum size of the parameters of queued requests. Defaults to 4 MiB.
     pub max_queued_bytes: usize,
-    /// How many bytes the id of a request may have. Default: 1 KiB.
+    /// The maximum size of a request's id. Defaults to 1 KiB.
     pub max_id_bytes: usize,
-    /// How many bytes the address of a resource may have that is read or subscribed to. Default: 8 KiB.
+    /// The maximum size of a resource URI in a request. Defaults to 8 KiB.
     pub max_uri_bytes: usize,
-    /// How many requests to the peer may be open. Default: 100.
+    /// The maximum number of concurrent requests to the peer. Defaults to 100.
     pub max_calls: usize,
-    /// How many listen requests may be open. Default: 16.
+    /// The maximum number of open `subscriptions/listen` streams. Defaults to 16.
     pub max_listen_streams: usize,
-    /// How many addresses one listen request may name. Default: 256.
+    /// The maximum number of resource URIs in one `subscriptions/listen` request. Defaults to 256.
     pub max_uris_per_listen_stream: usize,
-    /// How many addresses a legacy client may subscribe to. Default: 1,024.
+    /// The maximum number of resources that a legacy client can subscribe to. Defaults to 1,024.
     pub max_subscriptions: usize,
-    /// How many bytes these addresses may have together: they are kept as long as the connection lasts. Default: 256 KiB.
+    /// The maximum size of the URIs of these resources, which are kept as long as the connection. Defaults to 256 KiB.
     pub max_subscription_bytes: usize,
-    /// How many bytes the parameters of `initialize` may have: what a client says of itself is kept as long as the
-    /// connection lasts. Default: 64 KiB, as in the `_meta` of those who say it each time.
+    /// The maximum size of the parameters of `initialize`, which are kept as long as the connection. Defaults to 64
+    /// KiB.
     pub max_initialize_bytes: usize,
-    /// How many bytes the `_meta` of a request may have. Default: 64 KiB.
+    /// The maximum size of a request's `_meta`. Defaults to 64 KiB.
     pub max_meta_bytes: usize,
-    /// How many bytes the `requestState` of a retry may have. Default: 32 KiB.
+    /// The maximum size of the `requestState` of a retry. Defaults to 32 KiB.
     pub max_request_state_bytes: usize,
     /// The maximum number of `inputResponses` of a retry. Defaults to 256.
     pub max_input_responses: usize,
-    /// How many messages a route may hold; beyond it progress is dropped, then log messages, then changes. Default: 256.
+    /// The maximum number of messages queued for one route of a server. Beyond it, progress notifications are dropped,
+    /// then log messages, then notifications of changes. Defaults to 256.
     pub max_route_messages: usize,
-    /// How many bytes a route may hold; beyond it the same is dropped. Default: 4 MiB.
+    /// The maximum size of the messages queued for one route of a server. Beyond it, the same messages are dropped.
+    /// Defaults to 4 MiB.
     pub max_route_bytes: usize,
-    /// How many messages may be on their way to a peer that reads; beyond it nothing more is taken in, and progress and
-    /// log messages are dropped. Default: 1,024.
+    /// The maximum number of messages queued for the peer. Beyond it, no input is accepted, and a server drops progress
+    /// notifications and log messages. Defaults to 1,024.
     pub max_outbox_messages: usize,
-    /// How many bytes may be on their way to a peer that reads; beyond it nothing more is taken in, and progress and log
-    /// messages are dropped. Default: 16 MiB.
+    /// The maximum size of the messages queued for the peer, with the same effect. Defaults to 16 MiB.
     pub max_outbox_bytes: usize,
 }
 

@@ -1,11 +1,11 @@
-//! Queues that are empty most of the time, and small then.
+//! Queues that are empty most of the time and take little memory then.
 
 use std::collections::VecDeque;
 
-/// An empty queue that has room for more than this gives it back.
+/// An empty queue with a larger capacity is deallocated.
 const KEPT: usize = 8;
 
-/// Adds to a queue; the first time it makes room for one, which is all that most connections ever need.
+/// Appends an item. The first time it allocates room for one only, which is all that most connections need.
 pub(crate) fn push<T>(queue: &mut VecDeque<T>, item: T) {
     if queue.capacity() == 0 {
         queue.reserve_exact(1);
@@ -13,7 +13,7 @@ pub(crate) fn push<T>(queue: &mut VecDeque<T>, item: T) {
     queue.push_back(item);
 }
 
-/// Takes from a queue; the last one takes the memory of a burst with it.
+/// Removes the first item, and with the last one the memory of a burst.
 pub(crate) fn pop<T>(queue: &mut VecDeque<T>) -> Option<T> {
     let item = queue.pop_front();
     if queue.is_empty() && queue.capacity() > KEPT {
@@ -22,12 +22,11 @@ pub(crate) fn pop<T>(queue: &mut VecDeque<T>) -> Option<T> {
     item
 }
 
-/// First in, first out. A single element takes no room of its own, which is what a connection mostly needs for news,
-/// and a driver for what it has to do next.
+/// A queue whose first element is stored inline: most queues of events and of work never have more than one.
 #[derive(Debug)]
 pub struct Fifo<T> {
     first: Option<T>,
-    /// Empty if there is no first.
+    /// Empty if there is no first element.
     others: VecDeque<T>,
 }
 
@@ -47,19 +46,19 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// Takes the element that was added first.
+    /// Removes the element that was added first.
     pub fn pop(&mut self) -> Option<T> {
         let first = self.first.take()?;
         self.first = pop(&mut self.others);
         Some(first)
     }
 
-    /// The element that was added last.
+    /// Returns the element that was added last.
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
         self.others.back_mut().or(self.first.as_mut())
     }
 
-    /// Drops those elements that are not to be kept.
+    /// Removes the elements for which `keep` returns `false`.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.others.retain(&mut keep);
         if self.first.take_if(|first| !keep(first)).is_some() {
@@ -67,12 +66,12 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// Drops all elements.
+    /// Removes all elements.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()

@@ -1,4 +1,4 @@
-//! The time as a plain number.
+//! Time as a plain number.
 
 use std::ops::{Add, AddAssign, Sub};
 use std::time::{Duration, Instant};

@@ -471,7 +471,7 @@ fn a_modern_client_does_not_fall_back() {
         let probe = scene.request("server/discover");
         scene.refuse(&probe, -32601);
         let error = connecting.done().unwrap_err();
-        assert!(error.to_string().contains("does not speak a modern revision"), "{error}");
+        assert!(error.to_string().contains("does not support a modern revision"), "{error}");
         assert!(scene.is_over());
     }
 }

@@ -16,11 +16,12 @@ use crate::errors::{CallError, CommandError};
 use crate::{CallId, Time};
 
 impl Connection {
-    /// Calls a method of the server; the outcome comes as [`Event::CallFinished`], exactly once.
+    /// Sends a request to the server. The outcome follows as [`Event::CallFinished`], exactly once.
     ///
     /// # Errors
     ///
-    /// Fails, and sends nothing, before [`Event::Ready`], or if the server's revision does not have the method.
+    /// Returns an error, and sends nothing, before [`Event::Ready`], if a limit is reached
+    /// ([`CommandError::is_temporary`]), or if the server's revision does not have the method.
     pub fn call(
         &mut self,
         now: Time,
@@ -51,7 +52,7 @@ impl Connection {
             return Err(CommandError::OutboxFull);
         }
         let text = params.as_str();
-        // What may hold metadata of its own goes the long way.
+        // Parameters that may have a `_meta` of their own have to be decoded.
         if text.contains("_meta") || text.contains("\\u00") {
             let params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
             return Ok(self.send_request(now, method, params, revision, options));
@@ -59,34 +60,35 @@ impl Connection {
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         let token = options.idle_timeout.is_some().then(|| ProgressToken::from(&id));
         let envelope = if revision.era() == Era::Modern { Some(self.envelope(revision)) } else { None };
-        // Ids and tokens are numbers here, which can always be written.
+        // Ids and tokens are numbers here, which can always be serialized.
         if let Ok(message) = EncodedMessage::request_with_meta(&id, method, params, token.as_ref(), envelope) {
             self.send_call(call, method, Some(revision), message);
         }
         Ok(call)
     }
 
-    /// Asks to be told of changes; they come as [`Event::Changed`], after [`Event::Listening`].
+    /// Opens a `subscriptions/listen` stream. Changes follow as [`Event::Changed`], after [`Event::Listening`].
     ///
     /// # Errors
     ///
-    /// Fails in the legacy era, where changes come unasked or by `resources/subscribe`.
+    /// Returns an error in the legacy era, where the server sends changes without a stream, or after
+    /// `resources/subscribe`.
     // L-2
     pub fn listen(&mut self, now: Time, filter: SubscriptionFilter) -> Result<CallId, CommandError> {
         let params =
             RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| CommandError::NotAnObject)?;
-        // K-15: the answer comes at the end, so nothing is late.
+        // K-15: the response is the end of the stream, so that it is never late.
         let options = CallOptions::default().idle_timeout(None).total_timeout(None);
         let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options)?;
         self.listening.insert(call, false);
         Ok(call)
     }
 
-    /// Tells the server something.
+    /// Sends a notification to the server.
     ///
     /// # Errors
     ///
-    /// Fails if the server's revision does not have the notification.
+    /// Returns an error if the server's revision does not have the notification.
     pub fn notify(&mut self, method: &Method, params: &impl Serialize) -> Result<(), CommandError> {
         let revision = self.revision()?;
         self.check(method, revision)?;
@@ -96,21 +98,22 @@ impl Connection {
         self.send_notification(method, params).map_err(|_| CommandError::NotAnObject)
     }
 
-    /// Gives a call up, in the way of the transport; the outcome is [`CallError::Cancelled`].
+    /// Cancels a call, as [`ClientConfig::cancel_style`](super::ClientConfig::cancel_style) says. The outcome is
+    /// [`CallError::Cancelled`].
     ///
     /// # Errors
     ///
-    /// Fails if the call has ended, or must not be cancelled.
+    /// Returns [`CommandError::Ended`] if the call has ended.
     // K-1, K-2
     pub fn cancel(&mut self, call: CallId) -> Result<(), CommandError> {
-        if !self.is_internal(call) && self.give_up(call, CallError::Cancelled) {
+        if !self.is_internal(call) && self.end_call(call, CallError::Cancelled) {
             Ok(())
         } else {
             Err(CommandError::Ended)
         }
     }
 
-    /// Methods that nobody knows may be tried: the server says what it makes of them.
+    /// Checks that the application may send a method. Unknown methods may be sent: the server may have them.
     fn check(&self, method: &Method, revision: Revision) -> Result<(), CommandError> {
         if RESERVED_METHODS.contains(method) {
             return Err(CommandError::Reserved(method.clone()));
@@ -125,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// What every modern request says about itself, written once.
+    /// The `_meta` of modern requests, serialized once.
     fn envelope(&mut self, revision: Revision) -> &RawObject {
         if self.envelope.is_none() {
             let mut meta = RequestMeta::default();
@@ -150,8 +153,8 @@ impl Connection {
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         let meta = params.meta.get_or_insert_default();
         if options.idle_timeout.is_some() || meta.progress_token.is_some() {
-            // The id serves as token, so that progress finds its way back and tokens are unique (P-2). A token of the
-            // caller's own is put in its place again when progress arrives.
+            // The id serves as the token, which makes tokens unique (P-2). The application's own token is restored when
+            // progress arrives.
             let own = meta.progress_token.replace(ProgressToken::from(&id));
             if let Some(open) = self.calls.get_mut(call) {
                 open.token = own;
@@ -161,7 +164,7 @@ impl Connection {
             self.fill_envelope(meta, revision);
         }
         params.meta.take_if(|meta| *meta == RequestMeta::default());
-        // Parameters were an object when they were read, and still are.
+        // The parameters were an object when they were decoded.
         if let Ok(message) = EncodedMessage::request(&id, method, Some(&params)) {
             let revision = (*method != Method::INITIALIZE).then_some(revision);
             self.send_call(call, method, revision, message);
@@ -169,13 +172,13 @@ impl Connection {
         call
     }
 
-    /// What every modern request says about itself.
+    /// Sets the members that the `_meta` of every modern request has.
     // X-7..X-10
     fn fill_envelope(&self, meta: &mut RequestMeta, revision: Revision) {
         meta.protocol_version = Some(ProtocolVersion::from(revision));
         meta.client_capabilities.get_or_insert_with(|| {
             let mut capabilities = self.config.capabilities.clone();
-            // RO-1: nothing that the revision does not have.
+            // RO-1: only what the revision has.
             let _ = restrict_to(&mut capabilities, revision);
             capabilities
         });
@@ -193,8 +196,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends a call from this side and tells the server.
-    pub(super) fn give_up(&mut self, call: CallId, why: CallError) -> bool {
+    /// Ends a call, and notifies the server.
+    pub(super) fn end_call(&mut self, call: CallId, why: CallError) -> bool {
         let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
         self.listening.remove(&call);
         let has_stream = self.config.cancel_style == CancelStyle::CloseStream;
@@ -202,7 +205,7 @@ impl Connection {
             let params = CancelledNotificationParams::default().request_id(ended.id);
             let _ = self.send_notification(&Method::NOTIFICATIONS_CANCELLED, &params);
         }
-        // To a legacy server this says nothing, but a stream that nobody reads must not stay open.
+        // A legacy server ignores this, but a stream that is not read must not stay open.
         if has_stream {
             self.send(Transmit::Abort { call });
         }
@@ -211,7 +214,7 @@ impl Connection {
     }
 }
 
-/// What the connection says by itself.
+/// The methods that only the connection sends.
 const RESERVED_METHODS: [Method; 3] =
     [Method::INITIALIZE, Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];
 

@@ -1,4 +1,4 @@
-//! What a client is.
+//! The configuration of a client.
 
 use std::time::Duration;
 
@@ -6,59 +6,58 @@ use mcp_types::{ClientCapabilities, Era, Implementation, LoggingLevel, ProtocolV
 
 use crate::limits::Limits;
 
-/// The facts about a client that all its connections share.
+/// The configuration that all connections of a client share.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientConfig {
-    /// Who the client is.
+    /// The name and version of the client.
     pub info: Implementation,
-    /// What the client can do for a server.
+    /// The capabilities that the client declares.
     pub capabilities: ClientCapabilities,
-    /// The revisions that the client speaks. Default: all.
+    /// The revisions that the client supports. Defaults to all.
     pub revisions: Vec<Revision>,
-    /// Which eras are tried. Default: both, the modern one first.
+    /// The eras that are tried. Defaults to both, the modern one first.
     pub mode: Mode,
-    /// How the transport expresses that a call is given up.
+    /// How the transport cancels a call. Defaults to a notification.
     pub cancel_style: CancelStyle,
-    /// Whether a server that does not answer the probe, or dies of it, counts as legacy. True for a process behind a
-    /// pipe; over HTTP silence and lost connections are outages, so it is false there. Default: true.
+    /// Whether a server that does not answer the probe, or exits, counts as legacy. This is right for a child process.
+    /// Over HTTP, silence and lost connections are outages, so that transports set it to `false`. Defaults to `true`.
     pub silence_means_legacy: bool,
-    /// How long a server may take to answer the probe before the handshake is tried as well. An answer to the probe
-    /// that comes before that of the handshake still counts. Default: 1 s.
+    /// How long to wait for the response to the probe before `initialize` is sent as well. A later response is still
+    /// used if it arrives before that to `initialize`. Defaults to 1 second.
     pub probe_timeout: Duration,
-    /// How long a server may take to answer `initialize`. Default: 60 s.
+    /// How long to wait for the response to `initialize`. Defaults to 60 seconds.
     pub handshake_timeout: Duration,
-    /// From which severity on modern requests ask for log messages. Default: none are asked for.
+    /// The minimum level of log messages that modern requests ask for. Defaults to no log messages.
     pub log_level: Option<LoggingLevel>,
-    /// What a server may make us keep.
+    /// The limits of a connection.
     pub limits: Limits,
 }
 
-/// Which eras a client tries.
+/// The eras that a client tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// The modern one, then the legacy one.
+    /// The modern era, then the legacy one.
     Auto,
-    /// The modern one alone.
+    /// The modern era only.
     Modern,
-    /// The legacy one alone, without a probe.
+    /// The legacy era only, without a probe.
     Legacy,
 }
 
-/// How a transport expresses that a call is given up: data, so that the kernel needs no transport.
+/// How a transport cancels a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the specification knows these two")]
 pub enum CancelStyle {
-    /// By a notification.
+    /// With a notification.
     Notify,
-    /// By closing the stream of the call; in the legacy era a notification comes before, because there closing says
-    /// nothing.
+    /// By closing the stream of the call. In the legacy era, where this has no meaning, a notification is sent as well.
     CloseStream,
 }
 
 impl ClientConfig {
-    /// Describes a client that speaks all revisions.
+    /// Creates the configuration of a client that supports all revisions.
     #[must_use]
     pub fn new(info: Implementation, capabilities: ClientCapabilities) -> Self {
         Self {
@@ -75,7 +74,7 @@ impl ClientConfig {
         }
     }
 
-    /// Whether the client would reach this revision by itself.
+    /// Returns whether the mode and the revisions of the client include this one.
     pub(crate) fn allows(&self, revision: Revision) -> bool {
         let of_mode = match self.mode {
             Mode::Auto => true,
@@ -85,12 +84,12 @@ impl ClientConfig {
         of_mode && self.revisions.contains(&revision)
     }
 
-    /// The newest revision of an era that the client speaks.
+    /// The newest revision of an era that the client supports.
     pub(crate) fn newest(&self, era: Era) -> Option<Revision> {
         self.revisions.iter().copied().filter(|revision| revision.era() == era).max()
     }
 
-    /// The newest revision of an era that both sides speak.
+    /// The newest revision of an era that both sides support.
     pub(crate) fn mutual(&self, era: Era, offered: &[ProtocolVersion]) -> Option<Revision> {
         let offered = offered.iter().filter_map(ProtocolVersion::revision).filter(|revision| revision.era() == era);
         offered.filter(|revision| self.revisions.contains(revision)).max()

@@ -1,4 +1,4 @@
-//! One server, as long as it is there.
+//! The connection of a client to one server.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,42 +17,40 @@ use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::CommandError;
 use crate::queue::pop;
 
-/// The one home of what a client knows about one server.
+/// The state of a client's connection to one server.
 ///
-/// Like the server's [`Connection`](crate::server::Connection) it performs no I/O and knows no time, and its methods
-/// fall into three groups.
+/// It performs no I/O and reads no clock: a driver feeds it and empties it, as described on the [crate
+/// page](crate#drivers).
 ///
-/// | group | methods | who calls |
+/// | group | methods | called by |
 /// |---|---|---|
-/// | commands | [`start`](Self::start), [`resume`](Self::resume), [`restart`](Self::restart), [`reconsider`](Self::reconsider), [`switch_version`](Self::switch_version), [`set_log_level`](Self::set_log_level), [`call`](Self::call), [`listen`](Self::listen), [`notify`](Self::notify), [`cancel`](Self::cancel), [`respond`](Self::respond), [`close`](Self::close) | the application |
-/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_reply`](Self::handle_reply), [`handle_status`](Self::handle_status), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_session_lost`](Self::handle_session_lost), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | the driver |
-/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
+/// | commands | [`start`](Self::start), [`resume`](Self::resume), [`restart`](Self::restart), [`reconsider`](Self::reconsider), [`switch_version`](Self::switch_version), [`set_log_level`](Self::set_log_level), [`call`](Self::call), [`listen`](Self::listen), [`notify`](Self::notify), [`cancel`](Self::cancel), [`respond`](Self::respond), [`close`](Self::close) | application |
+/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_reply`](Self::handle_reply), [`handle_oversized`](Self::handle_oversized), [`handle_status`](Self::handle_status), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_session_lost`](Self::handle_session_lost), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout) | driver |
+/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | driver |
 ///
-/// After any command or input, the driver empties the outputs: transmits, events, and last the next deadline.
-///
-/// [`start`](Self::start) finds out by itself which era the server belongs to; [`Event::Ready`] says when calls can be
-/// made. The detected revision can be stored, and given to [`start`](Self::start) the next time.
+/// [`start`](Self::start) detects the era of the server. Calls can be made after [`Event::Ready`]. The [detected
+/// revision](Self::detected_revision) can be stored and given to [`start`](Self::start) the next time.
 pub struct Connection {
     pub(super) config: Arc<ClientConfig>,
     pub(super) stage: Stage,
     pub(super) calls: Calls,
     pub(super) deadlines: Deadlines,
-    /// Whether nothing that the server said bears out yet what [`start`](Self::start) was given.
+    /// Whether no response has confirmed the revision that [`start`](Self::start) was given or that silence suggested.
     pub(super) is_unconfirmed: bool,
-    /// The probe that was not answered in time, with its revision: the server may be slow to start, and answer it before it
-    /// answers the handshake.
+    /// The probe that was not answered in time, with its revision. A modern server that starts slowly answers it before
+    /// `initialize`.
     pub(super) late_probe: Option<(CallId, Revision)>,
-    /// Whether the server was silent when it was probed.
+    /// Whether a probe was not answered in time.
     pub(super) was_silent: bool,
-    /// Whether the session is a new one, in which nothing was answered yet.
+    /// Whether the session replaced a lost one, and nothing was answered in it yet.
     pub(super) is_renewed: bool,
-    /// From which severity on modern requests ask for log messages.
+    /// The minimum level of log messages that modern requests ask for.
     pub(super) log_level: Option<LoggingLevel>,
-    /// What modern requests say about themselves, made when it is needed.
+    /// The `_meta` of modern requests, serialized on first use.
     pub(super) envelope: Option<RawObject>,
-    /// The subscriptions that are open, and whether the server acknowledged them.
+    /// The open listen streams, and whether the server acknowledged them.
     pub(super) listening: BTreeMap<CallId, bool>,
-    /// The requests of the server that are open, and the size of their parameters.
+    /// The server's requests in flight, and the size of their parameters.
     pub(super) requests: BTreeMap<RequestId, OpenRequest>,
     pub(super) request_bytes: usize,
     pub(super) generation: u64,
@@ -60,7 +58,7 @@ pub struct Connection {
     pub(super) events: VecDeque<Event>,
 }
 
-/// How far the client has come.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     New,
@@ -71,7 +69,7 @@ pub(super) enum Stage {
 }
 
 impl Connection {
-    /// Starts out with a server of which nothing is known.
+    /// Creates a connection. Nothing is sent before [`start`](Self::start).
     #[must_use]
     pub fn new(config: Arc<ClientConfig>) -> Self {
         Self {
@@ -94,14 +92,14 @@ impl Connection {
         }
     }
 
-    /// Says from which severity on modern requests ask for log messages; none are asked for without one.
+    /// Sets the minimum level of log messages that modern requests ask for, or `None` for no log messages.
     //
     pub fn set_log_level(&mut self, level: Option<LoggingLevel>) {
         self.log_level = level;
         self.envelope = None;
     }
 
-    /// What was found out about the server.
+    /// Returns the revision of the server, once the connection is ready.
     #[must_use]
     pub fn detected_revision(&self) -> Option<DetectedRevision> {
         match self.stage {
@@ -110,38 +108,39 @@ impl Connection {
         }
     }
 
-    /// Ends the connection from this side: every call ends.
+    /// Closes the connection. All calls end.
     pub fn close(&mut self) {
         if self.stage != Stage::Over {
             self.over();
         }
     }
 
-    /// The next thing for the transport to do.
+    /// Returns the next action for the transport.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.outbox.pop()
     }
 
-    /// The next thing for the application to know.
+    /// Returns the next event for the application.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
         pop(&mut self.events)
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), and why.
+    /// Returns the earliest deadline, at which the driver has to call [`handle_timeout`](Self::handle_timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.deadlines.next()
     }
 
-    /// Whether a driver may feed more: not while as many answers wait to be sent as the limits allow. What is fed beyond
-    /// that ends the connection, because the server asks without reading the answers.
+    /// Returns whether the driver may feed more input: not if the connection is closed, and not while too many
+    /// responses are queued. Input beyond that closes the connection, because the server does not read the responses to
+    /// its requests.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        self.stage != Stage::Over && !self.outbox.is_full_of_answers(&self.config.limits)
+        self.stage != Stage::Over && !self.outbox.is_full_of_responses(&self.config.limits)
     }
 
-    /// Whether nothing is open, queued or due.
+    /// Returns whether there are no requests, calls, messages, events or deadlines.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.calls.len() == 0
@@ -152,7 +151,7 @@ impl Connection {
             && self.events.is_empty()
     }
 
-    pub(super) fn send_answer(&mut self, message: EncodedMessage) {
+    pub(super) fn send_response(&mut self, message: EncodedMessage) {
         self.send(Transmit::Send { call: None, method: None, revision: self.revision().ok(), message });
     }
 
@@ -160,7 +159,7 @@ impl Connection {
         self.outbox.push(transmit);
     }
 
-    /// Whether a call is the connection's own: the probe, or the handshake.
+    /// Returns whether a call is the probe or the handshake.
     pub(super) fn is_internal(&self, call: CallId) -> bool {
         let is_staged = match self.stage {
             Stage::Probing { call: own, .. } | Stage::Handshaking { call: own } => own == call,
@@ -169,7 +168,8 @@ impl Connection {
         is_staged || self.late_probe.is_some_and(|(probe, _)| probe == call)
     }
 
-    /// Whether the calls that are open are modern: during a probe they are those of a server that was taken for it.
+    /// Returns whether the calls in flight are modern. During a second probe they are those of a server that was taken
+    /// for modern.
     pub(super) fn is_modern(&self) -> bool {
         match self.stage {
             Stage::Ready(revision) => revision.era() == Era::Modern,

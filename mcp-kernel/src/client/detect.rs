@@ -1,4 +1,4 @@
-//! Finding out which era a server belongs to.
+//! Detection of the server's era.
 //!
 //! ```text
 //!              start
@@ -10,11 +10,10 @@
 //!      Ready  Failed          Ready   Failed
 //! ```
 //!
-//! A server behind a pipe that is silent for a while is sent the handshake as well, and whatever it answers first counts:
-//! a legacy one is not waited for, and a modern one that is slow to start ends up modern.
+//! If a child process does not answer the probe (`server/discover`) for a while, `initialize` is sent as well, and the
+//! first response counts: a legacy server need not time out, and a modern one that starts slowly is detected as modern.
 //!
-//! The detected revision follows from the outcome of the probe, `server/discover`. It never rests on one error code alone,
-//! and what is no evidence (an outage, a missing token) is not taken for some.
+//! An error decides nothing by its code alone, and outages or missing credentials are no evidence for an era.
 
 use mcp_types::{
     DiscoverResult, Era, ErrorCode, ErrorObject, ProtocolVersion, Revision, UnsupportedProtocolVersionData,
@@ -27,10 +26,10 @@ use crate::errors::{CallError, because};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DetectedRevision {
-    /// The revision to use; its era is the server's.
+    /// The revision.
     pub revision: Revision,
-    /// Whether to probe the server again although it was legacy, because it may have become modern. Over a pipe the
-    /// handshake does not wait for the probe. Defaults to `false`.
+    /// Whether to probe a legacy server again, because it may have become modern. A child process gets probe and
+    /// handshake at the same time. Defaults to `false`.
     pub probe_again: bool,
 }
 
@@ -48,47 +47,46 @@ impl DetectedRevision {
     }
 }
 
-/// Why there is no way to talk to a server.
+/// Why no connection to a server could be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The two sides share no revision.
-    #[error("no common protocol version; the server offers {}", list(.offered))]
+    /// The client and the server have no revision in common.
+    #[error("no common protocol version; the server supports {}", list(.offered))]
     NoCommonVersion {
-        /// What the server offers.
+        /// The versions of the server.
         offered: Vec<ProtocolVersion>,
     },
-    /// The server is legacy, and the client was told not to be.
-    #[error("the server does not speak a modern revision, and this client is set to use no other")]
+    /// The server is legacy, and [`ClientConfig::mode`](super::ClientConfig::mode) is [`Mode::Modern`].
+    #[error("the server does not support a modern revision, and the client allows no other (`mode`)")]
     LegacyServer,
-    /// The server refused.
-    #[error("the server refused: {0}")]
+    /// The server responded with an error.
+    #[error("the server responded with an error: {0}")]
     Refused(ErrorObject),
-    /// The server's answer makes no sense.
-    #[error("the server's answer is invalid: {0}")]
+    /// The response of the server is not valid.
+    #[error("the response of the server is not valid: {0}")]
     InvalidResponse(String),
-    /// An HTTP status came instead of an answer, which says nothing about the era: an outage, or a missing token.
+    /// The server responded with an HTTP status that says nothing about its era: an outage, or missing credentials.
     #[error("the server responded with HTTP status {status}{}", because(.reason))]
     Status {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// An excerpt of what the server said with it, in one line.
+        /// An excerpt of the response body, on one line.
         reason: Option<String>,
     },
-    /// The server did not answer.
-    #[error("the server did not answer in time")]
+    /// The server did not respond in time.
+    #[error("the server did not respond in time (`probe_timeout`, `handshake_timeout`)")]
     TimedOut,
     /// The connection ended.
-    #[error("the connection ended before the server answered")]
+    #[error("the connection ended before the server responded")]
     Disconnected,
-    /// The server does not know the session that it has just begun.
-    #[error("the server forgets its sessions as soon as they begin")]
+    /// The server lost a new session before it answered any request.
+    #[error("the server lost a new session before it answered any request")]
     SessionLost,
 }
 
 impl ConnectError {
-    /// What the refusal of a handshake means: where the server says which versions it has, whoever wants to connect is
-    /// told.
+    /// The error of a handshake that the server refused. It names the versions of the server if the response does.
     // V-9
     pub(super) fn of_refusal(config: &ClientConfig, error: ErrorObject) -> Self {
         let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
@@ -100,7 +98,8 @@ impl ConnectError {
         }
     }
 
-    /// Whether it says something about the revisions of the server: outages and missing rights do not.
+    /// Returns whether the error says something about the revisions of the server, unlike an outage or missing
+    /// credentials.
     // DU-27
     pub(super) fn is_evidence(&self) -> bool {
         match self {
@@ -111,7 +110,7 @@ impl ConnectError {
     }
 }
 
-/// Whether an HTTP status says something about the revisions of the server.
+/// Returns whether an HTTP status says something about the revisions of the server.
 // DU-27, DU-37
 pub(super) fn is_evidence(status: u16) -> bool {
     (400..500).contains(&status) && status != 401 && status != 403
@@ -121,20 +120,20 @@ fn list(versions: &[ProtocolVersion]) -> String {
     versions.iter().map(ProtocolVersion::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What to do after the probe.
+/// The next step of connecting.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ConnectStep {
-    /// Talk modern.
+    /// Use a modern revision.
     Modern(Revision),
-    /// Probe again, with another version; only once.
+    /// Probe again, once, with this version.
     ProbeAgain(Revision),
-    /// Shake hands, offering this version.
+    /// Send `initialize` with this version.
     Handshake(Revision),
-    /// Give up.
+    /// Fail.
     Fail(ConnectError),
 }
 
-/// Judges what the probe came back with.
+/// Decides by the outcome of the probe.
 pub(crate) fn judge(
     config: &ClientConfig,
     probed: Revision,
@@ -148,19 +147,19 @@ pub(crate) fn judge(
                 let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
                 let Some(data) = data else { return ConnectStep::Fail(ConnectError::Refused(error.clone())) };
                 match choose(config, &data.supported) {
-                    // Also with the same version: what stood in the way may have been the refusal's own.
+                    // Also with the same version: the server may have refused something else.
                     ConnectStep::Modern(_) if is_second => ConnectStep::Fail(ConnectError::Refused(error.clone())),
                     ConnectStep::Modern(revision) => ConnectStep::ProbeAgain(revision),
                     other @ (ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_)) => other,
                 }
             }
-            // AMB-10: only a modern server says these.
+            // AMB-10: only a modern server sends these.
             ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => ConnectStep::Modern(probed),
             _ => legacy(config),
         },
         Err(CallError::TimedOut) if !config.silence_means_legacy => ConnectStep::Fail(ConnectError::TimedOut),
         Err(CallError::TimedOut | CallError::InvalidResponse) => legacy(config),
-        // Only a modern server has so much to say.
+        // Only a modern server has so much to tell.
         Err(too_long @ CallError::TooLong { .. }) => {
             ConnectStep::Fail(ConnectError::InvalidResponse(too_long.to_string()))
         }
@@ -173,7 +172,7 @@ pub(crate) fn judge(
     }
 }
 
-/// Takes the newest common version, modern before legacy.
+/// Chooses the newest common version, modern before legacy.
 // AMB-8
 pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> ConnectStep {
     if let Some(revision) = config.mutual(Era::Modern, offered) {
@@ -185,7 +184,7 @@ pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Conn
     }
 }
 
-/// The server does not know the probe.
+/// Continues with the handshake, if legacy revisions are allowed.
 pub(crate) fn legacy(config: &ClientConfig) -> ConnectStep {
     match config.newest(Era::Legacy) {
         Some(revision) if config.mode != Mode::Modern => ConnectStep::Handshake(revision),

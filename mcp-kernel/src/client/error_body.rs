@@ -1,19 +1,19 @@
-//! What a server says in the body of a refusal, for people to read.
+//! Error messages in the bodies of HTTP responses.
 
 use mcp_types::jsonrpc::{Limits, Message, PayloadBuf, Response};
 
-/// How many characters of it are kept.
+/// The maximum length of an excerpt.
 const MOST_CHARS: usize = 300;
 
-/// How much of a plain text is looked at.
+/// How much of a plain text is read.
 const MOST_BYTES: usize = 4096;
 
-/// The members of an object that say what is wrong: of `application/problem+json`, of OAuth, and of what many servers make
-/// up.
+/// The members of an object that may have the message: those of `application/problem+json`, of OAuth, and other common
+/// ones.
 const MEMBERS: [&str; 6] = ["detail", "error_description", "message", "title", "error", "reason"];
 
-/// Returns an excerpt of what a body says: of a JSON-RPC error, of an object that describes a problem, or of the text as it
-/// is. Pages for browsers say nothing.
+/// Returns an excerpt of a body: of the message of a JSON-RPC error or of another JSON object, or of the text itself.
+/// HTML pages have none.
 pub(crate) fn excerpt(body: &[u8], limits: &Limits) -> Option<String> {
     if let Ok(Message::Response(Response { outcome: Err(error), .. })) = Message::parse(body, limits) {
         return clean(&error.message);
@@ -26,7 +26,7 @@ pub(crate) fn excerpt(body: &[u8], limits: &Limits) -> Option<String> {
     }
 }
 
-/// Returns what an object says about a problem, by itself or in its member `error`.
+/// Returns the message of an object, or of its member `error`.
 fn described(body: &[u8], limits: &Limits) -> Option<String> {
     let object = PayloadBuf::parse(std::str::from_utf8(body).ok()?, limits).ok()?;
     let inner = || PayloadBuf::parse(object.get("error")?.get(), limits).ok();
@@ -38,7 +38,7 @@ fn said_by(object: &PayloadBuf) -> Option<String> {
     MEMBERS.iter().find_map(said)
 }
 
-/// Makes one short line of a text: nothing in it moves a cursor, or turns what follows around.
+/// Makes one short line of a text, without characters that move the cursor or change the direction of writing.
 fn clean(text: &str) -> Option<String> {
     let is_harmless = |char: &char| {
         !char.is_control()

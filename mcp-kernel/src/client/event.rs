@@ -1,4 +1,4 @@
-//! What a client's connection has to say to the application, and to the transport.
+//! The events of a client's connection, and the actions of its transport.
 
 use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
 use mcp_types::{
@@ -11,23 +11,23 @@ use crate::CallId;
 use crate::Change;
 use crate::errors::{CallError, PeerMisbehaved};
 
-/// Something for the transport to do.
+/// An action for the transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "what is not done is lost"]
 #[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
 pub enum Transmit {
-    /// Send a message; where each call has a stream of its own, on that of `call`.
+    /// Sends a message, on the stream of `call` where each call has its own.
     Send {
-        /// The call that the message opens, if it opens one.
+        /// The call that the message starts, if any.
         call: Option<CallId>,
-        /// What it asks for or tells; nothing, if it is an answer.
+        /// The method, or `None` for a response.
         method: Option<Method>,
-        /// The revision that it is written in; nothing, where that is still to be agreed on.
+        /// The revision of the message, or `None` for `initialize`.
         revision: Option<Revision>,
         /// The message.
         message: EncodedMessage,
     },
-    /// Close the stream of a call, which gives it up.
+    /// Closes the stream of a call, which cancels it.
     Abort {
         /// The call.
         call: CallId,
@@ -42,7 +42,7 @@ impl Transmit {
         }
     }
 
-    pub(super) fn is_answer(&self) -> bool {
+    pub(super) fn is_response(&self) -> bool {
         matches!(self, Self::Send { method: None, .. })
     }
 }
@@ -56,97 +56,97 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// The id of the request that this answers, by which [`Event::RequestCancelled`] names it.
+    /// Returns the id of the request, as in [`Event::RequestCancelled`].
     #[must_use]
     pub fn id(&self) -> &RequestId {
         &self.id
     }
 }
 
-/// News for the application, in the order in which they happened.
+/// An event for the application.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The server can be talked to.
+    /// The connection is ready for calls.
     Ready {
-        /// The revision that is used.
+        /// The revision.
         revision: Revision,
-        /// What the server said about itself.
+        /// The description of the server.
         server: Box<ServerFacts>,
     },
-    /// The server died of the probe: it is legacy, and needs a new process and a new connection.
+    /// The server exited because of the probe. It is legacy, and needs a new process and a new connection.
     RestartNeeded {
-        /// What to start the new connection with, so that it does not probe again.
+        /// The argument of [`start`](super::Connection::start) for the new connection, which skips the probe.
         detected: DetectedRevision,
     },
-    /// The server cannot be talked to.
+    /// No connection could be made.
     Failed(ConnectError),
-    /// A call ended: exactly one such event for each call.
+    /// A call ended. There is exactly one such event for each call.
     CallFinished {
         /// The call.
         call: CallId,
-        /// How it ended.
+        /// The result, or the error.
         outcome: Result<Outcome, CallError>,
     },
-    /// The server reports progress of a call.
+    /// The server reported progress of a call.
     CallProgress {
         /// The call.
         call: CallId,
-        /// What it reports.
+        /// The progress.
         progress: ProgressNotificationParams,
     },
     /// The server sent a log message.
     Log(LoggingMessageNotificationParams),
-    /// The server will tell of these changes on a subscription.
+    /// The server acknowledged a listen stream.
     Listening {
-        /// The subscription.
+        /// The call of the stream.
         call: CallId,
-        /// What it honours.
+        /// The filter that the server accepted.
         filter: SubscriptionFilter,
     },
-    /// Something changed.
+    /// The server notified of a change.
     Changed {
-        /// The subscription that told, in the modern era.
+        /// The call of the listen stream, in the modern era.
         call: Option<CallId>,
-        /// What changed.
+        /// The change.
         change: Change,
     },
-    /// The server asks for something, in the legacy era; answer with the responder.
+    /// A request of a legacy server. Answer it with the responder.
     Request {
-        /// What is asked for.
+        /// The method.
         method: Method,
-        /// The parameters; an empty object where there were none.
+        /// The parameters, or an empty object.
         params: PayloadBuf,
         /// The right to answer.
         responder: Responder,
     },
-    /// The server does not want an answer any more.
+    /// The server cancelled a request.
     RequestCancelled {
         /// The id of the request.
         id: RequestId,
     },
-    /// The server tells something that the kernel does not know.
+    /// A notification that the kernel does not process.
     Notification {
-        /// What is told.
+        /// The method.
         method: Method,
-        /// The parameters; an empty object where there were none.
+        /// The parameters, or an empty object.
         params: PayloadBuf,
     },
-    /// The server broke a rule.
+    /// The server violated the protocol or a limit.
     PeerMisbehaved(PeerMisbehaved),
-    /// The connection is over: the last event.
+    /// The connection is closed. This is the last event.
     Closed,
 }
 
-/// What a server says about itself; nothing, where the client did not have to ask.
+/// The description of a server. It is empty if the client did not have to ask for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerFacts {
-    /// What it offers.
+    /// The capabilities of the server.
     pub capabilities: Option<ServerCapabilities>,
-    /// Who it says it is: for display and logs only.
+    /// The name and version of the server. They are not verified: use them for display and logs only.
     pub info: Option<Implementation>,
-    /// How it is best used, for the model to read.
+    /// Instructions for the model on how to use the server.
     pub instructions: Option<String>,
 }
 
@@ -154,7 +154,7 @@ pub struct ServerFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Whether the call is complete, or the server asks for input; older servers always complete.
+    /// Whether the call is complete, or the server requests input. Legacy results are always complete.
     pub result_type: ResultType,
     /// The result.
     pub result: PayloadBuf,

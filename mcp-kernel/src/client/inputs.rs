@@ -1,4 +1,4 @@
-//! What comes from the server, and what happens to it.
+//! The inputs of a client's connection.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use crate::errors::{CallError, PeerMisbehaved};
 use crate::{CallId, Change, Time};
 
 impl Connection {
-    /// Takes what one line, one body or one event of a stream holds.
+    /// Processes a message or a batch: a line, the body of an HTTP response, or an event of a stream.
     pub fn handle_bytes(&mut self, now: Time, bytes: &[u8]) {
         self.handle_text(now, None, bytes);
     }
 
-    /// Takes what came on the stream of a call, where each call has one of its own: an error without an id is meant for
-    /// that call.
+    /// Processes a message from the stream of a call, where each call has its own. An error without an id ends that
+    /// call.
     pub fn handle_reply(&mut self, now: Time, call: CallId, bytes: &[u8]) {
         self.handle_text(now, Some(call), bytes);
     }
@@ -54,7 +54,8 @@ impl Connection {
         }
     }
 
-    /// Whether anything more is taken in: a server that does not read the answers that it asks for is given up.
+    /// Returns whether input is accepted. Closes the connection if the server does not read the responses to its
+    /// requests.
     fn may_feed(&mut self) -> bool {
         if self.stage != Stage::Over && !self.wants_input() {
             self.misbehaved(PeerMisbehaved::NotReading);
@@ -64,10 +65,10 @@ impl Connection {
         self.stage != Stage::Over
     }
 
-    /// Takes note of a text that was longer than the transport reads, with what it could tell of it.
+    /// Processes a message that is longer than the transport accepts, of which only a summary is known.
     ///
-    /// A response ends the call that it was for, or every call if that is not known, and so does a batch where the
-    /// revision has them; a request is refused. What is no message, or a notification, is ignored.
+    /// A response ends its call, or all calls if its id is not known, and so does a batch where the revision has them.
+    /// A request is refused. Anything else is ignored.
     pub fn handle_oversized(&mut self, now: Time, limit: usize, summary: &EnvelopeSummary) {
         if !self.may_feed() {
             return;
@@ -89,7 +90,7 @@ impl Connection {
                 }
             }
             (EnvelopeKind::Call, Some(id)) => {
-                // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16).
+                // DU-45, M-16: modern servers have no requests to clients.
                 if let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) {
                     self.refuse(id, revision, &what);
                 }
@@ -99,7 +100,7 @@ impl Connection {
         self.misbehaved(what);
     }
 
-    /// Takes what is not a message; a response that is none ends the call that it was for.
+    /// Processes an invalid message, which ends the call if it is a response.
     fn handle_invalid(&mut self, now: Time, invalid: InvalidMessage) {
         if let Some(call) = invalid.response_id().and_then(|id| self.call_of_response(id)) {
             self.finish(now, call, Err(CallError::InvalidResponse));
@@ -107,14 +108,14 @@ impl Connection {
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
 
-    /// Takes an HTTP status that came instead of an answer, with its body.
+    /// Processes an HTTP status that arrived for a call, with the response body.
     ///
-    /// Once the connection is ready, a JSON-RPC error in the body is the answer. Before that it is only where the status
-    /// says something about the era: 401, 403 and those of 500 and above do not, and fail with their status. Any other
-    /// status of 400 and above, without such an error in its body, ends the probe in favour of legacy.
+    /// Once the connection is ready, a JSON-RPC error in the body is the outcome of the call. While connecting, this
+    /// applies only to a status that says something about the era; 401, 403, and 500 or above do not, and connecting
+    /// fails. Another status of 400 or above, without such an error, means that the server is legacy.
     // DU-27, DU-36, DU-37
     pub fn handle_status(&mut self, now: Time, call: CallId, status: u16, body: &[u8]) {
-        // While the two find each other, what is no evidence stays so whatever its body says.
+        // While connecting, a status that is no evidence stays so whatever the body.
         let is_connecting = !matches!(self.stage, Stage::Ready(_));
         let is_evidence = is_evidence(status);
         if (is_evidence || !is_connecting)
@@ -141,17 +142,18 @@ impl Connection {
         }
     }
 
-    /// Takes note that the stream of a call ended, or never came about: without an answer the call is over.
+    /// Processes the end of a call's stream, or the failure to open it. The call ends unless it was answered.
     // L-12, AMB-1
     pub fn handle_stream_closed(&mut self, now: Time, call: CallId) {
         self.finish(now, call, Err(CallError::Disconnected));
     }
 
-    /// Takes note that the server does not know the session any more, in answer to `call` if that is given.
+    /// Processes the loss of the session, which the response to `call` reported if given.
     ///
-    /// The call ends with [`CallError::SessionLost`]: the server has not seen it, so it can be made again. If the session
-    /// is the latest one, the connection shakes hands for a new one; the other calls stay open, because what became of
-    /// them is not known yet. A server that loses the new session, too, before it answered anything is given up.
+    /// The call ends with [`CallError::SessionLost`]. The server has not processed it, so that it can be repeated. If
+    /// the lost session is the latest, the connection starts a new one; other calls stay in flight, because it is not
+    /// known whether they were processed. Connecting fails if the server loses the new session before it answered any
+    /// request.
     pub fn handle_session_lost(&mut self, now: Time, call: Option<CallId>, is_latest: bool) {
         if let Some(call) = call {
             self.finish(now, call, Err(CallError::SessionLost));
@@ -167,23 +169,22 @@ impl Connection {
         self.proceed(now, ConnectStep::Handshake(revision));
     }
 
-    /// Takes note that the server is gone, and may have read what was sent to it.
+    /// Processes the end of the connection to a server that may have read messages.
     pub fn handle_disconnect(&mut self) {
         self.disconnected(true);
     }
 
-    /// Takes note that the server is gone without having read anything: what was sent to it is not why.
+    /// Processes the end of the connection to a server that has read nothing, so that the probe is not the cause.
     pub fn handle_disconnect_unread(&mut self) {
         self.disconnected(false);
     }
 
     fn disconnected(&mut self, may_have_read: bool) {
-        // There is nobody to send anything to.
         self.outbox = Outbox::default();
         let is_probed = matches!(self.stage, Stage::Probing { .. }) || self.late_probe.is_some();
         match self.stage {
             Stage::Over => {}
-            // DU-34: known servers die of the probe.
+            // DU-34: some servers exit because of the probe.
             Stage::Probing { .. } | Stage::Handshaking { .. } if is_probed && may_have_read => {
                 if let ConnectStep::Handshake(revision) = legacy(&self.config)
                     && self.config.silence_means_legacy
@@ -199,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Takes note of the time; early calls do nothing.
+    /// Ends the calls whose timeout has expired.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(kind) = self.deadlines.due(now) {
             let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;
@@ -209,7 +210,7 @@ impl Connection {
                 continue;
             }
             if !self.is_internal(call) {
-                self.give_up(call, CallError::TimedOut);
+                self.end_call(call, CallError::TimedOut);
             } else if !self.handshake_before_probe(now) {
                 if self.config.cancel_style == CancelStyle::CloseStream {
                     self.send(Transmit::Abort { call });
@@ -229,14 +230,14 @@ impl Connection {
                 };
                 match call {
                     Some(call) => {
-                        // Nobody waits for what comes on its own stream any more.
+                        // The response did not arrive on the call's own stream, which is not needed any more.
                         if stream.is_some_and(|stream| stream != call) {
                             self.send(Transmit::Abort { call });
                         }
                         let outcome = response.outcome.map(Payload::into_owned).map_err(CallError::Rejected);
                         self.finish(now, call, outcome);
                     }
-                    // K-7, K-8: a late answer is no offence, and changes nothing.
+                    // K-7, K-8: the response may be late, which is allowed. It is ignored.
                     None => self.misbehaved(PeerMisbehaved::StrayResponse(response.id)),
                 }
             }
@@ -250,7 +251,7 @@ impl Connection {
         self.calls.of_response(id, |text_id| self.events.push_back(Event::PeerMisbehaved(text_id)))
     }
 
-    /// Ends a call with what the server said, or did not say.
+    /// Ends a call.
     fn finish(&mut self, now: Time, call: CallId, outcome: Result<PayloadBuf, CallError>) {
         if self.calls.end(call, &mut self.deadlines).is_none() {
             return;
@@ -295,7 +296,7 @@ impl Connection {
         }
     }
 
-    /// Checks what kind of result it is.
+    /// Reads the type of a result.
     // M-8..M-10
     fn read_result(&self, result: PayloadBuf) -> Result<Outcome, CallError> {
         let mut result_type = ResultType::COMPLETE;
@@ -367,7 +368,7 @@ impl Connection {
         }
     }
 
-    /// The server gives something up: a request of its own (legacy), or a subscription.
+    /// Processes a cancellation by the server: of its own request (legacy), or of a listen stream.
     // K-4, AMB-1
     fn cancelled(&mut self, now: Time, id: RequestId) {
         if self.close_request(now, &id) {
@@ -377,7 +378,7 @@ impl Connection {
         }
     }
 
-    /// Tells of a change: unasked in the legacy era, on a subscription in the modern one.
+    /// Emits a change, which in the modern era needs a listen stream.
     // L-1, L-3, B-44
     fn changed(&mut self, method: Method, change: Change, params: Option<&Payload<'_>>) {
         let modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
@@ -388,7 +389,7 @@ impl Connection {
         self.events.push_back(Event::Changed { call, change });
     }
 
-    /// The subscription that a notification belongs to; the id is compared with its kind.
+    /// Returns the listen stream of a notification. The type of the id matters.
     // AMB-12
     fn subscription(&self, params: Option<&Payload<'_>>) -> Option<CallId> {
         let id: RequestId = serde_json::from_str(params?.meta(key::SUBSCRIPTION_ID)?.get()).ok()?;

@@ -1,4 +1,4 @@
-//! How a connection begins, begins again, and ends.
+//! The start, restart and end of a connection.
 
 use mcp_types::{
     DiscoverResult, Era, InitializeRequestParams, InitializeResult, Method, NotificationParams, ProtocolVersion,
@@ -15,16 +15,16 @@ use crate::calls::CallOptions;
 use crate::errors::CallError;
 
 impl Connection {
-    /// Finds out how to talk to the server, or goes by what was found out before.
+    /// Connects to the server: detects its revision, or uses the one that was detected before.
     ///
-    /// A modern detected revision makes the connection ready at once; a legacy one skips the probe. Whether it still holds shows
-    /// when the server answers: where it turns out wrong, the server is probed after all.
+    /// With a modern revision the connection is ready at once; with a legacy one the probe is skipped. If the responses
+    /// of the server do not fit the revision, the server is probed.
     // V-10, V-11, DU-41
     pub fn start(&mut self, now: Time, detected: Option<DetectedRevision>) {
         if self.stage != Stage::New {
             return;
         }
-        // One that the settings do not allow any more is ignored.
+        // The settings may have changed since it was detected.
         let detected = detected.filter(|detected| self.config.allows(detected.revision));
         self.is_unconfirmed = detected.is_some();
         self.was_silent = false;
@@ -34,7 +34,7 @@ impl Connection {
             && legacy.revision.era() == Era::Legacy
             && self.config.allows(modern)
         {
-            // Over a pipe both can be sent at once, and nobody has to wait.
+            // A child process can get both at the same time.
             self.probe(now, modern, false);
             if self.config.silence_means_legacy {
                 self.handshake_before_probe(now);
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with a session that was begun before, without shaking hands again.
+    /// Resumes a session without a handshake.
     // S4.57
     pub fn resume(&mut self, revision: Revision, server: ServerFacts) {
         if self.stage == Stage::New {
@@ -60,7 +60,7 @@ impl Connection {
         }
     }
 
-    /// Starts over with a new server in place of one that is gone: every call ends.
+    /// Starts again with a new server process. All calls end.
     pub fn restart(&mut self, now: Time, detected: Option<DetectedRevision>) {
         self.end_all();
         self.outbox = Outbox::default();
@@ -68,9 +68,9 @@ impl Connection {
         self.start(now, detected);
     }
 
-    /// Probes a server of which only [`start`](Self::start) knew something: what it answered does not fit that.
+    /// Probes the server because its responses do not fit the revision that [`start`](Self::start) was given.
     ///
-    /// Returns whether there is something to be found out. Calls can be made when the connection is ready again.
+    /// Returns whether it does, which is the case once. Calls can be made when the connection is ready again.
     pub fn reconsider(&mut self, now: Time) -> bool {
         match self.stage {
             Stage::Ready(revision) if revision.era() == Era::Modern && self.is_unconfirmed => {
@@ -82,9 +82,9 @@ impl Connection {
         }
     }
 
-    /// Uses the newest common version from now on, because the server refused the one of a request.
+    /// Changes to the newest common version, after the server refused that of a request.
     ///
-    /// Returns whether there is one. Then the request can be sent again, once, as soon as the connection is ready.
+    /// Returns whether there is one. The request can then be repeated once the connection is ready.
     // V-3, V-12
     pub fn switch_version(&mut self, now: Time, offered: &[ProtocolVersion]) -> bool {
         let is_modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
@@ -105,30 +105,30 @@ impl Connection {
     }
 
     fn probe(&mut self, now: Time, revision: Revision, is_second: bool) {
-        // K-13: nothing that the server says makes this longer.
+        // K-13: progress does not extend this.
         let options = CallOptions::default().idle_timeout(None).total_timeout(Some(self.config.probe_timeout));
         let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }
 
-    /// Shakes hands although the probe is not answered yet, where silence means that the server may be legacy.
+    /// Sends `initialize` before the probe is answered, if silence can mean that the server is legacy.
     ///
-    /// A server answers in order, so one that is modern and slow to start answers the probe first, and ends up modern.
-    /// Returns whether there is a legacy revision to try.
+    /// Servers answer in order, so that a modern one which starts slowly answers the probe first. Returns whether there
+    /// is a legacy revision to try.
     pub(super) fn handshake_before_probe(&mut self, now: Time) -> bool {
         let Stage::Probing { call, probed, .. } = self.stage else { return false };
         let next = legacy(&self.config);
         if !self.config.silence_means_legacy || !matches!(next, ConnectStep::Handshake(_)) {
             return false;
         }
-        // That it is legacy is not sure before the handshake. It is doubted once.
+        // The server may still be modern. It is probed once more if the handshake fails.
         self.is_unconfirmed = !std::mem::replace(&mut self.was_silent, true);
         self.late_probe = Some((call, probed));
         self.proceed(now, next);
         true
     }
 
-    /// The probe was answered while the handshake is under way.
+    /// Processes the response to the probe that arrives during the handshake.
     pub(super) fn handle_late_probe(
         &mut self,
         now: Time,
@@ -141,7 +141,7 @@ impl Connection {
                 let _ = self.calls.end(handshake, &mut self.deadlines);
                 self.handle_probe(now, probed, false, outcome);
             }
-            // It is legacy, as was assumed.
+            // The server is legacy, as assumed.
             ConnectStep::Handshake(_) | ConnectStep::Fail(_) => self.is_unconfirmed = false,
         }
     }
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Goes on after the probe came back, or did not.
+    /// Continues after the probe.
     pub(super) fn handle_probe(
         &mut self,
         now: Time,
@@ -160,7 +160,7 @@ impl Connection {
         is_second: bool,
         outcome: Result<DiscoverResult, CallError>,
     ) {
-        // Whoever is silent may be slow to start: that it is legacy is not sure before the handshake. It is doubted once.
+        // A silent server may be a modern one that starts slowly. It is probed once more if the handshake fails.
         let is_silent = matches!(outcome, Err(CallError::TimedOut));
         self.is_unconfirmed = is_silent && !std::mem::replace(&mut self.was_silent, is_silent);
         match judge(&self.config, probed, is_second, outcome.as_ref()) {
@@ -186,7 +186,7 @@ impl Connection {
             ConnectStep::Handshake(revision) => {
                 let (capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
                 let mut params = InitializeRequestParams::new(ProtocolVersion::from(revision), capabilities, info);
-                // DU-44: nothing that the offered revision does not have.
+                // DU-44: only what the offered revision has.
                 let _ = restrict_to(&mut params, revision);
                 let params = RawObject::new(&params).ok().and_then(|params| params.decode().ok()).unwrap_or_default();
                 let options =
@@ -203,7 +203,7 @@ impl Connection {
         self.forget_late_probe();
         let result = match outcome {
             Ok(result) => result,
-            // DU-41: a server that was legacy once may have become modern, and one that was silent may always have been.
+            // DU-41: a server that was legacy may have become modern, and a silent one may be modern.
             Err(why) if self.is_unconfirmed && why.is_evidence() && self.config.mode != Mode::Legacy => {
                 self.is_unconfirmed = false;
                 match self.config.newest(Era::Modern) {
@@ -245,7 +245,7 @@ impl Connection {
         self.events.push_back(Event::Closed);
     }
 
-    /// Ends everything that the server knows of.
+    /// Ends all calls, listen streams and requests.
     fn end_all(&mut self) {
         for call in self.calls.all() {
             let _ = self.calls.end(call, &mut self.deadlines);

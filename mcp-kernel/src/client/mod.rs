@@ -1,4 +1,7 @@
-//! The client's side of a connection.
+//! The client side of a connection.
+//!
+//! `lifecycle` connects, with the decisions of `detect`. `calls` sends requests and notifications, `inputs` processes
+//! messages of the server, and `server_requests` those that are requests. Outgoing messages are queued in `outbox`.
 
 mod calls;
 mod config;

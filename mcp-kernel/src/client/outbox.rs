@@ -1,4 +1,4 @@
-//! What waits to be sent to a server.
+//! The messages that are queued for the server.
 
 use std::collections::VecDeque;
 
@@ -6,23 +6,23 @@ use super::event::Transmit;
 use crate::limits::Limits;
 use crate::queue::{pop, push};
 
-/// A queue that knows what it holds.
+/// A queue that counts its messages.
 #[derive(Default)]
 pub(super) struct Outbox {
     queue: VecDeque<Transmit>,
-    /// What all messages hold.
+    /// The size of all messages.
     bytes: usize,
-    /// How many of them are answers, and what those hold.
-    answers: usize,
-    answer_bytes: usize,
+    /// The number and the size of responses.
+    responses: usize,
+    response_bytes: usize,
 }
 
 impl Outbox {
     pub(super) fn push(&mut self, transmit: Transmit) {
         self.bytes += transmit.size();
-        if transmit.is_answer() {
-            self.answers += 1;
-            self.answer_bytes += transmit.size();
+        if transmit.is_response() {
+            self.responses += 1;
+            self.response_bytes += transmit.size();
         }
         push(&mut self.queue, transmit);
     }
@@ -30,9 +30,9 @@ impl Outbox {
     pub(super) fn pop(&mut self) -> Option<Transmit> {
         let transmit = pop(&mut self.queue)?;
         self.bytes -= transmit.size();
-        if transmit.is_answer() {
-            self.answers -= 1;
-            self.answer_bytes -= transmit.size();
+        if transmit.is_response() {
+            self.responses -= 1;
+            self.response_bytes -= transmit.size();
         }
         Some(transmit)
     }
@@ -41,14 +41,14 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// Whether there is no room for more of our own.
+    /// Returns whether no request or notification may be added.
     pub(super) fn is_full(&self, limits: &Limits) -> bool {
         self.queue.len() >= limits.max_outbox_messages || self.bytes >= limits.max_outbox_bytes
     }
 
-    /// Whether as many answers wait as the limits allow. The rest does not count: a server may have to get rid of its
-    /// results before it reads on.
-    pub(super) fn is_full_of_answers(&self, limits: &Limits) -> bool {
-        self.answers >= limits.max_outbox_messages || self.answer_bytes >= limits.max_outbox_bytes
+    /// Returns whether too many responses are queued. Other messages do not count: a server may have to send results
+    /// before it reads on.
+    pub(super) fn is_full_of_responses(&self, limits: &Limits) -> bool {
+        self.responses >= limits.max_outbox_messages || self.response_bytes >= limits.max_outbox_bytes
     }
 }

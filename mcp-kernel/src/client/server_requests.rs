@@ -9,13 +9,13 @@ use super::event::{Event, Responder};
 use crate::errors::PeerMisbehaved;
 use crate::{CallId, Time};
 
-/// A request of the server that is not answered yet.
+/// A request of the server in flight.
 pub(super) struct OpenRequest {
-    /// What tells it from an earlier one with the same id.
+    /// Distinguishes it from an earlier request with the same id.
     pub(super) generation: u64,
     /// The size of its parameters.
     pub(super) bytes: usize,
-    /// The call on whose stream it came.
+    /// The call on whose stream it arrived.
     pub(super) stream: Option<CallId>,
 }
 
@@ -28,15 +28,11 @@ impl Connection {
             return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
         }
         if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
-            // B-4: the one thing that a server may ask before the handshake is complete.
-            if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
-                self.send_answer(message);
-            }
-            return;
+            // B-4: the only request that a server may send before the handshake is complete.
+            return self.answer_ping(&id);
         }
         let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
-            // DU-45: a modern server asks nothing, and a modern client answers nothing (M-16). A legacy one has not
-            // shaken hands yet.
+            // DU-45, M-16: modern servers have no requests to clients. A legacy one has to wait for the handshake.
             return self.misbehaved(PeerMisbehaved::UnknownMethod(method));
         };
         let answer = if self.requests.contains_key(&id) {
@@ -56,18 +52,14 @@ impl Connection {
             let params = params.map(Payload::into_owned).unwrap_or_default();
             let bytes = params.as_str().len();
             self.request_bytes += bytes;
-            // One that belongs to a call which has ended belongs to none.
+            // A call that has ended has no idle timeout.
             let stream = stream.filter(|stream| self.calls.is_open(*stream));
             self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
             self.calls.open_peer_request(stream);
             return self.events.push_back(Event::Request { method, params, responder });
         };
         match answer {
-            Ok(()) => {
-                if let Ok(message) = EncodedMessage::result(&id, &EmptyResult::default()) {
-                    self.send_answer(message);
-                }
-            }
+            Ok(()) => self.answer_ping(&id),
             Err(what) => {
                 self.refuse(&id, revision, &what);
                 self.misbehaved(what);
@@ -77,10 +69,10 @@ impl Connection {
 
     /// Answers a request of the server.
     ///
-    /// Returns whether the answer is on its way: one to a request that the server cancelled is left out.
+    /// Returns whether the response is queued. It is not if the server cancelled the request.
     pub fn respond(&mut self, now: Time, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {
         let Responder { id, generation } = responder;
-        // After a cancellation the server may use the id again; the generation tells the two apart.
+        // After a cancellation the server may reuse the id.
         if self.requests.get(&id).is_none_or(|open| open.generation != generation) {
             return false;
         }
@@ -91,12 +83,12 @@ impl Connection {
         };
         let is_written = written.is_ok();
         if let Ok(message) = written {
-            self.send_answer(message);
+            self.send_response(message);
         }
         is_written
     }
 
-    /// Forgets a request of the server; returns whether it was open.
+    /// Removes a request of the server; returns whether it was in flight.
     pub(super) fn close_request(&mut self, now: Time, id: &RequestId) -> bool {
         let Some(closed) = self.requests.remove(id) else { return false };
         self.request_bytes -= closed.bytes;
@@ -104,22 +96,28 @@ impl Connection {
         true
     }
 
-    /// Refuses a request of the server.
-    pub(super) fn refuse(&mut self, id: &RequestId, revision: Revision, what: &PeerMisbehaved) {
-        let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("refused"));
-        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::of(revision)) {
-            self.send_answer(message);
+    fn answer_ping(&mut self, id: &RequestId) {
+        if let Ok(message) = EncodedMessage::result(id, &EmptyResult::default()) {
+            self.send_response(message);
         }
     }
 
-    /// Whether the requests of the server that are open leave no room for one with parameters of this size.
+    /// Refuses a request of the server.
+    pub(super) fn refuse(&mut self, id: &RequestId, revision: Revision, what: &PeerMisbehaved) {
+        let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("the request was refused"));
+        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::of(revision)) {
+            self.send_response(message);
+        }
+    }
+
+    /// Returns whether the limits do not allow another request with parameters of this size.
     fn is_busy_with(&self, bytes: usize) -> bool {
         let limits = &self.config.limits;
         self.requests.len() >= limits.max_in_flight
             || (!self.requests.is_empty() && self.request_bytes + bytes > limits.max_in_flight_bytes)
     }
 
-    /// Whether the client declared what a request of the server needs.
+    /// Returns whether the revision has a request of the server, and the client declared the capability for it.
     fn serves(&self, method: &Method, revision: Revision) -> bool {
         let travels = gate::method(method).is_none_or(|facts| facts.may_travel(Direction::ServerToClient, revision));
         let capabilities = &self.config.capabilities;
@@ -136,7 +134,7 @@ impl Connection {
         travels && declared
     }
 
-    /// Nobody waits for answers to what the server asked any more; calls that are still open go on from `now`.
+    /// Removes all requests of the server. Calls in flight continue at `now`, if there is one.
     pub(super) fn forget_requests(&mut self, now: Option<Time>) {
         self.request_bytes = 0;
         for (id, request) in std::mem::take(&mut self.requests) {

@@ -1,4 +1,4 @@
-//! Which requests of a client are served, and by which rules.
+//! Admission of requests: whether a request is served, and by the rules of which revision.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::errors::PeerMisbehaved;
 use crate::limits::Limits;
 use crate::queue::push;
 
-/// Why a request is refused.
+/// The error with which a request is refused.
 pub(super) type Refusal = Box<PeerMisbehaved>;
 
 impl Connection {
-    /// Admits a request: era, envelope or handshake, method, capability, limits, in this order.
+    /// Admits a request. Checks id, `_meta`, era, envelope or handshake, method, capability and limits, in this order.
     pub(super) fn handle_request(
         &mut self,
         key: RequestKey,
@@ -42,7 +42,7 @@ impl Connection {
             return self.initialize(key, &request);
         } else {
             let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
-            // Without a session there is nowhere to keep a level, and logging is not declared.
+            // Without a session no level is stored, and logging is not declared.
             (
                 revision,
                 LazyClient::from_handshake(client),
@@ -86,7 +86,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What a modern request says about itself.
+    /// Reads the envelope of a modern request: its version, and the client's capabilities and name.
     // V-2, DU-18
     fn agree(&self, meta: &mut RequestMeta, claims: Option<&dyn RequestClaims>) -> Result<(Revision, Client), Refusal> {
         let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
@@ -97,7 +97,7 @@ impl Connection {
         let Some(revision) = version.revision().filter(served) else {
             let mut supported = self.config.versions(Era::Modern);
             if supported.is_empty() {
-                // A server without a modern revision names those that the client can shake hands for (AMB-8).
+                // A server without a modern revision names the versions for a handshake (AMB-8).
                 supported = self.config.versions(Era::Legacy);
             }
             return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
@@ -106,7 +106,7 @@ impl Connection {
         Ok((revision, client))
     }
 
-    /// Whether the method exists for this client.
+    /// Checks that the revision and the server have the method, and that the client declared its extension.
     // E-13, E-14, H-33, EX-11
     fn check_method(
         &self,
@@ -125,7 +125,7 @@ impl Connection {
         if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
     }
 
-    /// What a retry brings along.
+    /// Reads the `inputResponses` and the `requestState` of a retry.
     //
     fn read_retry(&self, params: &PayloadBuf) -> Result<(InputResponses, Option<String>), Refusal> {
         let invalid = |name: &str, fault: &dyn std::fmt::Display| {
@@ -135,7 +135,10 @@ impl Connection {
             Some(raw) => {
                 let limit = self.config.limits.max_input_responses;
                 if params.member_count("inputResponses").is_some_and(|count| count > limit) {
-                    return Err(invalid("inputResponses", &format_args!("more than {limit} responses")));
+                    return Err(invalid(
+                        "inputResponses",
+                        &format_args!("more than {limit} responses (`max_input_responses`)"),
+                    ));
                 }
                 serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("inputResponses", &fault))?
             }
@@ -145,7 +148,10 @@ impl Connection {
             Some(raw) => {
                 let limit = self.config.limits.max_request_state_bytes;
                 if raw.get().len() > limit {
-                    return Err(invalid("requestState", &format_args!("more than {limit} bytes")));
+                    return Err(invalid(
+                        "requestState",
+                        &format_args!("more than {limit} bytes (`max_request_state_bytes`)"),
+                    ));
                 }
                 serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("requestState", &fault))?
             }
@@ -154,54 +160,54 @@ impl Connection {
         Ok((responses.unwrap_or_default(), state))
     }
 
-    /// Opens a request for the application, at once or when another one ends. `is_own` is one that the kernel can answer
-    /// once the application agrees.
+    /// Emits a request for the application, or queues it until another one has ended. `is_builtin` keeps the parameters
+    /// for [`respond_builtin`](Self::respond_builtin).
     pub(super) fn open_request(
         &mut self,
         scope: RequestScope,
         params: PayloadBuf,
         batch: Option<RequestKey>,
-        is_own: bool,
+        is_builtin: bool,
     ) -> Result<(), Refusal> {
         let limits = &self.config.limits;
-        let (running, most) = (self.in_flight.running() - self.waiting.len(), limits.max_in_flight);
+        let (running, most) = (self.in_flight.running() - self.queued.len(), limits.max_in_flight);
         if running >= most {
-            let held: usize = self.waiting.iter().map(waiting_bytes).sum();
-            if self.waiting.len() >= limits.max_queued || held + params.as_str().len() > limits.max_queued_bytes {
+            let held: usize = self.queued.iter().map(queued_bytes).sum();
+            if self.queued.len() >= limits.max_queued || held + params.as_str().len() > limits.max_queued_bytes {
                 return Err(PeerMisbehaved::TooManyRequests.into());
             }
         }
         let (key, scope) = (scope.key, Arc::new(scope));
-        let held = is_own.then(|| Box::new(params.clone()));
+        let held = is_builtin.then(|| Box::new(params.clone()));
         let entry = Entry { scope: Arc::clone(&scope), last_progress: None, batch, kind: Kind::Running, held };
         let responder = self.in_flight.open(key, entry);
         let event = Event::Request { scope, params, responder };
         if running < most {
             self.emit(event)
         } else {
-            push(&mut self.waiting, event)
+            push(&mut self.queued, event)
         }
         Ok(())
     }
 }
 
-/// What a request that waits keeps.
-fn waiting_bytes(event: &Event) -> usize {
+/// The size of a queued request.
+fn queued_bytes(event: &Event) -> usize {
     if let Event::Request { params, .. } = event { params.as_str().len() } else { 0 }
 }
 
-/// Reads the metadata of a request, within its limit.
-// Inlined, because it returns a large value, which would be copied once more.
+/// Reads the `_meta` of a request, within its limit.
+// Inlined, because it returns a large value that would be copied once more.
 #[inline(always)]
 pub(super) fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
     let Some(params) = &request.params else { return Ok(None) };
     if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.max_meta_bytes) {
-        return Err(invalid_meta(&format_args!("more than {} bytes", limits.max_meta_bytes)));
+        return Err(invalid_meta(&format_args!("more than {} bytes (`max_meta_bytes`)", limits.max_meta_bytes)));
     }
     params.decode_meta().map_err(|fault| invalid_meta(&fault))
 }
 
-/// The envelope's key in the body makes a request modern, whatever its value.
+/// Returns whether a request is modern: whether its `_meta` has a protocol version, whatever its value.
 // DU-13, X-20
 #[must_use]
 pub fn is_modern(request: &Request<'_>) -> bool {
@@ -222,7 +228,7 @@ fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {
     PeerMisbehaved::InvalidParams(format!("`_meta`: {fault}").into()).into()
 }
 
-/// Refuses what needs an extension that the client did not declare.
+/// Refuses a request that needs an extension which the client did not declare.
 // E-14, EX-11
 pub(super) fn check_extension(capabilities: &ClientCapabilities, extension: &str) -> Result<(), Refusal> {
     if capabilities.extensions.as_ref().is_some_and(|declared| declared.contains(extension)) {

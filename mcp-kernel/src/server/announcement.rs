@@ -1,21 +1,21 @@
-//! A change, written for all who hear of it.
+//! A notification of a change, serialized once for all clients.
 
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{Method, NotificationParams, RequestId, ResourceUpdatedNotificationParams, meta};
 
 use crate::Change;
 
-/// A [`Change`] that is written once, however many connections and listeners hear of it: their copies differ in the id
-/// of the listen request alone.
+/// A [`Change`] that is serialized once for all connections and listen streams. Their copies differ in the subscription
+/// id only.
 #[derive(Clone, Debug)]
 pub struct Announcement {
     change: Change,
-    /// What a legacy client hears.
+    /// The notification for legacy clients.
     unasked: EncodedMessage,
 }
 
 impl Announcement {
-    /// Writes a change.
+    /// Serializes the notification of a change.
     #[must_use]
     pub fn new(change: &Change) -> Self {
         let method = match change {
@@ -29,12 +29,12 @@ impl Announcement {
         } else {
             EncodedMessage::notification(&method, Some(&NotificationParams::default()))
         };
-        // Both are plain data, which can always be written.
+        // Both are plain data, which can always be serialized.
         let unasked = unasked.unwrap_or_else(|_| EncodedMessage::from_bytes(Vec::new()));
         Self { change: change.clone(), unasked }
     }
 
-    /// What changed.
+    /// Returns the change.
     #[must_use]
     pub fn change(&self) -> &Change {
         &self.change
@@ -44,7 +44,7 @@ impl Announcement {
         &self.unasked
     }
 
-    /// Everything on a stream carries the id of the listen request, in its kind.
+    /// The notification for a listen stream, with the id of its request.
     // L-7
     pub(super) fn for_listen_stream(&self, id: &RequestId) -> EncodedMessage {
         self.unasked.with_meta_member(meta::key::SUBSCRIPTION_ID, id)

@@ -1,10 +1,10 @@
-//! What a client says about itself.
+//! The capabilities and the name of a client.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use mcp_types::{ClientCapabilities, Implementation, InitializeRequestParams, RawObject};
 
-/// What a client says about itself.
+/// The capabilities and the name that a client declares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Client {
     pub(crate) capabilities: ClientCapabilities,
@@ -17,19 +17,19 @@ impl From<InitializeRequestParams> for Client {
     }
 }
 
-/// What a client said in its handshake, as the text of its parameters.
+/// The parameters of `initialize`, as text.
 ///
-/// A session keeps it for hours, and few requests need it. As values it takes many times as much memory: a member of nine
-/// bytes becomes a hundred.
+/// A session keeps them for hours, and few requests need them. Decoded they take many times as much memory: a member of
+/// nine bytes becomes a hundred.
 #[derive(Debug, Default)]
 pub(crate) struct StoredHandshake {
     text: Option<RawObject>,
-    /// What was read of it, as long as anybody needs that: requests at the same time share one.
+    /// The decoded parameters, shared by concurrent requests and dropped with the last of them.
     read: Mutex<Weak<Client>>,
 }
 
 impl StoredHandshake {
-    /// `initialize` is known to be readable.
+    /// Stores parameters that were decoded successfully before.
     pub(crate) fn new(initialize: RawObject) -> Self {
         Self { text: Some(initialize), read: Mutex::default() }
     }
@@ -50,12 +50,11 @@ impl StoredHandshake {
     }
 }
 
-/// What is known about a client: what the request says, or what the handshake said for all of them.
+/// The client of a request: that of its envelope, or that of the handshake, which is decoded on first use.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is a part of what a request allocates anyway")]
 pub(crate) enum LazyClient {
     Decoded(Client),
-    /// It is read when it is needed.
     Handshake(Arc<StoredHandshake>, OnceLock<Arc<Client>>),
 }
 

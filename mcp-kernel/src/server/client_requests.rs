@@ -16,14 +16,15 @@ use crate::errors::{CallError, CommandError};
 use crate::{CallId, RequestKey, Time};
 
 impl Connection {
-    /// Asks the client something, which only the legacy era allows.
+    /// Sends a request to a legacy client. Modern clients have no server-to-client requests.
     ///
-    /// `related` is the request during which the question came up, on whose stream it travels. The outcome comes as
+    /// `related` is the request during which it is sent, on whose route it goes. The outcome follows as
     /// [`Event::CallFinished`], exactly once.
     ///
     /// # Errors
     ///
-    /// Fails, and sends nothing, if the client cannot be asked this.
+    /// Returns an error, and sends nothing, if the request cannot be sent to this client, or not yet
+    /// ([`CommandError::is_temporary`]).
     // M-15, B-10
     pub fn call(
         &mut self,
@@ -36,7 +37,8 @@ impl Connection {
         self.check_call(related, &method, params)?;
         let mut params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
-        // The call's id serves as token, so that progress finds its way back; the application's own comes back with it.
+        // The call's id serves as the token, which makes tokens unique. The application's own token is restored when
+        // progress arrives.
         let token = params.meta.get_or_insert_default().progress_token.replace(ProgressToken::from(&id));
         if let Some(open) = self.calls.get_mut(call) {
             (open.token, open.related) = (token, related);
@@ -62,18 +64,18 @@ impl Connection {
         if let Some(key) = related {
             let entry = self.in_flight.get_mut(key).ok_or(CommandError::Ended)?;
             if entry.scope.revision.era() == Era::Modern {
-                return Err(CommandError::NoBackChannel("a modern request is answered with `input_required` instead"));
+                return Err(CommandError::NoBackChannel("modern clients get input requests in the result instead"));
             }
         }
         if !self.has_back_channel {
-            return Err(CommandError::NoBackChannel("a session is needed to ask the client something"));
+            return Err(CommandError::NoBackChannel("server-to-client requests need a session"));
         }
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
         if self.outbox.is_full(&self.config.limits, route) {
             return Err(CommandError::OutboxFull);
         }
         let agreed = self.lifecycle.agreed().ok_or(CommandError::NotReady)?;
-        // A client that already asks for more than the handshake is done with it, though it never said so.
+        // A client that sends requests has completed the handshake, even if it never sent `notifications/initialized`.
         let is_ready = self.lifecycle.is_ready() || (related.is_some() && !self.config.require_initialized);
         if !is_ready && *method != Method::PING {
             return Err(CommandError::NotReady);
@@ -93,11 +95,11 @@ impl Connection {
         if self.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }
     }
 
-    /// Gives a call up and tells the client; the outcome is [`CallError::Cancelled`].
+    /// Cancels a call and notifies the client. The outcome is [`CallError::Cancelled`].
     ///
     /// # Errors
     ///
-    /// Fails if the call has ended.
+    /// Returns [`CommandError::Ended`] if the call has ended.
     pub fn cancel(&mut self, call: CallId) -> Result<(), CommandError> {
         if self.cancel_call(call, CallError::Cancelled) { Ok(()) } else { Err(CommandError::Ended) }
     }
@@ -106,7 +108,7 @@ impl Connection {
         let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
         let params = CancelledNotificationParams::default().request_id(ended.id);
         let method = Method::NOTIFICATIONS_CANCELLED;
-        // It follows the request that it is about, as long as there is a stream to follow on.
+        // It follows the request that it cancels, as long as that stream is open.
         let related = ended.related.filter(|key| self.in_flight.get_mut(*key).is_some());
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
         let _ = self.queue_notification(route, &method, &params, Priority::Required);
@@ -121,7 +123,7 @@ impl Connection {
     }
 }
 
-/// What a client must have declared to be asked this.
+/// The capabilities that a client must have declared for a request.
 // X-13, SA-2, SA-4, EL-2
 fn needed_for(method: &Method, params: &RawObject, revision: Revision) -> Vec<ClientCapability> {
     #[derive(serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! What the application wants of the client.
+//! Notifications to the client, and the end of a connection.
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::EncodedMessage;
@@ -17,20 +17,19 @@ use super::transmit::Route;
 use crate::errors::{CallError, CommandError};
 use crate::{Change, RequestKey};
 
-/// Whether something is on its way to the client.
+/// Whether a message was queued for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "it is or it is not")]
 pub enum Delivery {
-    /// It is queued.
+    /// It was queued.
     Queued,
-    /// It was left out, because the client did not ask for it, does not wait for it any more, or does not read.
+    /// It was not sent: the client did not ask for it, cancelled the request, or does not read.
     NotSent,
 }
 
 impl Connection {
-    /// Reports progress of a request, if its client wants to hear of it.
-    ///
-    /// Values must grow; one that does not is left out.
+    /// Reports the progress of a request, if the client asked for it. A value that is not greater than the last one is
+    /// not sent.
     // S2.12, P-3, P-9
     pub fn progress(
         &mut self,
@@ -40,7 +39,7 @@ impl Connection {
         message: Option<String>,
     ) -> Delivery {
         let Some(entry) = self.in_flight.get_mut(request) else { return Delivery::NotSent };
-        // H-19: a subscription carries changes alone.
+        // H-19: a listen stream carries no progress.
         let token = entry.scope.progress_token.clone().filter(|_| entry.kind == Kind::Running);
         let Some(token) = token else { return Delivery::NotSent };
         let progress = progress.into();
@@ -56,7 +55,7 @@ impl Connection {
         self.queue_notification(route, &Method::NOTIFICATIONS_PROGRESS, &params, Priority::Progress)
     }
 
-    /// Sends a log message about a request, or about the connection, if the client wants to see it.
+    /// Sends a log message about a request, or about the connection, if it has the level that the client asked for.
     // Y-1..Y-4
     pub fn log(
         &mut self,
@@ -70,7 +69,7 @@ impl Connection {
                 let running = self.in_flight.get_mut(key).filter(|entry| entry.kind == Kind::Running);
                 let threshold = running.and_then(|entry| match entry.scope.revision.era() {
                     Era::Modern => entry.scope.log_level,
-                    // The level belongs to the connection and may have changed since the request came.
+                    // The level of a connection may have changed since the request arrived.
                     Era::Legacy => Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
                 });
                 (threshold, self.related_route(key))
@@ -86,7 +85,7 @@ impl Connection {
         self.queue_notification(route, &Method::NOTIFICATIONS_MESSAGE, &params, Priority::Log)
     }
 
-    /// Where what belongs to a request goes: the requests of a batch share the stream of the batch.
+    /// The route of messages that belong to a request. The requests of a batch share the stream of the batch.
     pub(super) fn related_route(&mut self, key: RequestKey) -> Route {
         let Some(entry) = self.in_flight.get_mut(key) else { return Route::Related(key) };
         match entry.kind {
@@ -95,15 +94,14 @@ impl Connection {
         }
     }
 
-    /// Tells the client something that no other command says, such as what an extension defines.
+    /// Sends a notification that no other command sends, such as one of an extension.
     ///
-    /// It goes with a request or a subscription, or with the connection as a whole; without a way there it is left out,
-    /// and so it is if the client does not read.
+    /// It belongs to a request, to a listen stream, or to the connection. It is not sent if there is no such route, or
+    /// if the client does not read.
     ///
     /// # Errors
     ///
-    /// Fails if another command says this, or if the client's revision does not have the notification in this
-    /// direction.
+    /// Returns an error if another command sends this notification, or if the client's revision does not have it.
     // S1.7
     pub fn notify(
         &mut self,
@@ -130,11 +128,11 @@ impl Connection {
             return Err(CommandError::NotInRevision { method: method.clone(), revision });
         }
         if gate::method(method).is_some_and(|facts| facts.listen_only.contains(revision)) {
-            // S1.21: only those who asked for it may hear of it, and `publish` knows them.
+            // S1.21: it goes to the listen streams that asked for it, with `publish`.
             return Err(CommandError::Reserved(method.clone()));
         }
         if let Route::Listen(key) = route {
-            // L-7: everything on the stream carries the id of the listen request.
+            // L-7: every message on the stream has the id of the listen request.
             let mut params: NotificationParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
             params.meta.get_or_insert_default().subscription_id =
                 self.in_flight.get_mut(key).map(|entry| entry.scope.id.clone());
@@ -143,12 +141,13 @@ impl Connection {
         Ok(self.queue_notification(route, method, params, Priority::Required))
     }
 
-    /// Tells the client of a change: unasked by the rules of legacy, and to each subscription that asked for it.
+    /// Notifies the client of a change: a legacy client if it can expect that, and each listen stream that asked for
+    /// it.
     pub fn publish(&mut self, change: &Change) {
         self.announce(&Announcement::new(change));
     }
 
-    /// Does what [`publish`](Self::publish) does, with what was written once for all clients.
+    /// Does the same as [`publish`](Self::publish) with a notification that is serialized once for all connections.
     pub fn announce(&mut self, announcement: &Announcement) {
         let change = announcement.change();
         let has = &self.config.capabilities;
@@ -182,7 +181,7 @@ impl Connection {
         priority: Priority,
     ) -> Delivery {
         if priority <= Priority::Log && self.outbox.is_saturated(&self.config.limits) {
-            // Each route has its own limit, but there may be many of them. It need not even be written.
+            // Routes have limits of their own, but there may be many of them.
             self.note_dropped(route, 1);
             return Delivery::NotSent;
         }
@@ -194,11 +193,11 @@ impl Connection {
         Delivery::Queued
     }
 
-    /// Ends a subscription from this side: with its result, as both transports allow.
+    /// Ends a listen stream with its result.
     ///
     /// # Errors
     ///
-    /// Fails if the request is not a subscription that is open.
+    /// Returns [`CommandError::Ended`] if the request is not an open listen stream.
     // AMB-1, L-11
     pub fn end_listening(&mut self, request: RequestKey) -> Result<(), CommandError> {
         let entry = self.in_flight.get_mut(request).filter(|entry| entry.kind == Kind::Listening);
@@ -215,8 +214,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Prepares for the end: subscriptions end with their result, and questions to the client are given up, since no
-    /// answer will be read. Requests that are open may still be answered.
+    /// Prepares for closing: ends listen streams with their result and calls with [`CallError::Disconnected`], since no
+    /// response will be read. Requests in flight can still be answered.
     pub fn drain(&mut self) {
         for key in self.in_flight.keys() {
             let _ = self.end_listening(key);
@@ -228,7 +227,7 @@ impl Connection {
         self.draining = true;
     }
 
-    /// Ends the connection from this side: subscriptions end with their result, everything else is given up.
+    /// Closes the connection: listen streams end with their result, requests and calls are cancelled.
     pub fn close(&mut self) {
         if self.closed {
             return;
@@ -239,10 +238,10 @@ impl Connection {
         self.end();
     }
 
-    /// Ends what is left; nothing happens after this.
+    /// Ends requests and calls, and emits the last event.
     pub(super) fn end(&mut self) {
-        // What waits was never heard of; it must not start to run now.
-        for event in std::mem::take(&mut self.waiting) {
+        // The application does not know queued requests. They must not start now.
+        for event in std::mem::take(&mut self.queued) {
             if let Event::Request { responder, .. } = event {
                 let _ = self.in_flight.close(responder.key());
             }
@@ -260,7 +259,7 @@ impl Connection {
     }
 }
 
-/// What other commands say, by the rules that belong to it.
+/// The notifications that other commands send.
 const RESERVED_NOTIFICATIONS: [Method; 4] = [
     Method::NOTIFICATIONS_PROGRESS,
     Method::NOTIFICATIONS_MESSAGE,

@@ -1,4 +1,4 @@
-//! What a server is, for all its connections.
+//! The configuration of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,37 +10,36 @@ use mcp_types::{
 
 use crate::limits::Limits;
 
-/// The immutable facts about a server, shared by all its connections.
+/// The configuration that all connections of a server share.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerConfig {
     info: Implementation,
-    /// The metadata of most answers, written once.
+    /// The `_meta` of most results, serialized once.
     info_meta: RawObject,
-    /// What the server offers; a method behind a capability that is not here does not exist.
+    /// The capabilities of the server. Methods of other capabilities do not exist.
     pub capabilities: ServerCapabilities,
-    /// How the server is best used, for the model to read.
+    /// Instructions for the model on how to use the server.
     pub instructions: Option<String>,
-    /// The revisions that are served. Default: all.
+    /// The revisions that are served. Defaults to all.
     pub revisions: Vec<Revision>,
-    /// Whether a legacy client has to send `notifications/initialized` before anything but `ping` is served. Default:
-    /// no, because some clients never send it.
+    /// Whether a legacy client has to send `notifications/initialized` before any request but `ping`. Defaults to
+    /// `false`, because some clients never send it.
     pub require_initialized: bool,
-    /// Whether results carry the server's name and version. Default: yes.
+    /// Whether results contain the server's name and version. Defaults to `true`.
     pub send_server_info: bool,
     /// The cache TTL of lists and resources that have none of their own. Defaults to 0.
     pub cache_ttl: Duration,
     /// The cache scope of lists and resources that have none of their own. Defaults to private.
     pub cache_scope: CacheScope,
-    /// The extensions that are served; none is without being named here.
+    /// The extensions that are served. Defaults to none.
     pub extensions: BTreeMap<String, Extension>,
-    /// Whether the application hears of requests that the kernel can answer by itself, before it does, so that it may
-    /// refuse them: `server/discover`, `logging/setLevel`, subscriptions. They come as
-    /// [`Event::Request`](super::Event::Request) like all others, to be let pass with
-    /// [`respond_builtin`](super::Connection::respond_builtin). The handshake and `ping` never do: they are about the connection, and
-    /// must not wait behind work. Default: no.
+    /// Whether the application gets the requests that the kernel can answer (`server/discover`, `logging/setLevel`,
+    /// subscriptions) as [`Event::Request`](super::Event::Request), so that it can refuse them. It accepts them with
+    /// [`respond_builtin`](super::Connection::respond_builtin). The handshake and `ping` are always answered by the
+    /// kernel, because they must not wait for other requests. Defaults to `false`.
     pub intercept_builtin: bool,
-    /// What a peer may make us keep.
+    /// The limits of a connection.
     pub limits: Limits,
 }
 
@@ -48,19 +47,19 @@ pub struct ServerConfig {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Extension {
-    /// What the server declares about it; an empty object says no more than that it is there.
+    /// The settings that the server declares. Defaults to an empty object.
     pub settings: Option<RawObject>,
-    /// The requests and notifications that it adds for clients, with the revisions in which they exist.
+    /// The requests and notifications that it adds for clients, with their revisions.
     pub methods: BTreeMap<Method, Revisions>,
-    /// The members that it adds to the filter of a listen request.
+    /// The members that it adds to the filter of `subscriptions/listen`.
     pub filter_members: BTreeSet<String>,
 }
 
 impl ServerConfig {
-    /// Describes a server that offers `capabilities` in all revisions.
+    /// Creates the configuration of a server with `capabilities` in all revisions.
     #[must_use]
     pub fn new(info: Implementation, capabilities: ServerCapabilities) -> Self {
-        // Plain data can always be written.
+        // Plain data can always be serialized.
         let info_meta = RawObject::new(&ResultMeta::default().server_info(info.clone())).unwrap_or_default();
         Self {
             info,
@@ -78,13 +77,13 @@ impl ServerConfig {
         }
     }
 
-    /// Who the server is.
+    /// Returns the name and version of the server.
     #[must_use]
     pub fn info(&self) -> &Implementation {
         &self.info
     }
 
-    /// The metadata that a modern answer has if its handler gives it none.
+    /// The `_meta` of modern results that have none.
     pub(crate) fn info_meta(&self) -> Option<&RawObject> {
         self.send_server_info.then_some(&self.info_meta)
     }
@@ -107,12 +106,12 @@ impl ServerConfig {
         self.revisions.iter().any(|revision| revision.era() == era)
     }
 
-    /// The versions of one era as a peer is told them, newest first.
+    /// The versions of one era, newest first.
     pub(crate) fn versions(&self, era: Era) -> Vec<ProtocolVersion> {
         self.of_era(era).map(ProtocolVersion::from).collect()
     }
 
-    /// The capabilities with the extensions that are served.
+    /// The capabilities, including the extensions.
     pub(crate) fn declared(&self) -> ServerCapabilities {
         let mut capabilities = self.capabilities.clone();
         for (id, extension) in &self.extensions {
@@ -122,7 +121,7 @@ impl ServerConfig {
         capabilities
     }
 
-    /// Whether the server offers what a core method is about.
+    /// Returns whether the server has the capability of a core method.
     // E-13, V-8
     pub(crate) fn offers(&self, method: &Method) -> bool {
         let has = &self.capabilities;
@@ -153,12 +152,12 @@ impl ServerConfig {
         }
     }
 
-    /// The extension that a method belongs to, if it is served.
+    /// Returns the extension of a method, if it is served.
     pub(crate) fn extension_of(&self, method: &Method) -> Option<(&str, Revisions)> {
         self.extensions.iter().find_map(|(id, extension)| Some((id.as_str(), *extension.methods.get(method)?)))
     }
 
-    /// The extension that a member of a listen filter belongs to, if it is served.
+    /// Returns the extension of a filter member, if it is served.
     pub(crate) fn extension_of_filter(&self, member: &str) -> Option<&str> {
         let served = self.extensions.iter().find(|(_, extension)| extension.filter_members.contains(member));
         served.map(|(id, _)| id.as_str())

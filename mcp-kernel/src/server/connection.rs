@@ -1,4 +1,4 @@
-//! One client, as long as it is there.
+//! The connection of a server to one client.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,30 +19,24 @@ use crate::deadlines::{Deadline, Deadlines};
 use crate::errors::PeerMisbehaved;
 use crate::queue::{Fifo, pop};
 
-/// The one home of what a server knows about one client.
+/// The state of a server's connection to one client.
 ///
-/// It performs no I/O and knows no time: a driver feeds it and empties it. There are three groups of methods, told
-/// apart by their names.
+/// It performs no I/O and reads no clock: a driver feeds it and empties it, as described on the [crate
+/// page](crate#drivers).
 ///
-/// | group | methods | who calls |
+/// | group | methods | called by |
 /// |---|---|---|
-/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`respond_builtin`](Self::respond_builtin), [`progress`](Self::progress), [`log`](Self::log), [`notify`](Self::notify), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`close`](Self::close) | the application |
-/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_stream_closed`](Self::handle_stream_closed), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | the driver |
-/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | the driver |
+/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`respond_builtin`](Self::respond_builtin), [`progress`](Self::progress), [`log`](Self::log), [`notify`](Self::notify), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`drain`](Self::drain), [`close`](Self::close) | application |
+/// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_incoming`](Self::handle_incoming), [`handle_oversized`](Self::handle_oversized), [`handle_stream_closed`](Self::handle_stream_closed), [`abandon`](Self::abandon), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | driver |
+/// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | driver |
 ///
-/// Commands queue and never block; inputs never fail: what is wrong with them becomes an event and, where the protocol
-/// wants one, an answer. After any command or input, the driver
+/// A driver with several streams [`block`](Self::block)s the route of one that is not read, so that the others are not
+/// delayed.
 ///
-/// 1. pops [`poll_transmit`](Self::poll_transmit) until it is empty and sends what it gets,
-/// 2. pops [`poll_event`](Self::poll_event) until it is empty and tells the application,
-/// 3. asks [`poll_timeout`](Self::poll_timeout) when to call [`handle_timeout`](Self::handle_timeout).
+/// Requests of both eras can be in flight at the same time: one with the modern envelope is served as the envelope
+/// says, any other as the handshake settled.
 ///
-/// A driver with several streams [`block`](Self::block)s the routes of one whose reader is slow, so that the others go
-/// on. One that cannot send at all stops at [`wants_input`](Self::wants_input): a driver that feeds on ends the
-/// connection, because the peer asks without reading the answers.
-///
-/// Both eras may use one connection at the same time: a request with the modern envelope is served by what it says
-/// itself, any other by what the handshake settled.
+/// # Examples
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,37 +52,37 @@ use crate::queue::{Fifo, pop};
 /// let request = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hi","_meta":{
 ///     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 /// connection.handle_bytes(Time::EPOCH, request, None);
-/// let Some(Event::Request { responder, .. }) = connection.poll_event() else { panic!("a request") };
+/// let Some(Event::Request { responder, .. }) = connection.poll_event() else { panic!("no request") };
 /// connection.respond(responder, Ok(CallToolResult::text("hello")));
-/// let answer = connection.poll_transmit().expect("an answer");
-/// assert!(String::from_utf8(answer.message.into_bytes())?.contains(r#""resultType":"complete""#));
+/// let response = connection.poll_transmit().expect("a response");
+/// assert!(String::from_utf8(response.message.into_bytes())?.contains(r#""resultType":"complete""#));
 /// # Ok::<(), std::string::FromUtf8Error>(())
 /// ```
 pub struct Connection {
     pub(super) config: Arc<ServerConfig>,
     pub(super) lifecycle: Lifecycle,
     pub(super) in_flight: InFlight,
-    /// Requests that wait until one that runs ends.
-    pub(super) waiting: VecDeque<Event>,
+    /// Requests beyond the limit of concurrent ones.
+    pub(super) queued: VecDeque<Event>,
     pub(super) batches: BTreeMap<RequestKey, Batch>,
     pub(super) calls: Calls,
     pub(super) deadlines: Deadlines,
     pub(super) log_level: LoggingLevel,
     pub(super) subscriptions: BTreeSet<String>,
-    /// Few connections have any, so the index is made for the first.
+    /// Allocated for the first stream, because few connections have any.
     pub(super) listen_streams: Option<Box<ListenStreams<RequestKey>>>,
     pub(super) has_back_channel: bool,
     pub(super) second_handshake: SecondHandshake,
-    /// Something was fed although too much waits to be sent, and nothing has been sent since.
+    /// Whether input was accepted while the outbox was full, and nothing was sent since.
     pub(super) overfed: bool,
-    /// Nothing more will be read: subscriptions that still come about end at once.
+    /// Whether no more input will be read, so that new listen streams end at once.
     pub(super) draining: bool,
     pub(super) closed: bool,
     pub(super) outbox: Outbox,
     pub(super) events: Fifo<Event>,
 }
 
-/// The answers to a batch, which travel together.
+/// The responses to a batch, which are sent together.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) expected: usize,
@@ -96,30 +90,30 @@ pub(super) struct Batch {
 }
 
 impl Connection {
-    /// A connection that lasts: a stdio process, or an HTTP session.
+    /// Creates a connection for any number of requests: a stdio process, a socket, or a session.
     ///
-    /// It waits for a handshake, and serves modern requests without one.
+    /// Legacy requests need a handshake, modern ones do not.
     // S1.22
     #[must_use]
     pub fn long_lived(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::Fresh, true)
     }
 
-    /// A connection for one modern request: what the client is, the request says itself.
+    /// Creates a connection for one modern request.
     // S1.18
     #[must_use]
     pub fn modern_request(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::ModernOnly, false)
     }
 
-    /// A connection for one legacy request without a session, in a revision that its transport knows of.
+    /// Creates a connection for one legacy request without a session, in the revision that the transport determined.
     // S0.8
     #[must_use]
     pub fn legacy_request(config: Arc<ServerConfig>, revision: Revision) -> Self {
         Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
     }
 
-    /// Sets what becomes of a second `initialize`. Defaults to [`SecondHandshake::Refuse`].
+    /// Sets the response to a second `initialize`. Defaults to [`SecondHandshake::Refuse`].
     pub fn set_second_handshake(&mut self, second: SecondHandshake) {
         self.second_handshake = second;
     }
@@ -129,7 +123,7 @@ impl Connection {
             config,
             lifecycle,
             in_flight: InFlight::default(),
-            waiting: VecDeque::new(),
+            queued: VecDeque::new(),
             batches: BTreeMap::new(),
             calls: Calls::default(),
             deadlines: Deadlines::default(),
@@ -146,59 +140,60 @@ impl Connection {
         }
     }
 
-    /// The next message to send.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.overfed = false;
         self.outbox.pop()
     }
 
-    /// Whether there is something to send.
+    /// Returns whether there is a message to send.
     #[must_use]
     pub fn has_transmit(&self) -> bool {
         self.outbox.has_open()
     }
 
-    /// Whether the connection is over: nothing is taken in any more.
+    /// Returns whether the connection is closed. It ignores all further input.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The next thing for the application to know.
+    /// Returns the next event for the application.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), and why.
+    /// Returns the earliest deadline, at which the driver has to call [`handle_timeout`](Self::handle_timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.deadlines.next()
     }
 
-    /// Whether a driver may feed more: not while as much waits to be sent as the limits allow.
+    /// Returns whether the driver may feed more input: not if the connection is closed, and not while the outbox is
+    /// full. Input beyond that closes the connection, because the client does not read the responses to its requests.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         !self.closed && !self.outbox.is_saturated(&self.config.limits)
     }
 
-    /// The revision that the handshake settled on, if there was one.
+    /// Returns the revision of the handshake, if there was one.
     #[must_use]
     pub fn negotiated(&self) -> Option<Revision> {
         self.lifecycle.agreed().map(|agreed| agreed.revision)
     }
 
-    /// Whether a request is still to be answered, or any of a batch: it runs, waits for its turn, or listens.
+    /// Returns whether a request, or any request of a batch, is running, queued, or an open listen stream.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
         self.in_flight.has(request) || self.batches.contains_key(&request)
     }
 
-    /// Whether nothing is open, queued or due: a connection that was used and left must come back to this.
+    /// Returns whether there are no requests, calls, messages, events or deadlines.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
-            && self.waiting.is_empty()
+            && self.queued.is_empty()
             && self.batches.is_empty()
             && self.calls.len() == 0
             && self.deadlines.next().is_none()
@@ -207,7 +202,7 @@ impl Connection {
             && self.events.is_empty()
     }
 
-    /// Queues a message, and notes what was dropped for it.
+    /// Queues a message, and reports the messages that were dropped for it.
     pub(super) fn send(&mut self, route: Route, message: EncodedMessage, priority: Priority) {
         self.transmit(Transmit { route, message, failure: None }, priority);
     }
@@ -218,8 +213,8 @@ impl Connection {
         self.dropped(route, count);
     }
 
-    /// Takes note of what a stream could not hold. One for changes ends then: who missed some has to look anew, and can
-    /// only know that if it is told.
+    /// Reports messages that were dropped. A listen stream ends then, because its client has to learn that it missed a
+    /// change.
     pub(super) fn dropped(&mut self, route: Route, count: usize) {
         self.note_dropped(route, count);
         if let Route::Listen(key) = route
@@ -229,7 +224,8 @@ impl Connection {
         }
     }
 
-    /// Tells how much was dropped. What a flood drops is one piece of news, or else the news would be the next flood.
+    /// Emits an event for dropped messages, or counts them in the last event: a flood of messages must not become a
+    /// flood of events.
     pub(super) fn note_dropped(&mut self, route: Route, count: usize) {
         match self.events.last_mut() {
             _ if count == 0 => {}
@@ -238,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Queues the answer to a request, or puts it with the other answers of its batch.
+    /// Queues the response to a request, or adds it to the responses of its batch.
     pub(super) fn answer(&mut self, key: RequestKey, batch: Option<RequestKey>, message: EncodedMessage) {
         self.answer_with(key, batch, message, None);
     }
@@ -259,7 +255,7 @@ impl Connection {
         self.finish_batch(batch_key);
     }
 
-    /// Takes a request out of its batch that will not be answered.
+    /// Removes a request that will not be answered from its batch.
     pub(super) fn skip_in_batch(&mut self, batch_key: RequestKey) {
         if let Some(batch) = self.batches.get_mut(&batch_key) {
             batch.expected -= 1;
@@ -277,7 +273,7 @@ impl Connection {
         }
     }
 
-    /// Refuses what breaks a rule.
+    /// Refuses a request.
     pub(super) fn refuse(
         &mut self,
         key: RequestKey,
@@ -289,7 +285,7 @@ impl Connection {
         self.answer_error(key, batch, id, revision, error, Failure::Refused(error.code));
     }
 
-    /// Answers with an error, by the rules of a revision for ids that are not known.
+    /// Answers with an error, in the form that the revision has for unknown ids.
     // AMB-15
     pub(super) fn answer_error(
         &mut self,
@@ -300,7 +296,7 @@ impl Connection {
         error: &ErrorObject,
         failure: Failure,
     ) {
-        // Errors are plain data, which can always be written.
+        // Errors are plain data, which can always be serialized.
         if let Ok(message) = EncodedMessage::error(id, error, UnknownId::of(revision)) {
             self.answer_with(key, batch, message, Some(failure));
         }
@@ -314,10 +310,10 @@ impl Connection {
         self.events.push(event);
     }
 
-    /// Lets requests that wait run, as far as the limit allows.
-    pub(super) fn admit_waiting(&mut self) {
-        while self.in_flight.running() - self.waiting.len() < self.config.limits.max_in_flight {
-            let Some(event) = pop(&mut self.waiting) else { return };
+    /// Starts queued requests, up to the limit of concurrent ones.
+    pub(super) fn start_queued(&mut self) {
+        while self.in_flight.running() - self.queued.len() < self.config.limits.max_in_flight {
+            let Some(event) = pop(&mut self.queued) else { return };
             self.emit(event);
         }
     }

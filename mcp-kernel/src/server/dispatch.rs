@@ -1,4 +1,4 @@
-//! Requests that the connection answers by itself; all others go to the application.
+//! Requests that the kernel answers; all others are for the application.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,8 +43,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets the kernel answer a request that it can answer by itself, now that the application knows of it
-    /// ([`ServerConfig::intercept_builtin`](super::ServerConfig::intercept_builtin)). Any other is answered as a method that is not there.
+    /// Lets the kernel answer a request that it handed to the application because of
+    /// [`ServerConfig::intercept_builtin`](super::ServerConfig::intercept_builtin). Any other request is answered with
+    /// "method not found".
     pub fn respond_builtin(&mut self, responder: Responder) -> Delivery {
         let key = responder.key();
         let Some(Entry { scope, batch, held, .. }) = self.in_flight.close(key) else {
@@ -54,15 +55,15 @@ impl Connection {
             Some(Ok(())) => {}
             Some(Err(refusal)) => self.refuse_request(key, batch, &scope.id, scope.revision, *refusal),
             None => {
-                let error = ErrorObject::method_not_found("nobody answers this method");
+                let error = ErrorObject::method_not_found("the method is not supported");
                 self.refuse(key, batch, Some(&scope.id), scope.revision, &error);
             }
         }
-        self.admit_waiting();
+        self.start_queued();
         Delivery::Queued
     }
 
-    /// Answers a request that the application leaves to the kernel.
+    /// Answers a request that is built in.
     pub(super) fn serve(
         &mut self,
         scope: &Arc<RequestScope>,
@@ -112,14 +113,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a message is a second handshake for which the driver is to begin a new connection: clients share this one
-    /// ([`SecondHandshake::Restart`]), and nothing is in flight. One that would be refused is not.
+    /// Returns whether a message is a second `initialize` for which the driver has to replace this connection by a new
+    /// one: several clients share it ([`SecondHandshake::Restart`]), no request is in flight, and the message is valid.
     #[must_use]
     pub fn is_restart(&self, incoming: &Incoming<'_>) -> bool {
         let Incoming::Single(Message::Request(request)) = incoming else { return false };
         let is_second = matches!(self.lifecycle, Lifecycle::Negotiated(_) | Lifecycle::Ready(_));
         let is_idle =
-            self.in_flight.is_empty() && self.waiting.is_empty() && self.batches.is_empty() && self.calls.len() == 0;
+            self.in_flight.is_empty() && self.queued.is_empty() && self.batches.is_empty() && self.calls.len() == 0;
         self.second_handshake == SecondHandshake::Restart
             && request.method == Method::INITIALIZE
             && !is_modern(request)
@@ -130,7 +131,7 @@ impl Connection {
             && self.read_initialize(request).is_ok()
     }
 
-    /// Answers `initialize`; it is never in flight, so it can neither be cancelled nor meet a duplicate.
+    /// Answers `initialize`. It is never in flight, so that it cannot be cancelled, and its id cannot be a duplicate.
     // B-6
     pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
         let (decoded, params) = self.read_initialize(request)?;
@@ -145,13 +146,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the parameters of `initialize`; returns their text as well.
+    /// Reads the parameters of `initialize`, and returns them with their text.
     fn read_initialize<'a, 'b>(
         &self,
         request: &'a Request<'b>,
     ) -> Result<(InitializeRequestParams, &'a Payload<'b>), Refusal> {
         let config = &self.config;
-        // V-9: a server without legacy names what it serves in every error.
+        // V-9: a modern server names its versions in every error.
         let malformed = |fault: &dyn std::fmt::Display| {
             let versions = config.versions(Era::Modern);
             let serves_legacy = config.serves(Era::Legacy);
@@ -160,12 +161,12 @@ impl Connection {
         let params = request.params.as_ref().ok_or_else(|| malformed(&"missing field `protocolVersion`"))?;
         let limit = config.limits.max_initialize_bytes;
         if params.as_str().len() > limit {
-            return Err(malformed(&format_args!("more than {limit} bytes")));
+            return Err(malformed(&format_args!("more than {limit} bytes (`max_initialize_bytes`)")));
         }
         Ok((params.decode().map_err(|fault| malformed(&fault))?, params))
     }
 
-    /// Answers a request that never was in flight.
+    /// Answers a request that was not in flight.
     fn answer_now(&mut self, scope: &RequestScope, batch: Option<RequestKey>, mut result: impl ResultBody) {
         self.complete(&mut result, scope.facts, scope.revision);
         let _ = self.restrict(&mut result, scope.revision);
@@ -174,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Opens a subscription: the acknowledgement goes first, with what the server will honour.
+    /// Opens a listen stream. Its first message is the acknowledgement, with the filter that the server accepts.
     // L-3, L-5
     fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
         let limits = &self.config.limits;
@@ -184,7 +185,9 @@ impl Connection {
         let SubscriptionsListenRequestParams { notifications: asked, .. } = decode(params)?;
         let most = limits.max_uris_per_listen_stream;
         if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > most) {
-            return Err(invalid(format!("`resourceSubscriptions`: more than {most} addresses")));
+            return Err(invalid(format!(
+                "`resourceSubscriptions`: more than {most} URIs (`max_uris_per_listen_stream`)"
+            )));
         }
         for uri in asked.resource_subscriptions.iter().flatten() {
             self.check_uri(uri)?;
@@ -207,7 +210,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends a subscription; the last one takes the index with it.
+    /// Removes a listen stream, and with the last one the index.
     pub(super) fn remove_listen_stream(&mut self, key: RequestKey) {
         if let Some(listeners) = &mut self.listen_streams {
             listeners.remove(key);
@@ -215,15 +218,19 @@ impl Connection {
         self.listen_streams.take_if(|listeners| listeners.is_empty());
     }
 
-    /// An address is kept as long as it is subscribed to, so its length is bounded.
+    /// Checks the length of a URI, which is stored as long as it is subscribed to.
     fn check_uri(&self, uri: &str) -> Result<(), Refusal> {
         let limit = self.config.limits.max_uri_bytes;
-        if uri.len() > limit { Err(invalid(format!("`uri`: more than {limit} bytes"))) } else { Ok(()) }
+        if uri.len() > limit {
+            Err(invalid(format!("`uri`: more than {limit} bytes (`max_uri_bytes`)")))
+        } else {
+            Ok(())
+        }
     }
 
-    /// The part of a filter that the server's capabilities cover.
+    /// Returns the part of a filter that the server supports.
     ///
-    /// What an extension adds needs the client's declaration; what nobody knows is left out.
+    /// Members of an extension need the client's declaration, and unknown members are removed.
     // L-5, L-17, L-19
     fn honoured(&self, asked: SubscriptionFilter, scope: &RequestScope) -> Result<SubscriptionFilter, Refusal> {
         let has = &self.config.capabilities;
@@ -247,7 +254,7 @@ impl Connection {
     }
 }
 
-/// What the kernel can answer by itself, apart from the handshake and `ping`.
+/// The methods that the kernel answers, apart from `initialize` and `ping`.
 const BUILTIN_METHODS: [Method; 5] = [
     Method::SERVER_DISCOVER,
     Method::LOGGING_SET_LEVEL,

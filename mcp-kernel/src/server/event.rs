@@ -1,4 +1,4 @@
-//! What a connection has to say to the application.
+//! The events of a server's connection.
 
 use std::sync::Arc;
 
@@ -11,90 +11,90 @@ use super::transmit::Route;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::{CallId, RequestKey};
 
-/// News for the application, in the order in which they happened.
+/// An event for the application.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The client asks for something; answer with the responder.
+    /// A request of the client. Answer it with the responder.
     Request {
-        /// What holds for the request.
+        /// The properties of the request.
         scope: Arc<RequestScope>,
-        /// The parameters; an empty object where there were none.
+        /// The parameters, or an empty object.
         params: PayloadBuf,
         /// The right to answer.
         responder: Responder,
     },
-    /// The client does not want the answer any more: stop the work. Whatever is answered now goes nowhere.
+    /// The client cancelled a request. A response will not be sent.
     Cancelled {
         /// The request.
         request: RequestKey,
-        /// What the client says about it.
+        /// The reason that the client gave.
         reason: Option<String>,
     },
-    /// The client tells something that the kernel does not act on by itself.
+    /// A notification that the kernel does not process.
     Notification {
-        /// What is told.
+        /// The method.
         method: Method,
-        /// The parameters; an empty object where there were none.
+        /// The parameters, or an empty object.
         params: PayloadBuf,
     },
     /// The handshake is complete.
     Initialized,
-    /// The client chose a log level for the connection.
+    /// The client set the log level of the connection.
     LogLevel(LoggingLevel),
-    /// The client subscribed to a resource, or ended that.
+    /// The client subscribed to a resource, or unsubscribed.
     Subscription {
-        /// The address of the resource.
+        /// The URI of the resource.
         uri: String,
-        /// Whether it is subscribed to from now on.
+        /// Whether the client is subscribed now.
         active: bool,
     },
-    /// The client listens for changes; they go out with `publish`.
+    /// The client opened a listen stream. It gets the changes of [`publish`](super::Connection::publish).
     Listening {
-        /// What holds for the request.
+        /// The properties of the request.
         scope: Arc<RequestScope>,
-        /// What the server acknowledged.
+        /// The filter that was acknowledged.
         filter: SubscriptionFilter,
     },
-    /// A subscription ended.
+    /// A listen stream ended.
     ListeningEnded(RequestKey),
-    /// A call to the client ended: exactly one such event for each call.
+    /// A call to the client ended. There is exactly one such event for each call.
     CallFinished {
         /// The call.
         call: CallId,
-        /// How it ended.
+        /// The result, or the error.
         outcome: Result<PayloadBuf, CallError>,
     },
-    /// The client reports progress of a call.
+    /// The client reported progress of a call.
     CallProgress {
         /// The call.
         call: CallId,
-        /// What it reports.
+        /// The progress.
         progress: Box<ProgressNotificationParams>,
     },
-    /// The client broke a rule; it was told where the protocol wants that.
+    /// The client violated the protocol or a limit. It got an error if the protocol has one for it.
     PeerMisbehaved(PeerMisbehaved),
-    /// Members were left out of a message because the client's revision lacks them.
+    /// Members were removed from a result because the client's revision does not have them.
     Stripped {
         /// The revision.
         revision: Revision,
         /// The members, as `Type.member`.
         members: Vec<&'static str>,
     },
-    /// An answer could not be expressed in the client's revision; the client got an internal error instead.
+    /// A result could not be sent because the client's revision cannot express it. The client got an internal error.
     NotExpressible {
         /// The request.
         request: RequestKey,
-        /// What is in the way.
+        /// The types and members that the revision does not have.
         what: Vec<&'static str>,
     },
-    /// Messages were dropped because nobody reads the route fast enough.
+    /// Messages were dropped because the client does not read the route fast enough.
     Dropped {
         /// The route.
         route: Route,
-        /// How many.
+        /// The number of messages.
         count: usize,
     },
-    /// The connection is over: the last event.
+    /// The connection is closed. This is the last event.
     Closed,
 }

@@ -1,4 +1,4 @@
-//! The requests of the peer that are worked on, or wait to be.
+//! The requests of the client that are in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,45 +9,44 @@ use mcp_types::{Number, RequestId};
 use super::scope::RequestScope;
 use crate::RequestKey;
 
-/// One request.
+/// A request in flight.
 pub(crate) struct Entry {
     pub(crate) scope: Arc<RequestScope>,
     pub(crate) last_progress: Option<Number>,
     pub(crate) batch: Option<RequestKey>,
     pub(crate) kind: Kind,
-    /// The parameters, if the kernel will answer once the application agrees.
+    /// The parameters, if the kernel can answer the request.
     pub(crate) held: Option<Box<PayloadBuf>>,
 }
 
-/// How a request is worked on.
+/// What a request in flight is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The application works on it, or will.
+    /// A request for the application, running or queued.
     Running,
-    /// It is a subscription.
+    /// A listen stream.
     Listening,
 }
 
 /// The right to answer a request, once.
 ///
-/// It belongs to the request, not to its id: after the request was cancelled, a new one may use the id again, and this
-/// does not answer it.
+/// It belongs to the request and not to its id, which the client may reuse after it cancelled the request.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a request that is not answered stays open"]
 pub struct Responder(RequestKey);
 
 impl Responder {
-    /// The request that this answers.
+    /// Returns the request.
     #[must_use]
     pub fn key(&self) -> RequestKey {
         self.0
     }
 }
 
-/// The requests that are open.
+/// The requests in flight.
 ///
-/// There are few at a time, and handles grow, so a list in the order of the handles is all the index that is needed. Most
-/// requests are answered in the order in which they came, hence a list whose front is as cheap as its end.
+/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests are answered
+/// in the order of their arrival, so both ends of the list are fast.
 #[derive(Default)]
 pub(crate) struct InFlight {
     open: VecDeque<(RequestKey, Entry)>,
@@ -56,13 +55,13 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// A handle that was never used before.
+    /// Returns a key that was never used before.
     pub(crate) fn next_key(&mut self) -> RequestKey {
         self.started += 1;
         RequestKey::new(self.started)
     }
 
-    /// Whether a request with the id is open; `1` is not `"1"`.
+    /// Returns whether a request with this id is in flight; `1` is not `"1"`.
     // S0.27
     pub(crate) fn has_id(&self, id: &RequestId) -> bool {
         self.key_of(id).is_some()
@@ -91,12 +90,12 @@ impl InFlight {
         self.open.binary_search_by_key(&key, |(key, _)| *key).ok()
     }
 
-    /// How many requests run or wait.
+    /// The number of running and queued requests.
     pub(crate) fn running(&self) -> usize {
         self.open.len() - self.listening
     }
 
-    /// How many subscriptions there are.
+    /// The number of listen streams.
     pub(crate) fn listening(&self) -> usize {
         self.listening
     }
@@ -123,5 +122,5 @@ impl InFlight {
     }
 }
 
-/// An empty list that has room for more than this gives it back.
+/// An empty list with a larger capacity is deallocated.
 const KEPT: usize = 4;

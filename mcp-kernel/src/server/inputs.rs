@@ -1,4 +1,4 @@
-//! What comes from the client, and what happens to it.
+//! The inputs of a server's connection.
 
 use std::sync::Arc;
 
@@ -20,10 +20,9 @@ use crate::errors::{CallError, PeerMisbehaved};
 use crate::{CallId, RequestKey, Time};
 
 impl Connection {
-    /// Takes what one line or one body holds.
+    /// Processes a message or a batch: a line, or the body of an HTTP request.
     ///
-    /// Returns the handle under which it is answered, on [`Route::Reply`], if it is: so a transport with a stream for
-    /// each request knows which one that is.
+    /// Returns the key under which it is answered ([`Route::Reply`]), if it is a request or an error is sent.
     pub fn handle_bytes(&mut self, now: Time, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
         if !self.may_feed() {
             return None;
@@ -39,11 +38,11 @@ impl Connection {
         }
     }
 
-    /// Takes note of a text that was longer than the driver reads, with what it could tell of it.
+    /// Processes a message that is longer than the transport accepts, of which only a summary is known.
     ///
-    /// A request is refused by its id, a response ends the call that it was for, or every call if that is not known. A
-    /// notification is ignored, as any other that is wrong, and the rest is refused without an id. A batch, where the
-    /// revision has them, may be anything, so that it ends every call and is refused.
+    /// A request is refused. A response ends its call, or all calls if its id is not known. A notification is ignored.
+    /// A batch, where the revision has them, ends all calls and is refused, because it may contain anything. Anything
+    /// else is refused without an id.
     pub fn handle_oversized(&mut self, limit: usize, summary: &EnvelopeSummary) {
         if !self.may_feed() {
             return;
@@ -75,8 +74,9 @@ impl Connection {
         self.misbehaved(what);
     }
 
-    /// Whether anything more is taken in. A driver that feeds on although nobody reads has to be stopped, or else what
-    /// waits to be sent grows without end. Once is no offence: the room may have gone after the driver looked.
+    /// Returns whether input is accepted. Closes the connection at the second input that the driver feeds while the
+    /// outbox is full, because the outbox would grow without limit. The first may have been on its way when the outbox
+    /// became full.
     fn may_feed(&mut self) -> bool {
         if !self.closed && !self.wants_input() && std::mem::replace(&mut self.overfed, true) {
             self.misbehaved(PeerMisbehaved::NotReading);
@@ -85,7 +85,7 @@ impl Connection {
         !self.closed
     }
 
-    /// Answers what is not a message; what neither is nor could be a request is not answered, even if it is wrong.
+    /// Answers an invalid message, unless it can only be a notification or a response.
     fn handle_invalid(&mut self, key: RequestKey, batch: Option<RequestKey>, invalid: InvalidMessage) {
         if let Some(id) = invalid.response_id() {
             if let Some(call) = self.call_of_response(id) {
@@ -101,10 +101,8 @@ impl Connection {
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
 
-    /// Takes a message, or a batch, that was parsed before. The claims of its transport, if any, must match a modern
-    /// request.
-    ///
-    /// Returns what [`handle_bytes`](Self::handle_bytes) does.
+    /// Processes a message or a batch that is parsed already, as [`handle_bytes`](Self::handle_bytes) does. A modern request
+    /// has to match the claims of its transport, if there are any.
     pub fn handle_incoming(
         &mut self,
         now: Time,
@@ -135,7 +133,7 @@ impl Connection {
         principal: Option<&Principal>,
     ) -> RequestKey {
         let allowed = self.negotiated() == Some(Revision::V2025_03_26);
-        // DU-20, B-7: neither modern requests nor the handshake travel in a batch.
+        // DU-20, B-7: neither modern requests nor `initialize` may be part of a batch.
         let foreign = |message: &Result<Message<'_>, _>| match message {
             Ok(Message::Request(request)) => is_modern(request) || request.method == Method::INITIALIZE,
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => false,
@@ -149,7 +147,8 @@ impl Connection {
             self.misbehaved(what);
             return key;
         }
-        // One more answer is expected than there are, so that the batch does not go out before all were looked at.
+        // One more response is expected than there are requests, so that the batch is not sent before all of it is
+        // processed.
         self.batches.insert(key, Batch { expected: 1, answers: Vec::new() });
         for message in messages {
             match message {
@@ -208,7 +207,7 @@ impl Connection {
         match method.as_str() {
             "notifications/cancelled" => {
                 let params = decoded.and_then(|params| params.decode::<CancelledNotificationParams>().ok());
-                // K-9: one that is malformed or names nothing is ignored.
+                // K-9: it is ignored if it is malformed or the request is not in flight.
                 let Some((Some(id), reason)) = params.map(|params| (params.request_id, params.reason)) else { return };
                 if let Some(key) = self.in_flight.key_of(&id) {
                     self.cancel_request(key, reason);
@@ -231,7 +230,7 @@ impl Connection {
             _ => {
                 let allowed = match (gate::method(&method), self.lifecycle.agreed()) {
                     (Some(facts), Some(agreed)) => facts.may_travel(Direction::ClientToServer, agreed.revision),
-                    // Nobody can say what an unknown notification means, so it does not hurt either.
+                    // An unknown notification may belong to an extension.
                     (None, _) => true,
                     (Some(_), None) => false,
                 };
@@ -259,10 +258,10 @@ impl Connection {
         self.calls.of_response(id, |text_id| self.events.push(Event::PeerMisbehaved(text_id)))
     }
 
-    /// Takes note that the stream of a request is gone.
+    /// Processes the end of a request's stream.
     ///
-    /// A modern request is cancelled by that. A legacy one goes on, since its client may come back, and what was kept
-    /// back for a slow reader goes on too: to wherever the driver keeps it for the client.
+    /// A modern request is cancelled. A legacy one goes on, since its client may resume the stream, and messages that
+    /// were kept back are released, so that the driver can store them.
     // H-25, B-28
     pub fn handle_stream_closed(&mut self, request: RequestKey) {
         let era = self.in_flight.get_mut(request).map(|entry| entry.scope.era());
@@ -273,14 +272,14 @@ impl Connection {
         }
     }
 
-    /// Takes note that nobody will come back for the answer to a request.
+    /// Cancels a request whose client will not return for the response.
     pub fn abandon(&mut self, request: RequestKey) {
         self.cancel_request(request, None);
     }
 
-    /// Takes note that the client is gone for good: everything ends.
+    /// Processes the end of the connection: requests and calls end, and queued messages are discarded.
     pub fn handle_disconnect(&mut self) {
-        // Nobody reads what is queued, so nothing has to be looked for in it while requests end.
+        // First, so that requests which end do not have to search it.
         self.outbox.clear();
         if !self.closed {
             self.end();
@@ -288,7 +287,7 @@ impl Connection {
         self.outbox.clear();
     }
 
-    /// Takes note of the time; early calls do nothing.
+    /// Ends the calls whose timeout has expired.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(kind) = self.deadlines.due(now) {
             let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;
@@ -296,57 +295,56 @@ impl Connection {
         }
     }
 
-    /// Keeps messages of a route back, because its reader does not read.
+    /// Keeps the messages of a route back because its client does not read them.
     ///
-    /// All routes of one request share a stream, so that its answer does not overtake what was said before.
+    /// The routes of one request share a stream, so that the response does not overtake earlier messages.
     pub fn block(&mut self, route: Route) {
         let is_open =
             route.stream().is_none_or(|key| self.in_flight.get_mut(key).is_some() || self.batches.contains_key(&key));
-        // A stream that is over has nothing to keep back.
+        // A stream that has ended has no messages to keep back.
         if is_open || self.outbox.holds(route) {
             let count = self.outbox.block(&self.config.limits, route);
             self.dropped(route, count);
         }
     }
 
-    /// Lets messages of a route go on, with all that share its stream.
+    /// Releases the messages of a route, and of the routes that share its stream.
     pub fn unblock(&mut self, route: Route) {
         self.outbox.unblock(route);
     }
 
-    /// Ends a request that the client does not want any more: nothing more is sent for it.
+    /// Ends a request that the client cancelled. Nothing more is sent for it.
     // H-27, IO-10
     pub(super) fn cancel_request(&mut self, key: RequestKey, reason: Option<String>) {
         let Some(entry) = self.in_flight.close(key) else { return };
         if entry.batch.is_none() {
-            // The requests of a batch share a stream, on which the others still wait for something.
+            // Other requests of the batch may have messages on the shared stream.
             self.outbox.forget(key);
         }
-        let waiting = self.waiting.len();
-        self.waiting.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
+        let queued = self.queued.len();
+        self.queued.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
         if entry.kind == Kind::Listening {
             self.remove_listen_stream(key);
             self.emit(Event::ListeningEnded(key));
-        } else if waiting == self.waiting.len() {
+        } else if queued == self.queued.len() {
             self.emit(Event::Cancelled { request: key, reason });
         }
-        // Nobody needs the answer to a question that came up during the request.
         for call in self.calls.related_to(key) {
             self.cancel_call(call, CallError::Cancelled);
         }
         if let Some(batch) = entry.batch {
             self.skip_in_batch(batch);
         }
-        self.admit_waiting();
+        self.start_queued();
     }
 
-    /// The revision by which something is refused that has none of its own.
+    /// The revision of errors that belong to no request.
     fn revision_for_errors(&self) -> Revision {
         self.negotiated().unwrap_or(Revision::LATEST)
     }
 }
 
-/// Whether an invalid message is answered: not if it has no id and all else that makes it a notification or a response.
+/// Returns whether an invalid message is answered: not if it has no id and looks like a notification or a response.
 fn is_answered(invalid: &InvalidMessage) -> bool {
     let notifies = invalid.id().is_none() && invalid.code() == ErrorCode::INVALID_PARAMS;
     !notifies && *invalid.fault() != Fault::MissingMember("id")

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   Fresh --initialize--> Negotiated --notifications/initialized--> Ready
-//!                                                        Stateless: every request alone, by legacy rules
-//!                                                        ModernOnly: for one modern request, no legacy at all
+//!
+//!   Stateless: one legacy request, without a session
+//!   ModernOnly: one modern request
 //! ```
 //!
-//! What becomes of a second `initialize` is the transport's to say ([`SecondHandshake`]); it never negotiates anew.
-//!
-//! Modern requests pass by without touching any of this.
+//! A second `initialize` never changes the state; the transport chooses the response ([`SecondHandshake`]). Modern
+//! requests do not use the handshake.
 
 use std::sync::Arc;
 
@@ -19,36 +19,36 @@ use super::client::StoredHandshake;
 use super::config::ServerConfig;
 use crate::errors::PeerMisbehaved;
 
-/// What becomes of `initialize` on a connection that has had its handshake. In no case is anything negotiated anew.
+/// The response to `initialize` on a connection whose handshake is complete. The state of the connection never changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecondHandshake {
-    /// It is refused: each client has a connection or a session of its own.
+    /// An error: each client has its own connection or session.
     #[default]
     Refuse,
-    /// The same handshake, with the same version and capabilities, gets the same response and changes nothing: a gateway
-    /// may pass on the handshakes of several clients. A different one is refused.
+    /// The same result, if version and capabilities are the same: a gateway may forward the handshakes of several
+    /// clients. Otherwise an error.
     Repeat,
-    /// As [`Repeat`](Self::Repeat), while requests are in flight. Otherwise the driver begins a new connection, of which
-    /// it learns by [`Connection::is_restart`](super::Connection::is_restart).
+    /// As [`Repeat`](Self::Repeat) while requests are in flight. Otherwise the driver replaces the connection by a new
+    /// one ([`Connection::is_restart`](super::Connection::is_restart)).
     Restart,
 }
 
-/// Where the handshake stands.
+/// The state of the handshake.
 pub(crate) enum Lifecycle {
-    /// Nothing was said yet.
+    /// No `initialize` was received.
     Fresh,
     /// `initialize` was answered.
     Negotiated(Agreed),
-    /// The client confirmed.
+    /// `notifications/initialized` was received.
     Ready(Agreed),
-    /// There is no handshake: each request is served alone, in this revision and with nothing declared.
+    /// There is no handshake: one request is served, in this revision and without client capabilities.
     Stateless(Agreed),
-    /// There is no legacy here.
+    /// Legacy requests are not served.
     ModernOnly,
 }
 
-/// What the handshake settled.
+/// The result of the handshake.
 #[derive(Clone)]
 pub(crate) struct Agreed {
     pub(crate) revision: Revision,
@@ -56,14 +56,14 @@ pub(crate) struct Agreed {
 }
 
 impl Agreed {
-    /// A revision with a client of which nothing is known.
+    /// A revision, and a client that declared nothing.
     pub(crate) fn unknown(revision: Revision) -> Self {
         Self { revision, client: Arc::default() }
     }
 }
 
 impl Lifecycle {
-    /// What was settled, as far as it was.
+    /// The result of the handshake, once `initialize` was answered.
     pub(crate) fn agreed(&self) -> Option<&Agreed> {
         match self {
             Self::Negotiated(agreed) | Self::Ready(agreed) | Self::Stateless(agreed) => Some(agreed),
@@ -71,17 +71,17 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the server may send what the client did not ask for.
+    /// Returns whether the server may send messages that belong to no request.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self, Self::Ready(_))
     }
 
-    /// Whether each legacy request is served alone.
+    /// Returns whether there is no session for the legacy request.
     pub(crate) fn is_stateless(&self) -> bool {
         matches!(self, Self::Stateless(_))
     }
 
-    /// Answers `initialize`: echoes a version that is served, else offers the newest.
+    /// Answers `initialize` with the requested version, or with the newest one if that is not served.
     // B-2
     pub(crate) fn initialize(
         &mut self,
@@ -93,7 +93,7 @@ impl Lifecycle {
         let newest = config.of_era(Era::Legacy).next();
         let (Some(newest), Self::Fresh | Self::Negotiated(_) | Self::Ready(_) | Self::Stateless(_)) = (newest, &*self)
         else {
-            // V-9: a server without legacy names what it serves.
+            // V-9: a modern server names its versions.
             let (requested, supported) = (params.protocol_version, config.versions(Era::Modern));
             return Err(PeerMisbehaved::UnsupportedVersion { requested, supported });
         };
@@ -117,7 +117,7 @@ impl Lifecycle {
         }
         let mut capabilities = config.declared();
         if self.is_stateless() {
-            // S0.22: nothing can be told to a client that is forgotten at once, and no level is kept for it (Y-1).
+            // S0.22: without a session there are no later notifications, and no log level is stored (Y-1).
             capabilities.logging = None;
             capabilities.tools.iter_mut().for_each(|tools| tools.list_changed = None);
             capabilities.prompts.iter_mut().for_each(|prompts| prompts.list_changed = None);
@@ -128,7 +128,7 @@ impl Lifecycle {
         Ok(result)
     }
 
-    /// Notes `notifications/initialized`; returns whether it came at the right time.
+    /// Records `notifications/initialized`; returns whether it was expected.
     pub(crate) fn initialized(&mut self) -> bool {
         match std::mem::replace(self, Self::Fresh) {
             Self::Negotiated(agreed) => {
@@ -146,9 +146,8 @@ impl Lifecycle {
         }
     }
 
-    /// Says by what a legacy request is served, or why it comes too early.
-    ///
-    /// Where there is no legacy, a request without envelope just lacks it.
+    /// Returns the revision and the client of a legacy request, or the error if it is too early or needs a modern
+    /// envelope.
     // B-4, S0.17, X-11
     pub(crate) fn admit(&self, method: &Method, config: &ServerConfig) -> Result<Agreed, PeerMisbehaved> {
         let missing_envelope =

@@ -1,4 +1,4 @@
-//! Who wants to hear of which change.
+//! The filters of listen streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,8 @@ use mcp_types::SubscriptionFilter;
 
 use crate::Change;
 
-/// Filters by listener, indexed by what they ask for: finding the listeners of a change costs as much as there are.
+/// The filters of listen streams, indexed by the changes that they ask for: a change costs as much as there are streams
+/// for it.
 #[derive(Clone, Debug)]
 pub struct ListenStreams<K> {
     tools: BTreeSet<K>,
@@ -17,7 +18,7 @@ pub struct ListenStreams<K> {
 }
 
 impl<K: Copy + Ord> ListenStreams<K> {
-    /// Starts without listeners.
+    /// Creates an empty index.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -29,7 +30,7 @@ impl<K: Copy + Ord> ListenStreams<K> {
         }
     }
 
-    /// Adds a listener with what it asks for; one that is there already is replaced.
+    /// Adds a stream, or replaces its filter.
     pub fn insert(&mut self, listener: K, filter: &SubscriptionFilter) {
         self.remove(listener);
         for (asked, set) in [
@@ -48,7 +49,7 @@ impl<K: Copy + Ord> ListenStreams<K> {
         self.uris_of.insert(listener, uris);
     }
 
-    /// Removes a listener; returns whether it was there.
+    /// Removes a stream; returns whether it was there.
     pub fn remove(&mut self, listener: K) -> bool {
         let Some(uris) = self.uris_of.remove(&listener) else { return false };
         for set in [&mut self.tools, &mut self.prompts, &mut self.resources] {
@@ -65,7 +66,7 @@ impl<K: Copy + Ord> ListenStreams<K> {
         true
     }
 
-    /// The listeners that a change reaches.
+    /// Returns the streams that asked for a change.
     pub fn of(&self, change: &Change) -> impl Iterator<Item = K> + '_ {
         let set = match change {
             Change::Tools => Some(&self.tools),
@@ -76,13 +77,13 @@ impl<K: Copy + Ord> ListenStreams<K> {
         set.into_iter().flatten().copied()
     }
 
-    /// How many listeners there are.
+    /// Returns the number of streams.
     #[must_use]
     pub fn len(&self) -> usize {
         self.uris_of.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no streams.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.uris_of.is_empty()

@@ -1,4 +1,8 @@
-//! The server's side of a connection.
+//! The server side of a connection.
+//!
+//! `inputs` processes messages of the client. A request passes `admission`, and is answered by `dispatch` if it is
+//! built in, or else by the application with the commands in `responses`, `commands` and `client_requests`. Outgoing
+//! messages are queued in `outbox`.
 
 mod admission;
 mod announcement;

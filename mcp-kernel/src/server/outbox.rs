@@ -8,16 +8,16 @@ use crate::RequestKey;
 use crate::limits::Limits;
 use crate::queue::{pop, push};
 
-/// What may happen to a message when its reader is slow, mildest first.
+/// Which messages are dropped when a client does not read; the first are dropped first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// Progress: the next one says more.
+    /// Progress notifications, which the next one replaces.
     Progress,
     /// Log messages.
     Log,
-    /// A change: a second one of the same kind says nothing new.
+    /// Notifications of changes, of which one of a kind is enough.
     Change,
-    /// Must arrive.
+    /// Messages that are never dropped.
     Required,
 }
 
@@ -36,21 +36,22 @@ impl Queued {
     }
 }
 
-/// Messages on their way out.
+/// The messages that are queued for a client.
 ///
-/// They leave in order. A stream whose reader stopped is blocked by the driver and keeps its messages; other streams go
-/// on. What a stream holds is bounded, blocked or not: changes coalesce, and progress is dropped first.
+/// They are sent in order. The driver blocks a stream that is not read, which keeps its messages back while those of
+/// other streams are sent. The size of a stream's queue is bounded, whether blocked or not: equal notifications of
+/// changes are sent once, and messages of low priority are dropped.
 #[derive(Default)]
 pub(crate) struct Outbox {
     open: VecDeque<Queued>,
     open_bytes: usize,
-    /// What the streams in `open` hold besides answers: each request has one of those, so they need no account.
+    /// What the streams in `open` hold, except for responses, of which each request has one.
     held: BTreeMap<Option<RequestKey>, Held>,
-    /// By stream, so that no answer overtakes what was said before it.
+    /// By stream, so that no message overtakes an earlier one of its stream.
     blocked: BTreeMap<Option<RequestKey>, Backlog>,
 }
 
-/// How much a stream holds.
+/// The number and size of a stream's messages.
 #[derive(Clone, Copy, Default)]
 struct Held {
     messages: usize,
@@ -84,7 +85,7 @@ struct Backlog {
 }
 
 impl Outbox {
-    /// Queues a message; returns how many others were dropped for it, or it itself.
+    /// Queues a message; returns how many messages were dropped, which may include this one.
     pub(crate) fn push(&mut self, limits: &Limits, transmit: Transmit, priority: Priority) -> usize {
         let stream = transmit.route.stream();
         let queued = Queued { transmit, priority };
@@ -137,14 +138,13 @@ impl Outbox {
         }
     }
 
-    /// Whether as much is on its way as may be: the driver has to take some of it before more can be answered.
+    /// Returns whether the limits are reached: the driver has to send some messages before more input is accepted.
     pub(crate) fn is_saturated(&self, limits: &Limits) -> bool {
         self.open.len() >= limits.max_outbox_messages || self.open_bytes >= limits.max_outbox_bytes
     }
 
-    /// Keeps the messages of a route's stream back until it is unblocked.
-    ///
-    /// Returns how many messages were dropped because the stream holds more than it may.
+    /// Keeps the messages of a route's stream back until it is unblocked. Returns how many were dropped to stay within
+    /// the limits.
     pub(crate) fn block(&mut self, limits: &Limits, route: Route) -> usize {
         let stream = route.stream();
         let (mine, others): (VecDeque<_>, VecDeque<_>) =
@@ -156,13 +156,13 @@ impl Outbox {
         mine.into_iter().map(|queued| backlog.push(limits, queued)).sum()
     }
 
-    /// Whether there is anything of a route's stream.
+    /// Returns whether there are messages of a route's stream, or it is blocked.
     pub(crate) fn holds(&self, route: Route) -> bool {
         let stream = route.stream();
         self.blocked.contains_key(&stream) || self.open.iter().any(|queued| queued.is_on(stream))
     }
 
-    /// Lets the messages of a route's stream go on.
+    /// Releases the messages of a route's stream.
     pub(crate) fn unblock(&mut self, route: Route) {
         let Some(backlog) = self.blocked.remove(&route.stream()) else { return };
         for queued in backlog.queue {
@@ -173,7 +173,7 @@ impl Outbox {
         }
     }
 
-    /// Forgets everything that belongs to a request that nobody waits for any more.
+    /// Removes the messages of a request that was cancelled.
     pub(crate) fn forget(&mut self, key: RequestKey) {
         if self.held.remove(&Some(key)).is_some() {
             self.open.retain(|queued| !queued.is_on(Some(key)));
@@ -182,14 +182,14 @@ impl Outbox {
         self.blocked.remove(&Some(key));
     }
 
-    /// Whether a route's stream holds as much as it may: what must arrive is not dropped, so no more is to be added.
+    /// Returns whether a route's stream has reached its limits, so that no message that must arrive may be added.
     pub(crate) fn is_full(&self, limits: &Limits, route: Route) -> bool {
         let stream = route.stream();
         let held = self.blocked.get(&stream).map(|backlog| backlog.held).or_else(|| self.held.get(&stream).copied());
         held.is_some_and(|held| held.is_full(limits))
     }
 
-    /// Forgets everything: nobody is there any more.
+    /// Removes all messages.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -201,14 +201,14 @@ impl Outbox {
 
 impl Backlog {
     fn push(&mut self, limits: &Limits, mut queued: Queued) -> usize {
-        // What is counted is what is kept.
+        // The memory that is counted is the memory that is used.
         queued.transmit.message.shrink_to_fit();
         let stream = queued.transmit.route.stream();
         enqueue(&mut self.queue, &mut self.held, stream, limits, queued)
     }
 }
 
-/// Queues a message of a stream that holds others; returns how many were dropped to stay within the limits.
+/// Queues a message of a stream that has others; returns how many were dropped to stay within the limits.
 fn enqueue(
     queue: &mut VecDeque<Queued>,
     held: &mut Held,
@@ -216,7 +216,7 @@ fn enqueue(
     limits: &Limits,
     queued: Queued,
 ) -> usize {
-    // A change that was told with the same words says nothing new.
+    // An equal notification of a change is queued already.
     let same = |other: &Queued| other.is_on(stream) && other.transmit.message == queued.transmit.message;
     if queued.priority == Priority::Change && queue.iter().any(same) {
         return 0;
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(outbox.push(&limits, message(route, "12345678"), Priority::Progress), 1);
     }
 
-    /// What nobody took yet is bounded too, for each stream by itself.
+    /// The limits apply to each stream, whether blocked or not.
     #[test]
     fn a_stream_that_is_not_blocked_is_bounded_too() {
         let limits = Limits { max_route_messages: 2, ..Limits::default() };

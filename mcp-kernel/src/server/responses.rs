@@ -17,8 +17,8 @@ use crate::RequestKey;
 impl Connection {
     /// Answers a request.
     ///
-    /// What only some revisions have is added or removed: the kind of result, the server's name, cache hints, members
-    /// that the client's revision lacks. The answer to a request that was cancelled is left out.
+    /// Members that depend on the revision are added or removed: `resultType`, the server's name, cache hints, and
+    /// members that the client's revision does not have. Nothing is sent if the request was cancelled.
     // K-5
     pub fn respond<R: ResultBody>(&mut self, responder: Responder, outcome: Result<R, ErrorObject>) -> Delivery {
         let key = responder.key();
@@ -32,13 +32,13 @@ impl Connection {
                 self.answer_error(key, entry.batch, Some(&entry.scope.id), entry.scope.revision, &error, failure);
             }
         }
-        self.admit_waiting();
+        self.start_queued();
         Delivery::Queued
     }
 
-    /// Answers a request with a result that no type describes.
+    /// Answers a request with a result that has no type of its own.
     pub fn respond_raw(&mut self, responder: Responder, result: &RawObject) -> Delivery {
-        // The empty result keeps all members that it does not know, as they are.
+        // The empty result keeps unknown members as they are.
         let mut result =
             result.decode::<EmptyResult>().map_err(|_| ErrorObject::internal_error("the result is not valid"));
         let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.scope.facts, entry.scope.revision));
@@ -48,7 +48,7 @@ impl Connection {
         self.respond(responder, result)
     }
 
-    /// Adds the cache hints, which the empty result does not know as such, where they are owed.
+    /// Adds the cache hints to a cacheable result. The empty result has no fields for them.
     // C-1, C-4
     fn add_cache_hints(&self, result: &mut EmptyResult, facts: Option<&MethodFacts>, revision: Revision) {
         let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
@@ -70,7 +70,7 @@ impl Connection {
         mut result: R,
     ) -> Result<EncodedMessage, Option<ErrorObject>> {
         self.complete(&mut result, entry.scope.facts, entry.scope.revision);
-        // Asked before the revision takes the member away.
+        // Before the revision removes the member.
         let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
         let restriction = self.restrict(&mut result, entry.scope.revision);
         let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
@@ -94,7 +94,7 @@ impl Connection {
         message.ok_or(None)
     }
 
-    /// Writes a result that is complete. The metadata that most answers share is not written anew for each.
+    /// Serializes a complete result. The `_meta` that most results share was serialized before.
     pub(super) fn write(
         &self,
         id: &RequestId,
@@ -109,7 +109,7 @@ impl Connection {
         Some(message)
     }
 
-    /// Takes out what a revision lacks, and notes it.
+    /// Removes the members that a revision does not have, and reports them.
     pub(super) fn restrict(&mut self, result: &mut impl ResultBody, revision: Revision) -> Restriction {
         let restriction = restrict_to(result, revision);
         if !restriction.dropped().is_empty() {
@@ -119,7 +119,7 @@ impl Connection {
         restriction
     }
 
-    /// Fills in what the protocol layer owes a result.
+    /// Adds the members that every modern result has, unless the handler set them.
     // M-6, X-15, C-1, C-4
     pub(super) fn complete(&self, result: &mut impl ResultBody, facts: Option<&MethodFacts>, revision: Revision) {
         if revision.era() == Era::Legacy {
@@ -146,7 +146,7 @@ impl Connection {
     }
 }
 
-/// Refuses questions that the client cannot be asked, and says what it would have to declare.
+/// Returns the error for input requests whose capability the client did not declare.
 //
 fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
     if entry.scope.revision.era() == Era::Legacy {

@@ -1,4 +1,4 @@
-//! What is true for one request.
+//! The properties of one request.
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use mcp_types::{
 use super::client::LazyClient;
 use crate::RequestKey;
 
-/// Who is behind a request, as the transport made sure.
+/// The authenticated user of a request, as the transport determined it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Principal {
-    /// Who vouches for the subject.
+    /// The issuer of the subject, such as the URL of an authorization server.
     pub issuer: Option<Arc<str>>,
-    /// Who it is, as the issuer names them.
+    /// The user, unique for the issuer.
     pub subject: Arc<str>,
 }
 
 impl Principal {
-    /// Names a subject that `issuer` vouches for.
+    /// Creates the principal of a subject.
     #[must_use]
     pub fn new(issuer: Option<&str>, subject: &str) -> Self {
         Self { issuer: issuer.map(Into::into), subject: subject.into() }
     }
 }
 
-/// Everything that holds for one request, read from the request itself.
+/// The properties of one request.
 ///
-/// Semantics that differ by era hang on this and never on the connection, so requests of both eras can run at the same
-/// time without flipping each other.
+/// They come from the request and never from another one on the same connection, so that concurrent requests of both
+/// eras do not influence each other.
 #[derive(Clone, Debug)]
 pub struct RequestScope {
     pub(crate) key: RequestKey,
@@ -52,107 +52,106 @@ pub struct RequestScope {
 }
 
 impl RequestScope {
-    /// The handle of the request.
+    /// Returns the local handle of the request.
     #[must_use]
     pub fn key(&self) -> RequestKey {
         self.key
     }
 
-    /// The id on the wire.
+    /// Returns the id that the client chose.
     #[must_use]
     pub fn id(&self) -> &RequestId {
         &self.id
     }
 
-    /// What is asked for.
+    /// Returns the method.
     #[must_use]
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// The revision by whose rules the request is served.
+    /// Returns the revision by whose rules the request is served.
     // S2.7
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The era of that revision.
+    /// Returns the era of the revision.
     #[must_use]
     pub fn era(&self) -> Era {
         self.revision.era()
     }
 
-    /// Whether there is no way to ask the client something while the request runs.
+    /// Returns whether no request can be sent to the client during this one.
     // S2.22
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         !self.has_back_channel
     }
 
-    /// What the client can do, for this request.
+    /// Returns the capabilities of the client.
     //
     #[must_use]
     pub fn capabilities(&self) -> &ClientCapabilities {
         &self.client.capabilities
     }
 
-    /// Who the client says it is: for display and logs only.
+    /// Returns the name of the client. It is not verified: use it for display and logs only.
     //
     #[must_use]
     pub fn client_info(&self) -> Option<&Implementation> {
         self.client.info.as_ref()
     }
 
-    /// Whether a log message of this level reaches the client.
-    ///
-    /// A legacy client may change its level while the request runs; this is the level when the request came.
+    /// Returns whether a log message of this level was sent to the client if it was logged when the request arrived. A
+    /// legacy client may change its level later.
     // Y-2, Y-3
     #[must_use]
     pub fn may_log(&self, level: LoggingLevel) -> bool {
         self.log_level.is_some_and(|threshold| level >= threshold)
     }
 
-    /// Whether the client wants to hear about progress.
+    /// Returns whether the client asked for progress notifications.
     // S2.12
     #[must_use]
     pub fn may_report_progress(&self) -> bool {
         self.progress_token.is_some()
     }
 
-    /// The token under which progress is reported.
+    /// Returns the progress token of the request.
     #[must_use]
     pub fn progress_token(&self) -> Option<&ProgressToken> {
         self.progress_token.as_ref()
     }
 
-    /// The request's place in a distributed trace.
+    /// Returns the trace context of the request.
     #[must_use]
     pub fn trace_context(&self) -> &TraceContext {
         &self.trace_context
     }
 
-    /// Who is behind the request, if the transport knows.
+    /// Returns the authenticated user, if the transport determined one.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
     }
 
-    /// The answers to the questions of the round before.
+    /// Returns the responses to the input requests of the previous round.
     // S2.24
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
         &self.input_responses
     }
 
-    /// The state of the round before, as the client brings it back: untrusted.
+    /// Returns the state of the previous round. It comes from the client and is not trusted.
     // S2.25, S2.26
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
         self.request_state.as_deref()
     }
 
-    /// Whether the client declared a capability for this request.
+    /// Returns whether the client declared a capability.
     // S2.21
     #[must_use]
     pub fn supports(&self, capability: ClientCapability) -> bool {

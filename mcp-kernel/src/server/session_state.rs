@@ -1,4 +1,4 @@
-//! What a session has settled besides who its client is.
+//! The state of a legacy session that another process can resume.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use super::config::ServerConfig;
 use super::connection::Connection;
 use super::lifecycle::{Agreed, Lifecycle};
 
-/// What a legacy client has settled in its session, for somebody who keeps that and goes on with it elsewhere.
+/// The state of a legacy session, apart from the parameters of `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionState {
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Whether the client has confirmed the handshake.
+    /// Whether the client has sent `notifications/initialized`.
     pub is_ready: bool,
-    /// The least that the client wants to see of the log.
+    /// The minimum level of log messages for the client.
     pub log_level: LoggingLevel,
-    /// The resources that the client has subscribed to.
+    /// The URIs of the resources that the client has subscribed to.
     pub subscriptions: Vec<String>,
 }
 
 impl SessionState {
-    /// Describes a session after its handshake.
+    /// Creates the state of a session after `initialize`.
     #[must_use]
     pub fn new(revision: Revision) -> Self {
         Self { revision, is_ready: false, log_level: LoggingLevel::Info, subscriptions: Vec::new() }
@@ -32,12 +32,11 @@ impl SessionState {
 }
 
 impl Connection {
-    /// A connection that goes on with a session which began elsewhere: with the parameters of its `initialize`, and what
-    /// was settled since.
+    /// Creates a connection that resumes a session of another process, with the parameters of its `initialize`.
     ///
     /// # Errors
     ///
-    /// Returns an error if `initialize` is not what its client can have sent.
+    /// Returns an error if `initialize` does not have valid parameters.
     pub fn resume(
         config: Arc<ServerConfig>,
         initialize: RawObject,
@@ -51,22 +50,22 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The parameters of `initialize`, after a handshake: whoever keeps sessions keeps them once.
+    /// Returns the parameters of `initialize`, after the handshake. They never change.
     #[must_use]
     pub fn initialize_params(&self) -> Option<&RawObject> {
         self.lifecycle.agreed()?.client.text()
     }
 
-    /// How many bytes the client makes the connection keep between requests: its handshake, and its subscriptions.
+    /// Returns the memory that the client occupies between requests: by its handshake and its subscriptions.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
-        /// What an entry takes beside its text.
+        /// The size of an entry without its text.
         const ENTRY: usize = 64;
         let handshake = self.initialize_params().map_or(0, |params| params.as_str().len());
         self.subscriptions.iter().map(|uri| uri.len() + ENTRY).sum::<usize>() + handshake
     }
 
-    /// Takes over what was settled elsewhere.
+    /// Replaces the state of the session by that of another process.
     pub fn refresh(&mut self, state: SessionState) {
         if state.is_ready {
             self.lifecycle.initialized();
@@ -75,7 +74,7 @@ impl Connection {
         self.subscriptions = state.subscriptions.into_iter().take(self.config.limits.max_subscriptions).collect();
     }
 
-    /// What was settled here, after a handshake.
+    /// Returns the state of the session, after `initialize`.
     #[must_use]
     pub fn session_state(&self) -> Option<SessionState> {
         let mut state = SessionState::new(self.negotiated().filter(|_| !self.lifecycle.is_stateless())?);

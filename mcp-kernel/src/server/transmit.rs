@@ -1,26 +1,26 @@
-//! Outgoing messages of a server, and where they belong.
+//! Outgoing messages of a server.
 
 use mcp_types::ErrorCode;
 use mcp_types::jsonrpc::EncodedMessage;
 
 use crate::RequestKey;
 
-/// Where a message belongs; a transport maps it to a line on its one stream, or to one of several streams.
+/// The route of a message. A transport maps it to its only stream, or to one of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
 pub enum Route {
-    /// The answer to a request; the last message for it.
+    /// The response to a request, which is the last message for it.
     Reply(RequestKey),
-    /// Something that belongs to a request which is still open.
+    /// A message that belongs to a request in flight.
     Related(RequestKey),
-    /// Something that a listen request asked for.
+    /// A message of a listen stream.
     Listen(RequestKey),
-    /// Something that belongs to the connection as a whole.
+    /// A message that belongs to the connection.
     Standalone,
 }
 
 impl Route {
-    /// What shares a stream, and so keeps its order: all that belongs to one request, or to the connection.
+    /// The stream of a route, within which messages stay in order: one for each request, and one for the connection.
     pub(crate) const fn stream(self) -> Option<RequestKey> {
         match self {
             Self::Reply(key) | Self::Related(key) | Self::Listen(key) => Some(key),
@@ -29,16 +29,16 @@ impl Route {
     }
 }
 
-/// One message on its way out.
+/// An outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a message that is not sent is lost"]
 #[non_exhaustive]
 pub struct Transmit {
-    /// Where it belongs.
+    /// The route.
     pub route: Route,
     /// The message.
     pub message: EncodedMessage,
-    /// What is wrong, if it is an error: for transports that say so beside the message.
+    /// Why the message is an error, if it is one, for transports that have to set a status.
     pub failure: Option<Failure>,
 }
 
@@ -46,8 +46,8 @@ pub struct Transmit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
 pub enum Failure {
-    /// It broke a rule of the protocol, and nobody worked on it.
+    /// The kernel refused it. The application has not processed it.
     Refused(ErrorCode),
-    /// Whoever worked on it says so.
+    /// The application returned the error.
     Failed(ErrorCode),
 }

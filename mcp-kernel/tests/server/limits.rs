@@ -25,7 +25,7 @@ fn addresses_have_a_length() {
     let uri = "a:".to_owned() + &"b".repeat(8192);
     let mut script = Script::initialized("2025-11-25");
     let error = script.refused(legacy(1, "resources/subscribe", json!({ "uri": uri })), -32602);
-    assert_eq!(error["message"], "`uri`: more than 8192 bytes");
+    assert_eq!(error["message"], "`uri`: more than 8192 bytes (`max_uri_bytes`)");
     script.assert_nothing_left();
     let mut script = Script::new();
     let filter = json!({ "notifications": { "resourceSubscriptions": [uri] } });

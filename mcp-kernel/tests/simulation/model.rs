@@ -335,7 +335,7 @@ impl Model {
         let at_once = arrived.iter().copied().find(|index| self.served[*index].id == message["id"]);
         match (at_once, index) {
             (Some(index), None) => {
-                if message["error"]["message"] == "too many requests at once" {
+                if message["error"]["message"] == "too many requests are in flight (`max_in_flight`)" {
                     assert!(is_full, "refused though there is room");
                 }
                 check_answer(&mut self.served[index], message);

@@ -304,7 +304,7 @@ fn clients_without_session_are_not_asked() {
     let server = all_questions();
     for revision in LEGACY {
         let mut client = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
-        let expected = ["a session is needed to ask the client something"; 5].join(",");
+        let expected = ["server-to-client requests need a session"; 5].join(",");
         assert_eq!(client.tool_text("ask", json!({})), expected);
         client.silence();
     }
@@ -337,7 +337,7 @@ fn questions_have_an_end() {
     client.silence();
     client.advance(Duration::from_secs(1));
     client.next("notifications/cancelled");
-    assert_eq!(text(&client.reply_to(id)), "the peer did not answer in time");
+    assert_eq!(text(&client.reply_to(id)), "the peer did not respond in time");
 }
 
 /// Progress reaches whoever asked, until the question is over.

@@ -134,7 +134,10 @@ async fn one_stream_may_ask_for_so_much() {
     let addresses: Vec<String> = (0..100_000).map(|number| format!("a:{number}")).collect();
     let reply = Post::listen(json!({ "resourceSubscriptions": addresses })).to(&service).await;
     let answer = reply.json(400).await;
-    assert_eq!(answer["error"]["message"], "`resourceSubscriptions`: more than 256 addresses");
+    assert_eq!(
+        answer["error"]["message"],
+        "`resourceSubscriptions`: more than 256 URIs (`max_uris_per_listen_stream`)"
+    );
 }
 
 /// A stream that is refused for what it asks takes no room.

@@ -51,7 +51,7 @@ async fn a_modern_client_does_not_take_a_legacy_server() {
     let connect = builder().mode(Mode::Modern).probe_timeout(Duration::from_secs(5)).connect(transport);
     let (client, ()) = within(async { tokio::join!(connect, serve) }).await;
     let error = client.expect_err("no connection").to_string();
-    assert!(error.contains("does not speak a modern revision"), "{error}");
+    assert!(error.contains("does not support a modern revision"), "{error}");
 }
 
 /// Answers are told apart by their ids; wrong and second ones change nothing.

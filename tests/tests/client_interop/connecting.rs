@@ -68,7 +68,7 @@ async fn talk(name: &str, scene: Result<Scene, Error>, wanted: Revision, report:
 async fn refused(peer: &'static Peer, server: &Server) -> Outcome {
     match Scene::open(peer, server, "modern", pinned(Revision::LATEST)).await {
         Err(error @ Error::Closed(Closed::ConnectFailed(ConnectError::LegacyServer))) => {
-            same(error.to_string().contains("does not speak a modern revision"), true)
+            same(error.to_string().contains("does not support a modern revision"), true)
         }
         Err(error) => Err(format!("{error:?}")),
         Ok(_) => Err("it is connected".to_owned()),

@@ -94,7 +94,10 @@ fn more_calls_than_run_and_wait() {
         for n in 164..400 {
             let answer = peer.recv();
             assert!(is_answer(&answer, &json!(n)), "{answer}");
-            assert_eq!((code(&answer), &answer["error"]["message"]), (-32603, &json!("too many requests at once")));
+            assert_eq!(
+                (code(&answer), &answer["error"]["message"]),
+                (-32603, &json!("too many requests are in flight (`max_in_flight`)"))
+            );
         }
         // Pings and what the connection answers by itself need no place.
         for n in 0..100 {
