@@ -7,7 +7,7 @@ use std::task::Poll;
 use mcp_kernel::CommandError;
 use mcp_kernel::client::{DetectedRevision, ServerFacts};
 use mcp_types::{
-    CallToolRequestParams, CallToolResult, CompleteRequestParams, CompleteResult, CompletionArgument,
+    CallToolRequestParams, CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument,
     CompletionReference, DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Method, NotificationParams,
     PaginatedRequestParams, Prompt, RawObject, ReadResourceRequestParams, ReadResourceResult, Resource,
@@ -237,7 +237,7 @@ impl Client {
     /// Returns an error if the client was built without [`roots`](ClientBuilder::roots), or if it is closed.
     pub async fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), Error> {
         let Some(known) = &self.shared.settings.roots else {
-            return Err(CommandError::MissingCapability("roots").into());
+            return Err(CommandError::MissingCapability(ClientCapability::Roots).into());
         };
         *known.lock().unwrap_or_else(PoisonError::into_inner) = roots.into_iter().collect();
         self.ready().await?;

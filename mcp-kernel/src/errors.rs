@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use mcp_types::jsonrpc::InvalidMessage;
-use mcp_types::{ClientCapabilities, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision};
+use mcp_types::{
+    ClientCapabilities, ClientCapability, ErrorCode, ErrorObject, Method, ProtocolVersion, RequestId, Revision,
+};
 
 /// The error of a command that was not executed. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +41,8 @@ pub enum CommandError {
     #[error("`{0}` is sent by another command")]
     Reserved(Method),
     /// The client did not declare the capability for the request.
-    #[error("the client did not declare `{0}`")]
-    MissingCapability(&'static str),
+    #[error("the client did not declare `{}`", .0.name())]
+    MissingCapability(ClientCapability),
     /// The request or call is not in flight.
     #[error("the request has ended")]
     Ended,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_client::types::{ElicitAction, ElicitResult, Root};
+use mcp_client::types::{ClientCapability, ElicitAction, ElicitResult, Root};
 use mcp_client::{Closed, CommandError, Error, TransportKind};
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ fn roots_change() {
     scene.silence();
     let (client, _scene) = Scene::modern(TransportKind::Pipe, builder());
     let refused = now(async move { client.set_roots([]).await });
-    assert!(matches!(refused, Err(Error::Command(CommandError::MissingCapability("roots")))));
+    assert!(matches!(refused, Err(Error::Command(CommandError::MissingCapability(ClientCapability::Roots)))));
 }
 
 /// A form that is answered when the test says so.

@@ -89,7 +89,7 @@ impl Connection {
         let client = agreed.client.read();
         let missing = needed.into_iter().find(|needed| !needed.is_declared(&client.capabilities));
         if let Some(missing) = missing {
-            return Err(CommandError::MissingCapability(missing.name()));
+            return Err(CommandError::MissingCapability(missing));
         }
         let limit = self.config.limits.max_calls;
         if self.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }

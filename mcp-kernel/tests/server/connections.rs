@@ -252,7 +252,7 @@ fn a_channel_is_no_permission() {
     let mut script = Script::initialized("2025-11-25");
     script.connection.publish(&Change::Tools);
     assert_eq!(script.next().0, Route::Standalone);
-    assert_eq!(roots(&mut script), Err(CommandError::MissingCapability("roots")));
+    assert_eq!(roots(&mut script), Err(CommandError::MissingCapability(ClientCapability::Roots)));
     script.assert_nothing_left();
     for mut script in [Script::modern_request(), Script::legacy_request(Revision::V2025_11_25)] {
         script.connection.publish(&Change::Tools);

@@ -446,17 +446,10 @@ impl From<CommandError> for AskError {
         if let CommandError::NoBackChannel(why) = error {
             return Self::NoBackChannel(why);
         }
-        let missing = ALL.into_iter().find(|capability| error == CommandError::MissingCapability(capability.name()));
-        missing.map_or(Self::Refused(error), Self::NotSupported)
+        if let CommandError::MissingCapability(missing) = error {
+            Self::NotSupported(missing)
+        } else {
+            Self::Refused(error)
+        }
     }
 }
-
-/// The capabilities for server-to-client requests.
-const ALL: [ClientCapability; 6] = [
-    ClientCapability::ElicitationForm,
-    ClientCapability::ElicitationUrl,
-    ClientCapability::Sampling,
-    ClientCapability::SamplingTools,
-    ClientCapability::SamplingContext,
-    ClientCapability::Roots,
-];
