@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use mcp_types::jsonrpc::{EnvelopeKind, EnvelopeSummary};
 use mcp_types::{ProgressNotificationParams, ProgressToken, RequestId};
 
 use crate::deadlines::{DeadlineKind, Deadlines};
@@ -148,6 +149,21 @@ impl Calls {
             report(PeerMisbehaved::IdAsText(id.clone()));
         }
         Some(call)
+    }
+
+    /// Returns the calls that a message which is too long to be read may answer.
+    pub(crate) fn of_oversized(
+        &mut self,
+        summary: &EnvelopeSummary,
+        has_batches: bool,
+        report: impl FnOnce(PeerMisbehaved),
+    ) -> Vec<CallId> {
+        match (summary.kind, &summary.id) {
+            (EnvelopeKind::Response, Some(id)) => self.of_response(id, report).into_iter().collect(),
+            (EnvelopeKind::Response, None) => self.all(),
+            (EnvelopeKind::Batch, _) if has_batches => self.all(),
+            _ => Vec::new(),
+        }
     }
 
     /// Restarts the idle timeout of the call that made progress, and puts the application's own token in the place of the

@@ -122,7 +122,7 @@ fn list(versions: &[ProtocolVersion]) -> String {
 
 /// The next step of connecting.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ConnectStep {
+pub(crate) enum Step {
     /// Use a modern revision.
     Modern(Revision),
     /// Probe again, once, with this version.
@@ -139,56 +139,54 @@ pub(crate) fn judge(
     probed: Revision,
     is_second: bool,
     outcome: Result<&DiscoverResult, &CallError>,
-) -> ConnectStep {
+) -> Step {
     match outcome {
         Ok(result) => choose(config, &result.supported_versions),
         Err(CallError::Rejected(error)) => match error.code {
             ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
                 let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
-                let Some(data) = data else { return ConnectStep::Fail(ConnectError::Refused(error.clone())) };
+                let Some(data) = data else { return Step::Fail(ConnectError::Refused(error.clone())) };
                 match choose(config, &data.supported) {
                     // Also with the same version: the server may have refused something else.
-                    ConnectStep::Modern(_) if is_second => ConnectStep::Fail(ConnectError::Refused(error.clone())),
-                    ConnectStep::Modern(revision) => ConnectStep::ProbeAgain(revision),
-                    other @ (ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_)) => other,
+                    Step::Modern(_) if is_second => Step::Fail(ConnectError::Refused(error.clone())),
+                    Step::Modern(revision) => Step::ProbeAgain(revision),
+                    other @ (Step::ProbeAgain(_) | Step::Handshake(_) | Step::Fail(_)) => other,
                 }
             }
             // AMB-10: only a modern server sends these.
-            ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => ConnectStep::Modern(probed),
+            ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => Step::Modern(probed),
             _ => legacy(config),
         },
-        Err(CallError::TimedOut) if !config.silence_means_legacy => ConnectStep::Fail(ConnectError::TimedOut),
+        Err(CallError::TimedOut) if !config.silence_means_legacy => Step::Fail(ConnectError::TimedOut),
         Err(CallError::TimedOut | CallError::InvalidResponse) => legacy(config),
         // Only a modern server has so much to tell.
-        Err(too_long @ CallError::TooLong { .. }) => {
-            ConnectStep::Fail(ConnectError::InvalidResponse(too_long.to_string()))
-        }
+        Err(too_long @ CallError::TooLong { .. }) => Step::Fail(ConnectError::InvalidResponse(too_long.to_string())),
         Err(CallError::Status { status, reason }) => {
-            ConnectStep::Fail(ConnectError::Status { status: *status, reason: reason.clone() })
+            Step::Fail(ConnectError::Status { status: *status, reason: reason.clone() })
         }
         Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
-            ConnectStep::Fail(ConnectError::Disconnected)
+            Step::Fail(ConnectError::Disconnected)
         }
     }
 }
 
 /// Chooses the newest common version, modern before legacy.
 // AMB-8
-pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> ConnectStep {
+pub(crate) fn choose(config: &ClientConfig, offered: &[ProtocolVersion]) -> Step {
     if let Some(revision) = config.mutual(Era::Modern, offered) {
-        return ConnectStep::Modern(revision);
+        return Step::Modern(revision);
     }
     match config.mutual(Era::Legacy, offered) {
-        Some(revision) if config.mode != Mode::Modern => ConnectStep::Handshake(revision),
-        _ => ConnectStep::Fail(ConnectError::NoCommonVersion { offered: offered.to_vec() }),
+        Some(revision) if config.mode != Mode::Modern => Step::Handshake(revision),
+        _ => Step::Fail(ConnectError::NoCommonVersion { offered: offered.to_vec() }),
     }
 }
 
 /// Continues with the handshake, if legacy revisions are allowed.
-pub(crate) fn legacy(config: &ClientConfig) -> ConnectStep {
+pub(crate) fn legacy(config: &ClientConfig) -> Step {
     match config.newest(Era::Legacy) {
-        Some(revision) if config.mode != Mode::Modern => ConnectStep::Handshake(revision),
-        _ => ConnectStep::Fail(ConnectError::LegacyServer),
+        Some(revision) if config.mode != Mode::Modern => Step::Handshake(revision),
+        _ => Step::Fail(ConnectError::LegacyServer),
     }
 }
 
@@ -220,10 +218,10 @@ mod tests {
     fn a_discovered_server_is_taken_at_its_word() {
         let auto = config(Mode::Auto);
         let judge = |config: &ClientConfig, versions: &[&str]| judge(config, PROBED, false, Ok(&discovered(versions)));
-        assert_eq!(judge(&auto, &["2025-11-25", "2026-07-28"]), ConnectStep::Modern(PROBED));
-        assert_eq!(judge(&auto, &["2025-06-18"]), ConnectStep::Handshake(Revision::V2025_06_18));
-        assert!(matches!(judge(&auto, &["2099-01-01"]), ConnectStep::Fail(ConnectError::NoCommonVersion { .. })));
-        assert!(matches!(judge(&config(Mode::Modern), &["2025-06-18"]), ConnectStep::Fail(_)));
+        assert_eq!(judge(&auto, &["2025-11-25", "2026-07-28"]), Step::Modern(PROBED));
+        assert_eq!(judge(&auto, &["2025-06-18"]), Step::Handshake(Revision::V2025_06_18));
+        assert!(matches!(judge(&auto, &["2099-01-01"]), Step::Fail(ConnectError::NoCommonVersion { .. })));
+        assert!(matches!(judge(&config(Mode::Modern), &["2025-06-18"]), Step::Fail(_)));
     }
 
     /// Any error that no modern server sends, and silence, mean legacy.
@@ -232,18 +230,14 @@ mod tests {
     fn what_is_not_modern_is_legacy() {
         let auto = config(Mode::Auto);
         for outcome in [rejected(-32601), rejected(-32602), rejected(-32600), rejected(-32000), CallError::TimedOut] {
-            assert_eq!(
-                judge(&auto, PROBED, false, Err(&outcome)),
-                ConnectStep::Handshake(Revision::V2025_11_25),
-                "{outcome}"
-            );
+            assert_eq!(judge(&auto, PROBED, false, Err(&outcome)), Step::Handshake(Revision::V2025_11_25), "{outcome}");
             assert_eq!(
                 judge(&config(Mode::Modern), PROBED, false, Err(&outcome)),
-                ConnectStep::Fail(ConnectError::LegacyServer)
+                Step::Fail(ConnectError::LegacyServer)
             );
         }
         for code in [-32020, -32021] {
-            assert_eq!(judge(&auto, PROBED, false, Err(&rejected(code))), ConnectStep::Modern(PROBED));
+            assert_eq!(judge(&auto, PROBED, false, Err(&rejected(code))), Step::Modern(PROBED));
         }
     }
 
@@ -275,17 +269,11 @@ mod tests {
             let supported = supported.iter().map(|version| ProtocolVersion::from(*version)).collect();
             CallError::Rejected(ErrorObject::unsupported_protocol_version(PROBED.into(), supported))
         };
-        assert_eq!(
-            judge(&auto, PROBED, false, Err(&refused(&["2025-03-26"]))),
-            ConnectStep::Handshake(Revision::V2025_03_26)
-        );
+        assert_eq!(judge(&auto, PROBED, false, Err(&refused(&["2025-03-26"]))), Step::Handshake(Revision::V2025_03_26));
         // A server that refuses what it offers gets one more chance.
         let offered = refused(&["2026-07-28"]);
-        assert_eq!(judge(&auto, PROBED, false, Err(&offered)), ConnectStep::ProbeAgain(PROBED));
-        assert!(matches!(judge(&auto, PROBED, true, Err(&offered)), ConnectStep::Fail(ConnectError::Refused(_))));
-        assert!(matches!(
-            judge(&auto, PROBED, false, Err(&rejected(-32022))),
-            ConnectStep::Fail(ConnectError::Refused(_))
-        ));
+        assert_eq!(judge(&auto, PROBED, false, Err(&offered)), Step::ProbeAgain(PROBED));
+        assert!(matches!(judge(&auto, PROBED, true, Err(&offered)), Step::Fail(ConnectError::Refused(_))));
+        assert!(matches!(judge(&auto, PROBED, false, Err(&rejected(-32022))), Step::Fail(ConnectError::Refused(_))));
     }
 }

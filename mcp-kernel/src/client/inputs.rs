@@ -14,7 +14,7 @@ use mcp_types::{
 
 use super::config::CancelStyle;
 use super::connection::{Connection, Stage};
-use super::detect::{ConnectError, ConnectStep, DetectedRevision, is_evidence, legacy};
+use super::detect::{ConnectError, DetectedRevision, Step, is_evidence, legacy};
 use super::error_body::excerpt;
 use super::event::{Event, Outcome, Transmit};
 use super::outbox::Outbox;
@@ -74,28 +74,15 @@ impl Connection {
             return;
         }
         let what = PeerMisbehaved::TooLong { limit };
-        match (summary.kind, &summary.id) {
-            (EnvelopeKind::Batch, _) if self.revision() == Ok(Revision::V2025_03_26) => {
-                for call in self.calls.all() {
-                    self.finish(now, call, Err(CallError::TooLong { limit }));
-                }
-            }
-            (EnvelopeKind::Response, id) => {
-                let calls = match id {
-                    Some(id) => self.call_of_response(id).into_iter().collect(),
-                    None => self.calls.all(),
-                };
-                for call in calls {
-                    self.finish(now, call, Err(CallError::TooLong { limit }));
-                }
-            }
-            (EnvelopeKind::Call, Some(id)) => {
-                // DU-45, M-16: modern servers have no requests to clients.
-                if let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) {
-                    self.refuse(id, revision, &what);
-                }
-            }
-            (EnvelopeKind::Batch | EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, _) => {}
+        let has_batches = self.revision() == Ok(Revision::V2025_03_26);
+        let report = |text_id| self.events.push_back(Event::PeerMisbehaved(text_id));
+        for call in self.calls.of_oversized(summary, has_batches, report) {
+            self.finish(now, call, Err(CallError::TooLong { limit }));
+        }
+        // DU-45, M-16: modern servers have no requests to clients.
+        let legacy = self.revision().ok().filter(|revision| revision.era() == Era::Legacy);
+        if let (EnvelopeKind::Call, Some(id), Some(revision)) = (summary.kind, &summary.id, legacy) {
+            self.refuse(id, revision, &what);
         }
         self.misbehaved(what);
     }
@@ -166,7 +153,7 @@ impl Connection {
             return self.fail(ConnectError::SessionLost);
         }
         self.forget_requests(Some(now));
-        self.proceed(now, ConnectStep::Handshake(revision));
+        self.proceed(now, Step::Handshake(revision));
     }
 
     /// Processes the end of the connection to a server that may have read messages.
@@ -186,7 +173,7 @@ impl Connection {
             Stage::Over => {}
             // DU-34: some servers exit because of the probe.
             Stage::Probing { .. } | Stage::Handshaking { .. } if is_probed && may_have_read => {
-                if let ConnectStep::Handshake(revision) = legacy(&self.config)
+                if let Step::Handshake(revision) = legacy(&self.config)
                     && self.config.silence_means_legacy
                 {
                     self.events.push_back(Event::RestartNeeded { detected: DetectedRevision::new(revision) });

@@ -7,7 +7,7 @@ use mcp_types::{
 
 use super::config::Mode;
 use super::connection::{Connection, Stage};
-use super::detect::{ConnectError, ConnectStep, DetectedRevision, choose, judge, legacy};
+use super::detect::{ConnectError, DetectedRevision, Step, choose, judge, legacy};
 use super::event::{Event, ServerFacts};
 use super::outbox::Outbox;
 use crate::Time;
@@ -43,7 +43,7 @@ impl Connection {
         }
         match (detected.map(|detected| detected.revision), self.config.mode, newest_modern) {
             (Some(revision), _, _) if revision.era() == Era::Modern => self.ready(revision, ServerFacts::default()),
-            (Some(revision), _, _) => self.proceed(now, ConnectStep::Handshake(revision)),
+            (Some(revision), _, _) => self.proceed(now, Step::Handshake(revision)),
             (None, Mode::Auto | Mode::Modern, Some(revision)) => self.probe(now, revision, false),
             (None, Mode::Auto | Mode::Modern | Mode::Legacy, _) => {
                 let next = legacy(&self.config);
@@ -89,18 +89,16 @@ impl Connection {
     pub fn switch_version(&mut self, now: Time, offered: &[ProtocolVersion]) -> bool {
         let is_modern = self.revision().is_ok_and(|revision| revision.era() == Era::Modern);
         match choose(&self.config, offered) {
-            ConnectStep::Modern(revision) if is_modern => {
+            Step::Modern(revision) if is_modern => {
                 self.stage = Stage::Ready(revision);
                 self.envelope = None;
                 true
             }
-            next @ ConnectStep::Handshake(_) if is_modern => {
+            next @ Step::Handshake(_) if is_modern => {
                 self.proceed(now, next);
                 true
             }
-            ConnectStep::Modern(_) | ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_) => {
-                false
-            }
+            Step::Modern(_) | Step::ProbeAgain(_) | Step::Handshake(_) | Step::Fail(_) => false,
         }
     }
 
@@ -118,7 +116,7 @@ impl Connection {
     pub(super) fn handshake_before_probe(&mut self, now: Time) -> bool {
         let Stage::Probing { call, probed, .. } = self.stage else { return false };
         let next = legacy(&self.config);
-        if !self.config.silence_means_legacy || !matches!(next, ConnectStep::Handshake(_)) {
+        if !self.config.silence_means_legacy || !matches!(next, Step::Handshake(_)) {
             return false;
         }
         // The server may still be modern. It is probed once more if the handshake fails.
@@ -137,12 +135,12 @@ impl Connection {
     ) {
         let Stage::Handshaking { call: handshake } = self.stage else { return };
         match judge(&self.config, probed, false, outcome.as_ref()) {
-            ConnectStep::Modern(_) | ConnectStep::ProbeAgain(_) => {
+            Step::Modern(_) | Step::ProbeAgain(_) => {
                 let _ = self.calls.end(handshake, &mut self.deadlines);
                 self.handle_probe(now, probed, false, outcome);
             }
             // The server is legacy, as assumed.
-            ConnectStep::Handshake(_) | ConnectStep::Fail(_) => self.is_unconfirmed = false,
+            Step::Handshake(_) | Step::Fail(_) => self.is_unconfirmed = false,
         }
     }
 
@@ -164,7 +162,7 @@ impl Connection {
         let is_silent = matches!(outcome, Err(CallError::TimedOut));
         self.is_unconfirmed = is_silent && !std::mem::replace(&mut self.was_silent, is_silent);
         match judge(&self.config, probed, is_second, outcome.as_ref()) {
-            ConnectStep::Modern(revision) => {
+            Step::Modern(revision) => {
                 let facts = outcome.map(|found| ServerFacts {
                     capabilities: Some(found.capabilities),
                     info: found.meta.and_then(|meta| meta.server_info),
@@ -172,18 +170,16 @@ impl Connection {
                 });
                 self.ready(revision, facts.unwrap_or_default());
             }
-            next @ (ConnectStep::ProbeAgain(_) | ConnectStep::Handshake(_) | ConnectStep::Fail(_)) => {
-                self.proceed(now, next)
-            }
+            next @ (Step::ProbeAgain(_) | Step::Handshake(_) | Step::Fail(_)) => self.proceed(now, next),
         }
     }
 
-    pub(super) fn proceed(&mut self, now: Time, next: ConnectStep) {
+    pub(super) fn proceed(&mut self, now: Time, next: Step) {
         match next {
-            ConnectStep::Modern(revision) => self.ready(revision, ServerFacts::default()),
-            ConnectStep::ProbeAgain(revision) => self.probe(now, revision, true),
-            ConnectStep::Fail(why) => self.fail(why),
-            ConnectStep::Handshake(revision) => {
+            Step::Modern(revision) => self.ready(revision, ServerFacts::default()),
+            Step::ProbeAgain(revision) => self.probe(now, revision, true),
+            Step::Fail(why) => self.fail(why),
+            Step::Handshake(revision) => {
                 let (capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
                 let mut params = InitializeRequestParams::new(ProtocolVersion::from(revision), capabilities, info);
                 // DU-44: only what the offered revision has.

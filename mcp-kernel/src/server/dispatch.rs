@@ -53,7 +53,7 @@ impl Connection {
         };
         match held.map(|params| self.serve(&scope, &params, batch)) {
             Some(Ok(())) => {}
-            Some(Err(refusal)) => self.refuse_request(key, batch, &scope.id, scope.revision, *refusal),
+            Some(Err(refusal)) => self.refuse_request(key, batch, Some(&scope.id), scope.revision, *refusal),
             None => {
                 let error = ErrorObject::method_not_found("the method is not supported");
                 self.refuse(key, batch, Some(&scope.id), scope.revision, &error);

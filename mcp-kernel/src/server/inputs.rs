@@ -48,30 +48,18 @@ impl Connection {
             return;
         }
         let what = PeerMisbehaved::TooLong { limit };
-        if summary.kind == EnvelopeKind::Batch && self.negotiated() == Some(Revision::V2025_03_26) {
-            for call in self.calls.all() {
-                self.finish_call(call, Err(CallError::TooLong { limit }));
-            }
+        let has_batches = self.negotiated() == Some(Revision::V2025_03_26);
+        let report = |text_id| self.events.push(Event::PeerMisbehaved(text_id));
+        for call in self.calls.of_oversized(summary, has_batches, report) {
+            self.finish_call(call, Err(CallError::TooLong { limit }));
         }
         match (summary.kind, &summary.id) {
-            (EnvelopeKind::Response, id) => {
-                let calls = match id {
-                    Some(id) => self.call_of_response(id).into_iter().collect(),
-                    None => self.calls.all(),
-                };
-                for call in calls {
-                    self.finish_call(call, Err(CallError::TooLong { limit }));
-                }
-            }
-            (EnvelopeKind::Call, None) => {}
+            (EnvelopeKind::Response, _) | (EnvelopeKind::Call, None) => self.misbehaved(what),
             (EnvelopeKind::Batch | EnvelopeKind::Call | EnvelopeKind::Unknown | EnvelopeKind::NotAnObject, id) => {
                 let (key, revision) = (self.in_flight.next_key(), self.revision_for_errors());
-                if let Some(error) = what.to_error_object() {
-                    self.refuse(key, None, id.as_ref(), revision, &error);
-                }
+                self.refuse_request(key, None, id.as_ref(), revision, what);
             }
         }
-        self.misbehaved(what);
     }
 
     /// Returns whether input is accepted. Closes the connection at the second input that the driver feeds while the
@@ -140,11 +128,7 @@ impl Connection {
         };
         let key = self.in_flight.next_key();
         if !allowed || messages.iter().any(foreign) {
-            let (what, revision) = (PeerMisbehaved::BatchNotAllowed, self.revision_for_errors());
-            if let Some(error) = what.to_error_object() {
-                self.refuse(key, None, None, revision, &error);
-            }
-            self.misbehaved(what);
+            self.refuse_request(key, None, None, self.revision_for_errors(), PeerMisbehaved::BatchNotAllowed);
             return key;
         }
         // One more response is expected than there are requests, so that the batch is not sent before all of it is
@@ -177,7 +161,7 @@ impl Connection {
                 let (id, key, modern) = (request.id.clone(), self.in_flight.next_key(), is_modern(&request));
                 let revision = if modern { Revision::LATEST } else { self.revision_for_errors() };
                 if let Err(refusal) = self.handle_request(key, request, modern, origin, batch) {
-                    self.refuse_request(key, batch, &id, revision, *refusal);
+                    self.refuse_request(key, batch, Some(&id), revision, *refusal);
                 }
                 return Some(key);
             }
@@ -191,12 +175,12 @@ impl Connection {
         &mut self,
         key: RequestKey,
         batch: Option<RequestKey>,
-        id: &RequestId,
+        id: Option<&RequestId>,
         revision: Revision,
         refusal: PeerMisbehaved,
     ) {
         if let Some(error) = refusal.to_error_object() {
-            self.refuse(key, batch, Some(id), revision, &error);
+            self.refuse(key, batch, id, revision, &error);
         }
         self.misbehaved(refusal);
     }
