@@ -4,8 +4,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_transport_http::rules::header_encoding::{decode, encode};
 use mcp_transport_http::rules::header_names::{METHOD, NAME, VERSION};
 use mcp_transport_http::rules::headers::{
-    HeaderMismatchKind, check_method_and_name, check_param, check_version, single_value,
+    HeaderMismatchKind, VersionHeader, check_method_and_name, check_param, single_value,
 };
+use mcp_types::ProtocolVersion;
 use mcp_types::jsonrpc::{Limits, Message};
 
 /// Any text can be put into a header, where it is visible ASCII without space at its ends, and comes out as it was; a
@@ -80,7 +81,8 @@ fn is_read(value: &[u8], name: &str, arguments: &str) {
     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{json},{meta}}}}}"#);
     if let Ok(Message::Request(request)) = Message::parse(line.as_bytes(), &Limits::default()) {
         assert!(check_method_and_name(&headers, &request).is_err() || said == Some("tools/call"), "the method differs");
-        assert_eq!(check_version(&headers, &request).is_ok(), said == Some("2026-07-28"), "the version is compared");
+        let version = VersionHeader::read(&headers).check(&ProtocolVersion::V2026_07_28);
+        assert_eq!(version.is_ok(), said == Some("2026-07-28"), "the version is compared");
         let mut headers = headers.clone();
         headers.insert(METHOD, HeaderValue::from_static("tools/call"));
         let is_same = decoded.as_deref() == Some(name);
