@@ -53,6 +53,8 @@
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
 mod clock;
+#[cfg(any(feature = "client", feature = "server"))]
+mod event_stream;
 pub mod rules;
 #[cfg(feature = "server")]
 mod server;

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method as Verb};
 use reqwest::{Body, Request, Response, ResponseBuilderExt as _, Url};
 
-use super::event_parser::EventParser;
 use super::transport::HttpTransport;
+use crate::event_stream::decode::EventParser;
 
 /// The contents of an event stream.
 #[derive(Debug, PartialEq, Eq)]

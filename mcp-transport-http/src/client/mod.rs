@@ -3,7 +3,6 @@
 mod authorizer;
 mod driver;
 mod driver_event;
-mod event_parser;
 mod fingerprint;
 #[cfg(feature = "internals")]
 pub mod internals;

@@ -7,13 +7,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use mcp_types::jsonrpc::EncodedMessage;
 
 use super::admission::Permit;
 use super::exchange::{Exchange, ResponseStart, StreamPoll};
 use super::legacy_sse::SseStream;
 use super::stateful::StreamReader;
 use super::unsent::{UnsentFrames, held, piece};
+use crate::event_stream::encode::KEEP_ALIVE;
 
 /// The body of a response: empty, one message, or an event stream.
 ///
@@ -252,17 +252,5 @@ impl std::fmt::Debug for ResponseBody {
             BodyState::Full(..) | BodyState::Rest(_) => "Full",
             BodyState::Events(_) => "Events",
         })
-    }
-}
-
-/// A comment, which clients ignore.
-pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
-
-/// Appends a message as an event; a message is one line.
-// AMB-14
-pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {
-    out.reserve(message.len() + 8);
-    for part in [&b"data: "[..], message, b"\n\n"] {
-        out.extend_from_slice(part);
     }
 }

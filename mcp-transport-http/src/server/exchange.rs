@@ -8,11 +8,11 @@ use mcp_server::Connection;
 use mcp_types::ErrorObject;
 
 use super::admission::Permit;
-use super::body::write_event;
 use super::pacer::{Pace, Pacer};
 use super::refusal::Refusal;
 use super::teardown::spawn_teardown;
 use crate::clock::now;
+use crate::event_stream::encode::write_event;
 
 /// A request in flight. Polling it runs its handler; dropping it cancels the request.
 pub(crate) struct Exchange {

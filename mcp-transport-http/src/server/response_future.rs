@@ -11,13 +11,14 @@ use http_body::Body;
 use mcp_server::{BoxFuture, Server};
 use pin_project_lite::pin_project;
 
-use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
+use super::body::{EventSource, ResponseBody};
 use super::exchange::{ResponseStart, StreamPoll};
 use super::head::RequestHead;
 use super::refusal::Refusal;
 use super::service::{Inner, SelectedServer, accepted, event_stream, json};
 use super::shutdown::WorkGuard;
 use super::upload::Upload;
+use crate::event_stream::encode::KEEP_ALIVE;
 use crate::rules::era::SelectedEra;
 use crate::rules::status::status_of;
 

@@ -17,7 +17,7 @@ use mcp_types::{Method, Revision};
 use tower_service::Service;
 
 use super::admission::{Admission, Permit, PermitKind};
-use super::body::{EventSource, KEEP_ALIVE, ResponseBody};
+use super::body::{EventSource, ResponseBody};
 use super::exchange::Exchange;
 use super::head::RequestHead;
 use super::legacy_sse::{LegacySseError, LegacySseService};
@@ -29,6 +29,7 @@ use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
 use super::start_error::StartError;
 use super::stateful::Sessions;
 use crate::clock::now;
+use crate::event_stream::encode::KEEP_ALIVE;
 use crate::rules::claims::HeaderClaims;
 use crate::rules::era::{SelectedEra, SupportedRevisions, request_id, select_era};
 use crate::rules::header_names::BUFFERING;

@@ -7,7 +7,7 @@ use reqwest::Response;
 use tokio::time::Instant;
 
 use super::sender::next_chunk;
-use crate::client::event_parser::{Event, EventParser};
+use crate::event_stream::decode::{Event, EventParser};
 
 /// Reads the events of a response.
 pub(crate) struct EventReader {

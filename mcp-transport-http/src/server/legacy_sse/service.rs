@@ -23,6 +23,7 @@ use tower_service::Service;
 use super::session::{FeedError, SseSession};
 use super::sessions::{SseSessions, unknown_session};
 use super::stream::SseStream;
+use crate::event_stream::encode::write_named_event;
 use crate::rules::era::request_id;
 use crate::server::admission::{Permit, PermitKind};
 use crate::server::body::{EventSource, ResponseBody};
@@ -252,8 +253,9 @@ impl LegacySseService {
         }
         let stream = SseStream::new((session, connection), sessions, pacer, permit);
         let path = self.message_path_beside(head.parts.uri.path());
-        let first = format!("event: endpoint\ndata: {path}?sessionId={id}\n\n");
-        Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first.into_bytes())))
+        let mut first = Vec::new();
+        write_named_event(&mut first, "endpoint", format!("{path}?sessionId={id}").as_bytes());
+        Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first)))
     }
 
     /// Passes a message to the stream of its session.

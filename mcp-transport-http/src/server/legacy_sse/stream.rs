@@ -8,8 +8,8 @@ use mcp_server::Connection;
 use super::session::SseSession;
 use super::sessions::SseSessions;
 use crate::clock::now;
+use crate::event_stream::encode::write_named_event;
 use crate::server::admission::Permit;
-use crate::server::body::write_event;
 use crate::server::exchange::{EVENT_BATCH_BYTES, StreamPoll, aborted};
 use crate::server::pacer::{Pace, Pacer};
 use crate::server::teardown::spawn_teardown;
@@ -78,8 +78,7 @@ impl SseStream {
                 self.is_over = self.session.is_over();
                 return;
             };
-            events.extend_from_slice(b"event: message\n");
-            write_event(events, &transmit.message);
+            write_named_event(events, "message", &transmit.message);
         }
     }
 

@@ -15,8 +15,8 @@ use super::record_sync::RecordSync;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
 use crate::clock::now;
+use crate::event_stream::encode::{write_empty_event, write_event, write_event_with_id, write_retry};
 use crate::server::admission::Permit;
-use crate::server::body::write_event;
 use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, aborted};
 use crate::server::pacer::{Pace, Pacer};
 use crate::server::refusal::Refusal;
@@ -373,7 +373,7 @@ impl StreamReader {
                 return is_held;
             }
             // Tells the client when to reconnect, and ends the response.
-            events.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
+            write_retry(events, retry);
             self.is_over = true;
             drop(guard);
             self.leave(retry);
@@ -385,8 +385,7 @@ impl StreamReader {
 
     fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
         let id = self.settings.key.write(&self.session.id, self.number, number);
-        events.extend_from_slice(format!("id: {id}\n").as_bytes());
-        write_event(events, message);
+        write_event_with_id(events, id, message);
     }
 
     /// Leaves the stream, which the client is expected to resume after `retry`.
@@ -471,6 +470,6 @@ fn write_initial_event(
 ) {
     if session.is_resumable() && session.sends_initial_event() {
         let id = settings.key.write(&session.id, stream, number);
-        events.extend_from_slice(format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).as_bytes());
+        write_empty_event(events, id, retry);
     }
 }

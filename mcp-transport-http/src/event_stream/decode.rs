@@ -1,4 +1,4 @@
-//! Parser of event streams (`text/event-stream` of the HTML standard).
+//! Parses event streams.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,0 +1,55 @@
+//! Writes event streams. Each function appends one event to a buffer.
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::time::Duration;
+
+use mcp_types::jsonrpc::EncodedMessage;
+
+/// A comment, which clients ignore.
+pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
+
+/// Appends a message, which is one line of JSON.
+// AMB-14
+pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {
+    write_data(out, message);
+}
+
+/// Appends a message with an id, after which a client may resume the stream.
+pub(crate) fn write_event_with_id(out: &mut Vec<u8>, id: impl Display, message: &EncodedMessage) {
+    write_field(out, "id", id);
+    write_data(out, message);
+}
+
+/// Appends an event with a name. Neither the name nor the data may contain line breaks.
+pub(crate) fn write_named_event(out: &mut Vec<u8>, name: &str, data: &[u8]) {
+    write_field(out, "event", name);
+    write_data(out, data);
+}
+
+/// Appends an event without data, after which a client may resume the stream once `retry` has passed.
+// B-104
+pub(crate) fn write_empty_event(out: &mut Vec<u8>, id: impl Display, retry: Duration) {
+    write_field(out, "id", id);
+    write_field(out, "retry", retry.as_millis());
+    write_data(out, b"");
+}
+
+/// Appends how long a client waits before it reconnects.
+pub(crate) fn write_retry(out: &mut Vec<u8>, retry: Duration) {
+    write_field(out, "retry", retry.as_millis());
+    out.push(b'\n');
+}
+
+fn write_field(out: &mut Vec<u8>, name: &str, value: impl Display) {
+    // Writing to a vector does not fail.
+    let _ = writeln!(out, "{name}: {value}");
+}
+
+/// Appends the data of an event, and ends it.
+fn write_data(out: &mut Vec<u8>, data: &[u8]) {
+    out.reserve(data.len() + 8);
+    for part in [&b"data: "[..], data, b"\n\n"] {
+        out.extend_from_slice(part);
+    }
+}
