@@ -100,13 +100,13 @@ mod transport;
 pub use builder::ClientBuilder;
 #[cfg(feature = "validate")]
 pub use call::OutputSchema;
-pub use call::{Call, CallHeaders, CancelHandle};
+pub use call::{Call, CancelHandle};
 pub use client::Client;
 pub use closed::Closed;
 pub use error::Error;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::Subscription;
-pub use mcp_kernel::client::{ConnectError, DetectedRevision, Mode, ServerFacts};
+pub use mcp_kernel::client::{CallHeaders, ConnectError, DetectedRevision, Mode, ServerFacts};
 pub use mcp_kernel::{CallId, CallOptions, Change, CommandError, Limits, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;

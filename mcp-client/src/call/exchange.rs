@@ -8,7 +8,6 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
-use crate::call::headers::CallHeaders;
 use crate::closed::Closed;
 use crate::error::Error;
 use crate::state::timers::Sleep;
@@ -54,10 +53,9 @@ impl<'a> Exchange<'a> {
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
         let waiter = &mut self.waiter;
-        let with_headers = shared.settings.kind == TransportKind::RequestPerCall;
+        let has_headers = shared.settings.kind == TransportKind::RequestPerCall;
         let started = shared.with(|core, now| {
-            let headers = if with_headers { core.tool_headers.get(method, params) } else { CallHeaders::default() };
-            let started = core.start_call(now, method, params, options, headers);
+            let started = core.start_call(now, method, params, options, has_headers);
             match &started {
                 Started::Call(call, _) => {
                     if let Some(pending) = core.pending_calls.get_mut(call) {

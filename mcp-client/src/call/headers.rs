@@ -4,26 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mcp_kernel::client::CallHeaders;
 use mcp_types::{HeaderParam, ListToolsResult, Method, RawObject};
 use serde::Deserialize;
 
 use crate::call::telemetry::excerpt;
-
-/// The values of the headers that repeat parameters of a call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CallHeaders {
-    /// The value of `Mcp-Name`: the name of a tool or prompt, the URI of a resource, or the id of a task.
-    pub name: Option<String>,
-    /// The names and values of the `Mcp-Param-` headers; names are without the prefix.
-    pub params: Vec<(String, String)>,
-}
-
-impl CallHeaders {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.name.is_none() && self.params.is_empty()
-    }
-}
 
 /// The tools whose schema requests parameters in headers, from the latest lists.
 #[derive(Default)]
@@ -87,7 +72,7 @@ impl ToolHeaders {
             let value = |param: &HeaderParam| Some((param.name.clone(), param.value(arguments)?));
             params = known.iter().filter_map(value).collect();
         }
-        CallHeaders { name: Some(name.into_owned()), params }
+        CallHeaders::new(Some(name.into_owned()), params)
     }
 }
 

@@ -35,7 +35,6 @@ use crate::transport::CredentialFingerprint;
 
 pub use self::cancel::CancelHandle;
 use self::exchange::{Exchange, Failure};
-pub use self::headers::CallHeaders;
 #[cfg(feature = "validate")]
 pub use self::output_schema::OutputSchema;
 pub(crate) use self::params::Params;

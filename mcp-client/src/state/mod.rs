@@ -16,7 +16,7 @@ use mcp_types::{
 };
 
 use crate::cache::Cache;
-use crate::call::headers::{CallHeaders, ToolHeaders};
+use crate::call::headers::ToolHeaders;
 use crate::call::pending_call::PendingCall;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::closed::Closed;
@@ -66,8 +66,6 @@ pub(crate) struct Core {
     pub(crate) inbox: VecDeque<Inbound>,
     /// The size of the log messages and notifications in `inbox`.
     inbox_bytes: usize,
-    /// The headers of calls that are queued.
-    headers: BTreeMap<CallId, CallHeaders>,
     commands: VecDeque<TransportCommand>,
     /// Tasks that wait for the connection to be ready, or for a call to complete.
     pub(crate) ready_waiters: Waiters,
@@ -141,7 +139,6 @@ impl Shared {
             legacy_subscriptions: LegacySubscriptions::default(),
             inbox: VecDeque::new(),
             inbox_bytes: 0,
-            headers: BTreeMap::new(),
             commands: VecDeque::new(),
             ready_waiters: Waiters::default(),
             state_waiters: Waiters::default(),
@@ -188,37 +185,37 @@ impl Shared {
 }
 
 impl Core {
-    /// Starts a call.
+    /// Starts a call. With `has_headers`, parameters are repeated in headers if the revision defines them.
     pub(crate) fn start_call(
         &mut self,
         now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
-        headers: CallHeaders,
+        has_headers: bool,
     ) -> Started {
-        let started = self.start(|kernel| kernel.call(now, method, params, options));
-        if let Started::Call(call, _) = started
-            && !headers.is_empty()
-        {
-            self.headers.insert(call, headers);
-        }
-        started
+        self.start(|core, revision| {
+            if !has_headers || revision.era() == Era::Legacy {
+                return core.kernel.call(now, method, params, options);
+            }
+            let headers = core.tool_headers.get(method, params);
+            core.kernel.call_with_headers(now, method, params, options, headers)
+        })
     }
 
     /// Starts a `subscriptions/listen` call.
     pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
-        self.start(|kernel| kernel.listen(now, filter.clone()))
+        self.start(|core, _| core.kernel.listen(now, filter.clone()))
     }
 
-    fn start(&mut self, make: impl FnOnce(&mut Connection) -> Result<CallId, CommandError>) -> Started {
+    fn start(&mut self, make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>) -> Started {
         let revision = match &self.phase {
             Phase::Closed(why) => return Started::Closed(why.clone()),
             Phase::Closing => return Started::Closed(Closed::ByClient),
             Phase::Connecting => return Started::Wait,
             Phase::Ready(revision) => *revision,
         };
-        match make(&mut self.kernel) {
+        match make(self, revision) {
             Ok(call) => {
                 self.pending_calls.insert(call, PendingCall::default());
                 self.wake_transport();
@@ -347,8 +344,7 @@ impl Core {
             self.to_wake.extend(self.ready_waiters.all());
             return Some(match transmit {
                 Transmit::Abort { call } => TransportCommand::Abort { call },
-                Transmit::Send { call, method, revision, message } => {
-                    let headers = call.and_then(|call| self.headers.remove(&call)).unwrap_or_default();
+                Transmit::Send { call, method, revision, headers, message } => {
                     TransportCommand::Send(OutgoingMessage { call, method, revision, headers, message })
                 }
             });
@@ -399,7 +395,6 @@ impl Core {
                 self.set_closed(lost.unwrap_or_else(|| why.into()));
             }
             Event::CallFinished { call, outcome } => {
-                self.headers.remove(&call);
                 self.to_wake.extend(self.ready_waiters.all());
                 if let Some(pending) = self.pending_calls.get_mut(&call) {
                     pending.outcome = Some(outcome);

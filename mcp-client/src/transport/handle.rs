@@ -9,14 +9,13 @@ use std::task::{Context, Poll};
 use futures_util::Stream as _;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
-use mcp_kernel::client::Responder;
+use mcp_kernel::client::{CallHeaders, Responder};
 use mcp_kernel::{CallId, Time};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use super::CredentialFingerprint;
-use crate::call::headers::CallHeaders;
 use crate::closed::Closed;
 use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
 use crate::state::{Inbound, Phase, Shared};

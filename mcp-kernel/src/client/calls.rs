@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::config::CancelStyle;
 use super::connection::Connection;
-use super::event::{Event, Transmit};
+use super::event::{CallHeaders, Event, Transmit};
 use crate::calls::CallOptions;
 use crate::errors::{CallError, CommandError};
 use crate::{CallId, Time};
@@ -29,10 +29,26 @@ impl Connection {
         params: &RawObject,
         options: CallOptions,
     ) -> Result<CallId, CommandError> {
+        self.call_with_headers(now, method, params, options, CallHeaders::default())
+    }
+
+    /// Sends a request to the server, as [`call`](Self::call) does, with headers that [`Transmit::Send`] returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`call`](Self::call).
+    pub fn call_with_headers(
+        &mut self,
+        now: Time,
+        method: &Method,
+        params: &RawObject,
+        options: CallOptions,
+        headers: CallHeaders,
+    ) -> Result<CallId, CommandError> {
         if *method == Method::SUBSCRIPTIONS_LISTEN {
             return Err(CommandError::Reserved(method.clone()));
         }
-        self.start_call(now, method, params, options)
+        self.start_call(now, method, params, options, headers)
     }
 
     fn start_call(
@@ -41,6 +57,7 @@ impl Connection {
         method: &Method,
         params: &RawObject,
         options: CallOptions,
+        headers: CallHeaders,
     ) -> Result<CallId, CommandError> {
         let revision = self.revision()?;
         self.check(method, revision)?;
@@ -55,14 +72,14 @@ impl Connection {
         // Parameters that may have a `_meta` of their own have to be decoded.
         if text.contains("_meta") || text.contains("\\u00") {
             let params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
-            return Ok(self.send_request(now, method, params, revision, options));
+            return Ok(self.send_request(now, method, params, revision, options, headers));
         }
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         let token = options.idle_timeout.is_some().then(|| ProgressToken::from(&id));
         let envelope = if revision.era() == Era::Modern { Some(self.envelope(revision)) } else { None };
         // Ids and tokens are numbers here, which can always be serialized.
         if let Ok(message) = EncodedMessage::request_with_meta(&id, method, params, token.as_ref(), envelope) {
-            self.send_call(call, method, Some(revision), message);
+            self.send_call(call, method, Some(revision), headers, message);
         }
         Ok(call)
     }
@@ -79,7 +96,7 @@ impl Connection {
             RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| CommandError::NotAnObject)?;
         // K-15: the response is the end of the stream, so that it is never late.
         let options = CallOptions::default().idle_timeout(None).total_timeout(None);
-        let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options)?;
+        let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options, CallHeaders::default())?;
         self.listening.insert(call, false);
         Ok(call)
     }
@@ -138,8 +155,15 @@ impl Connection {
         self.envelope.get_or_insert_default()
     }
 
-    fn send_call(&mut self, call: CallId, method: &Method, revision: Option<Revision>, message: EncodedMessage) {
-        self.send(Transmit::Send { call: Some(call), method: Some(method.clone()), revision, message });
+    fn send_call(
+        &mut self,
+        call: CallId,
+        method: &Method,
+        revision: Option<Revision>,
+        headers: CallHeaders,
+        message: EncodedMessage,
+    ) {
+        self.send(Transmit::Send { call: Some(call), method: Some(method.clone()), revision, headers, message });
     }
 
     pub(super) fn send_request(
@@ -149,6 +173,7 @@ impl Connection {
         mut params: RequestParams,
         revision: Revision,
         options: CallOptions,
+        headers: CallHeaders,
     ) -> CallId {
         let (call, id) = self.calls.start(now, options, &mut self.deadlines);
         let meta = params.meta.get_or_insert_default();
@@ -167,7 +192,7 @@ impl Connection {
         // The parameters were an object when they were decoded.
         if let Ok(message) = EncodedMessage::request(&id, method, Some(&params)) {
             let revision = (*method != Method::INITIALIZE).then_some(revision);
-            self.send_call(call, method, revision, message);
+            self.send_call(call, method, revision, headers, message);
         }
         call
     }
@@ -192,7 +217,7 @@ impl Connection {
         params: &impl Serialize,
     ) -> Result<(), serde_json::Error> {
         let message = EncodedMessage::notification(method, Some(params))?;
-        self.send(Transmit::Send { call: None, method: Some(method.clone()), revision: self.revision().ok(), message });
+        self.send_one_way(Some(method.clone()), message);
         Ok(())
     }
 

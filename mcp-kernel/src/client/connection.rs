@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::EncodedMessage;
-use mcp_types::{Era, LoggingLevel, RawObject, RequestId, Revision};
+use mcp_types::{Era, LoggingLevel, Method, RawObject, RequestId, Revision};
 
 use super::config::ClientConfig;
 use super::detect::DetectedRevision;
-use super::event::{Event, Transmit};
+use super::event::{CallHeaders, Event, Transmit};
 use super::outbox::Outbox;
 use super::server_requests::OpenRequest;
 use crate::CallId;
@@ -152,7 +152,13 @@ impl Connection {
     }
 
     pub(super) fn send_response(&mut self, message: EncodedMessage) {
-        self.send(Transmit::Send { call: None, method: None, revision: self.revision().ok(), message });
+        self.send_one_way(None, message);
+    }
+
+    /// Sends a notification or a response.
+    pub(super) fn send_one_way(&mut self, method: Option<Method>, message: EncodedMessage) {
+        let (revision, headers) = (self.revision().ok(), CallHeaders::default());
+        self.send(Transmit::Send { call: None, method, revision, headers, message });
     }
 
     pub(super) fn send(&mut self, transmit: Transmit) {

@@ -24,6 +24,9 @@ pub enum Transmit {
         method: Option<Method>,
         /// The revision of the message, or `None` for `initialize`.
         revision: Option<Revision>,
+        /// The headers of the call that it opens, as they were given to
+        /// [`Connection::call_with_headers`](super::Connection::call_with_headers).
+        headers: CallHeaders,
         /// The message.
         message: EncodedMessage,
     },
@@ -44,6 +47,24 @@ impl Transmit {
 
     pub(super) fn is_response(&self) -> bool {
         matches!(self, Self::Send { method: None, .. })
+    }
+}
+
+/// The values of the headers that repeat parameters of a call, for transports with headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallHeaders {
+    /// The value of `Mcp-Name`: the name of a tool or prompt, the URI of a resource, or the id of a task.
+    pub name: Option<String>,
+    /// The names and values of the `Mcp-Param-` headers; names are without the prefix.
+    pub params: Vec<(String, String)>,
+}
+
+impl CallHeaders {
+    /// Creates the headers of a call.
+    #[must_use]
+    pub fn new(name: Option<String>, params: Vec<(String, String)>) -> Self {
+        Self { name, params }
     }
 }
 

@@ -8,7 +8,7 @@ use mcp_types::{
 use super::config::Mode;
 use super::connection::{Connection, Stage};
 use super::detect::{ConnectError, DetectedRevision, Step, choose, judge, legacy};
-use super::event::{Event, ServerFacts};
+use super::event::{CallHeaders, Event, ServerFacts};
 use super::outbox::Outbox;
 use crate::Time;
 use crate::calls::CallOptions;
@@ -105,7 +105,8 @@ impl Connection {
     fn probe(&mut self, now: Time, revision: Revision, is_second: bool) {
         // K-13: progress does not extend this.
         let options = CallOptions::default().idle_timeout(None).total_timeout(Some(self.config.probe_timeout));
-        let call = self.send_request(now, &Method::SERVER_DISCOVER, RequestParams::default(), revision, options);
+        let (params, headers) = (RequestParams::default(), CallHeaders::default());
+        let call = self.send_request(now, &Method::SERVER_DISCOVER, params, revision, options, headers);
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }
 
@@ -187,7 +188,8 @@ impl Connection {
                 let params = RawObject::new(&params).ok().and_then(|params| params.decode().ok()).unwrap_or_default();
                 let options =
                     CallOptions::default().idle_timeout(None).total_timeout(Some(self.config.handshake_timeout));
-                let call = self.send_request(now, &Method::INITIALIZE, params, revision, options);
+                let headers = CallHeaders::default();
+                let call = self.send_request(now, &Method::INITIALIZE, params, revision, options, headers);
                 self.stage = Stage::Handshaking { call };
             }
         }
