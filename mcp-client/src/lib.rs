@@ -116,6 +116,6 @@ pub use session::{ClientEvent, SavedSession, SessionLoss, SessionLossAction, Ses
 #[cfg(feature = "memory")]
 pub use transport::MemoryTransport;
 pub use transport::{
-    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, ServerLossAction, Transport, TransportCommand,
-    TransportHandle, TransportKind,
+    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, ResponseHandle, ServerLossAction, Transport,
+    TransportCommand, TransportHandle, TransportKind,
 };

@@ -15,7 +15,7 @@ use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
-use super::CredentialFingerprint;
+use super::{CredentialFingerprint, ResponseHandle};
 use crate::closed::Closed;
 use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
 use crate::state::{Inbound, Phase, Shared};
@@ -25,8 +25,8 @@ use crate::state::{Inbound, Phase, Shared};
 /// ```text
 ///    start -- next_command: Send, Abort, Ready, WakeAt ... -- None: disconnect -- close
 ///               |
-///             handle_message, handle_reply, handle_status, handle_stream_ended, handle_session_lost,
-///             handle_disconnect + handle_restart, handle_timeout
+///             handle_message, handle_session_lost, handle_disconnect + handle_restart, handle_timeout;
+///             responses: handle_reply, handle_status, handle_stream_ended
 /// ```
 ///
 /// A transport takes commands with [`next_command`](Self::next_command), calls [`handle_timeout`](Self::handle_timeout) at
@@ -86,6 +86,12 @@ pub struct OutgoingMessage {
 impl TransportHandle {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, running: FuturesUnordered::new(), abort_handles: BTreeMap::new(), armed: None }
+    }
+
+    /// Returns the handle by which requests report what they receive.
+    #[must_use]
+    pub fn responses(&self) -> ResponseHandle {
+        ResponseHandle::new(&self.shared)
     }
 
     /// Returns the current time of the clock that deadlines refer to.
@@ -172,30 +178,6 @@ impl TransportHandle {
         self.shared.with(|core, now| core.kernel.handle_oversized(now, limit, summary));
     }
 
-    /// Handles a message on the stream of a call.
-    pub fn handle_reply(&self, call: CallId, bytes: &[u8]) {
-        self.shared.with(|core, now| core.kernel.handle_reply(now, call, bytes));
-    }
-
-    /// Handles an HTTP status that was returned instead of a response to a call.
-    pub fn handle_status(&self, call: CallId, status: u16, body: &[u8]) {
-        self.shared.with(|core, now| core.kernel.handle_status(now, call, status, body));
-    }
-
-    /// Handles the end of the stream of a call, or the failure to open it. A call without a response fails. `why` describes
-    /// the cause, if it is known.
-    pub fn handle_stream_ended(&self, call: CallId, why: Option<String>) {
-        self.shared.with(|core, now| {
-            match core.pending_calls.get_mut(&call) {
-                Some(pending) => pending.stream_error = why,
-                // The handshake, which has no pending call.
-                None if matches!(core.phase, Phase::Connecting) => core.disconnect_reason = why,
-                None => {}
-            }
-            core.kernel.handle_stream_closed(now, call);
-        });
-    }
-
     /// Handles the loss of a session, which `call` failed with if there is one. If it is the latest session, the client
     /// initializes a new one or is closed, as [`ClientBuilder::on_session_lost`](crate::ClientBuilder::on_session_lost)
     /// decides.
@@ -229,24 +211,6 @@ impl TransportHandle {
     #[must_use]
     pub fn session_owner(&self) -> Option<CredentialFingerprint> {
         self.shared.read(|core| core.session_owner)
-    }
-
-    /// Sets the session that the server created, if any, and the credentials of the request that initialized it.
-    pub fn set_session(&self, id: Option<String>, owner: Option<CredentialFingerprint>) {
-        self.shared.with(|core, _| (core.session_id, core.session_owner) = (id, owner));
-    }
-
-    /// Reports everything that subscriptions cover as changed, because notifications of a legacy server may be missing.
-    pub fn handle_missed_changes(&self) {
-        self.shared.with(|core, _| core.missed_changes());
-    }
-
-    /// Sets the credentials of the request that is about to be sent, and drops what is cached for others.
-    ///
-    /// A transport whose credentials may change calls this before every request, even if they are those of the request
-    /// before: the client may have obtained others from its [`CredentialSource`](crate::CredentialSource) in between.
-    pub fn set_credentials(&self, fingerprint: CredentialFingerprint) {
-        self.shared.with(|core, _| core.set_credentials(fingerprint));
     }
 
     /// Handles the loss of the server: all calls fail.

@@ -4,6 +4,7 @@ mod credentials;
 mod handle;
 #[cfg(feature = "memory")]
 mod memory;
+mod responses;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ pub use self::credentials::{CredentialFingerprint, CredentialSource};
 pub use self::handle::{OutgoingMessage, ServerLossAction, TransportCommand, TransportHandle};
 #[cfg(feature = "memory")]
 pub use self::memory::MemoryTransport;
+pub use self::responses::ResponseHandle;
 
 /// Carries the messages of one client to one server.
 ///
@@ -29,7 +31,7 @@ pub trait Transport: Send + 'static {
     fn clock(&self) -> Clock;
 
     /// Returns the source of the credentials of requests, if they may change during the lifetime of the client. The
-    /// transport then also calls [`TransportHandle::set_credentials`] before each request. Defaults to `None`.
+    /// transport then also calls [`ResponseHandle::set_credentials`] before each request. Defaults to `None`.
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
         None
     }

@@ -50,11 +50,11 @@ async fn each_call_breaks_for_its_own_reason() {
     let call = next_call(&mut handle).await;
     given_up.abort();
     assert!(given_up.await.is_err());
-    handle.handle_stream_ended(call, Some("a reason of its own".to_owned()));
+    handle.responses().handle_stream_ended(call, Some("a reason of its own".to_owned()));
 
     let broken = tokio::spawn(client.call_tool("t").arguments(&json!({})).into_future());
     let call = next_call(&mut handle).await;
-    handle.handle_stream_ended(call, None);
+    handle.responses().handle_stream_ended(call, None);
     let error = limited(broken).await.unwrap().unwrap_err();
     assert!(matches!(&error, Error::Interrupted(why) if why.contains("without a response")), "{error:?}");
 }

@@ -120,15 +120,15 @@ fn private_answers_are_for_their_credentials() {
     for kind in KINDS {
         let (client, mut scene) = Scene::modern(kind, builder());
         let user = |number| CredentialFingerprint::new([0; 16], [number; 32]);
-        scene.handle.set_credentials(user(1));
+        scene.handle.responses().set_credentials(user(1));
         read(&client, &mut scene, "test://a", contents("1", 60_000, "private"));
         read(&client, &mut scene, "test://b", contents("1", 60_000, "public"));
         read(&client, &mut scene, "test://c", contents("1", 60_000, "whatever"));
-        scene.handle.set_credentials(user(1));
+        scene.handle.responses().set_credentials(user(1));
         now(client.read_resource("test://a")).unwrap();
         let mut late = Task::new(client.read_resource("test://d"));
         let request = scene.request("resources/read");
-        scene.handle.set_credentials(user(2));
+        scene.handle.responses().set_credentials(user(2));
         scene.answer(&request, contents("1", 60_000, "private"));
         late.done().unwrap();
         read(&client, &mut scene, "test://a", contents("2", 0, "private"));
@@ -184,7 +184,7 @@ fn a_gap_makes_answers_stale() {
     let request = scene.request("tools/list");
     scene.answer(&request, tools(&["old"], None, 60_000));
     listing.done().unwrap();
-    scene.handle.handle_stream_ended(listen.call, None);
+    scene.handle.responses().handle_stream_ended(listen.call, None);
     hearing.waits();
     scene.advance(Duration::from_secs(1));
     hearing.waits();

@@ -352,14 +352,14 @@ impl Scene {
     fn reply(&self, request: &Request, message: Value) {
         self.say(Some(request), message);
         if self.kind == TransportKind::RequestPerCall {
-            self.handle.handle_stream_ended(request.call, None);
+            self.handle.responses().handle_stream_ended(request.call, None);
         }
     }
 
     pub(crate) fn say(&self, request: Option<&Request>, message: Value) {
         let text = serde_json::to_vec(&message).unwrap();
         match request.filter(|_| self.kind == TransportKind::RequestPerCall) {
-            Some(request) => self.handle.handle_reply(request.call, &text),
+            Some(request) => drop(self.handle.responses().handle_reply(request.call, &text)),
             None => self.handle.handle_message(&text),
         }
     }

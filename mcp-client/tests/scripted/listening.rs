@@ -159,7 +159,7 @@ fn a_refusal_ends_a_listener() {
                 scene.advance(Duration::from_secs(30));
                 hears.waits();
                 let open = scene.request("subscriptions/listen");
-                scene.handle.handle_status(open.call, 503, b"");
+                scene.handle.responses().handle_status(open.call, 503, b"");
                 hears.waits();
             }
         }

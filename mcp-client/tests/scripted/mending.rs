@@ -330,7 +330,7 @@ fn outages_say_nothing_about_a_detected_revision() {
         let (client, mut scene) = Scene::ready(TransportKind::RequestPerCall, builder().detected_revision(detected));
         let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
-        scene.handle.handle_status(request.call, status, b"");
+        scene.handle.responses().handle_status(request.call, status, b"");
         assert!(matches!(call.done(), Err(Error::Status { status: said, .. }) if said == status));
         scene.silence();
     }
@@ -383,7 +383,7 @@ fn questions_come_through_while_a_detected_revision_is_checked() {
 #[test]
 fn a_lost_session_is_renewed_once() {
     let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
-    scene.handle.set_session(Some("one".to_owned()), None);
+    scene.handle.responses().set_session(Some("one".to_owned()), None);
     let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
     scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
@@ -432,7 +432,7 @@ fn a_broken_stream_is_no_lost_session() {
     ] {
         let mut call = Task::new(client.call_tool("t"));
         let request = scene.request("tools/call");
-        scene.handle.handle_stream_ended(request.call, Some("the network is away".to_owned()));
+        scene.handle.responses().handle_stream_ended(request.call, Some("the network is away".to_owned()));
         let error = call.done().unwrap_err();
         assert!(matches!(&error, Error::Interrupted(why) if why.contains("the network is away")), "{error}");
         assert!(!error.is_remote());

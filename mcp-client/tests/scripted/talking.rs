@@ -122,14 +122,14 @@ fn statuses_are_evidence() {
     for status in [400, 404, 405, 406, 415] {
         let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
         let probe = scene.request("server/discover");
-        scene.handle.handle_status(probe.call, status, b"what?");
+        scene.handle.responses().handle_status(probe.call, status, b"what?");
         scene.shake_hands("2025-11-25");
         connecting.done().unwrap();
     }
     for status in [401, 403, 500, 503] {
         let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
         let probe = scene.request("server/discover");
-        scene.handle.handle_status(probe.call, status, b"");
+        scene.handle.responses().handle_status(probe.call, status, b"");
         let error = connecting.done().unwrap_err();
         assert!(error.to_string().contains(&status.to_string()), "{error}");
     }
@@ -382,7 +382,7 @@ fn calls_say_where_they_come_from() {
 fn sessions_are_resumed() {
     let (client, scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
     assert!(client.save_session().is_none(), "a server without a session");
-    scene.handle.set_session(Some("secret".to_owned()), None);
+    scene.handle.responses().set_session(Some("secret".to_owned()), None);
     assert_eq!(client.session_id().as_deref(), Some("secret"));
     let saved = client.save_session().unwrap();
     assert!(!format!("{saved:?}").contains("secret"), "it is like a password");
@@ -453,14 +453,14 @@ fn errors_say_who_and_what() {
     let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
     let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
-    scene.handle.handle_status(request.call, 429, b"slow down");
+    scene.handle.responses().handle_status(request.call, 429, b"slow down");
     let error = call.done().unwrap_err();
     assert!(matches!(error, Error::Status { status: 429, .. }) && error.is_remote());
     // A status whose body is an error says what the error says.
     let mut call = Task::new(client.call_tool("t"));
     let request = scene.request("tools/call");
     let body = br#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"unknown tool"}}"#;
-    scene.handle.handle_status(request.call, 400, body);
+    scene.handle.responses().handle_status(request.call, 400, body);
     assert!(call.done().unwrap_err().to_string().contains("unknown tool"));
     let error = now(client.ping()).unwrap_err();
     assert!(matches!(&error, Error::Command(CommandError::NotInRevision { .. })) && !error.is_remote(), "{error}");
@@ -478,7 +478,7 @@ fn connecting_fails_with_a_reason() {
     assert!(connecting.done().unwrap_err().to_string().contains("connection refused"));
     let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
     let probe = scene.request("server/discover");
-    scene.handle.handle_stream_ended(probe.call, Some("no such host".to_owned()));
+    scene.handle.responses().handle_stream_ended(probe.call, Some("no such host".to_owned()));
     assert!(connecting.done().unwrap_err().to_string().contains("no such host"));
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().mode(Mode::Legacy));
     scene.request("initialize");

@@ -64,8 +64,8 @@ impl Requests {
         let now = self.clock.now();
         if let Some(call) = outgoing.call.filter(|_| !is_calm && dice.one_in(12)) {
             return match dice.below(2) {
-                0 => self.handle.handle_status(call, 503, b"busy"),
-                _ => self.handle.handle_stream_ended(call, Some("the network is away".to_owned())),
+                0 => self.handle.responses().handle_status(call, 503, b"busy"),
+                _ => self.handle.responses().handle_stream_ended(call, Some("the network is away".to_owned())),
             };
         }
         if self.revision.era() == Era::Modern {
@@ -100,16 +100,16 @@ impl Requests {
         self.streams.retain(|call, connection| {
             let _ = connection.poll(cx, now);
             if !is_calm && dice.one_in(40) {
-                handle.handle_stream_ended(*call, None);
+                handle.responses().handle_stream_ended(*call, None);
                 return false;
             }
             while let Some(transmit) = connection.poll_transmit() {
-                handle.handle_reply(*call, &transmit.message);
+                handle.responses().handle_reply(*call, &transmit.message);
             }
             if connection.is_busy() {
                 return true;
             }
-            handle.handle_stream_ended(*call, None);
+            handle.responses().handle_stream_ended(*call, None);
             false
         });
         if let Some(session) = &mut self.session {

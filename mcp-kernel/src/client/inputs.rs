@@ -29,9 +29,10 @@ impl Connection {
     }
 
     /// Processes a message from the stream of a call, where each call has its own. An error without an id ends that
-    /// call.
-    pub fn handle_reply(&mut self, now: Time, call: CallId, bytes: &[u8]) {
+    /// call. Returns whether the call is still in flight.
+    pub fn handle_reply(&mut self, now: Time, call: CallId, bytes: &[u8]) -> bool {
         self.handle_text(now, Some(call), bytes);
+        self.calls.is_open(call)
     }
 
     fn handle_text(&mut self, now: Time, stream: Option<CallId>, bytes: &[u8]) {

@@ -192,6 +192,31 @@ fn a_broken_answer_in_a_batch_ends_its_call() {
     script.assert_nothing_left();
 }
 
+/// The answer to a call is recognised on its stream, alone and in a batch, and nothing else is.
+// covers: B-109
+#[test]
+fn the_answer_on_a_stream_closes_its_call() {
+    for (message, is_answer) in [
+        (r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, true),
+        (r#"{"jsonrpc":"2.0","id":7,"error":{}}"#, true),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}"#, true),
+        (r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#, true),
+        (r#"[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":7,"result":{}}]"#, true),
+        (r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, true),
+        (r#"{"jsonrpc":"2.0","id":"07","result":{}}"#, false),
+        (r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, false),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, false),
+        (r#"{"jsonrpc":"2.0","result":{}}"#, false),
+        (r#"[{"jsonrpc":"2.0","id":8,"result":{}}]"#, false),
+        ("{", false),
+    ] {
+        let mut script = Script::ready(Revision::V2025_03_26);
+        let (call, id) = script.call();
+        let text = message.replace('7', &id.to_string());
+        assert_eq!(script.client.handle_reply(script.now, call, text.as_bytes()), !is_answer, "{message}");
+    }
+}
+
 /// An answer to nothing, to `"01"` instead of `1`, or for the second time changes nothing.
 // covers: K-7
 #[test]

@@ -2,11 +2,11 @@
 
 mod authorizer;
 mod driver;
-mod driver_event;
 mod fingerprint;
 #[cfg(feature = "internals")]
 pub mod internals;
 mod request;
+mod state;
 mod transport;
 
 pub use authorizer::{Authorizer, Challenge, Credential, CredentialFuture, InvalidCredential};

@@ -244,7 +244,8 @@ impl Transport for HttpTransport {
                     headers.entry(AUTHORIZATION).or_insert(password);
                 }
                 let url = request.url().clone();
-                let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints);
+                let responses = handle.responses();
+                let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints, responses);
                 drop(tokio::spawn(Driver::run(sender, handle)));
             }
             Err(why) => handle.close(Closed::Disconnected(format!("cannot create an HTTP client: {why}"))),

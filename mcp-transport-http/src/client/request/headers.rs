@@ -1,8 +1,8 @@
 //! The headers of requests.
 
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::{CredentialFingerprint, OutgoingMessage};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use mcp_client::{CredentialFingerprint, OutgoingMessage, SessionLossReason};
 use mcp_types::{Era, Method, Revision};
 
 use crate::rules::header_names::{LAST_EVENT, METHOD, NAME, PARAM_PREFIX, SESSION, VERSION};
@@ -18,6 +18,24 @@ pub(crate) struct Session {
     pub(crate) owner: Option<CredentialFingerprint>,
 }
 
+/// The loss of a session.
+pub(crate) struct SessionLost {
+    pub(crate) generation: u64,
+    pub(crate) reason: SessionLossReason,
+}
+
+impl Session {
+    /// The loss of this session, which the server responded to with a status.
+    pub(crate) fn unknown(&self, status: StatusCode) -> SessionLost {
+        SessionLost { generation: self.generation, reason: SessionLossReason::Unknown { status: status.as_u16() } }
+    }
+
+    /// The loss of this session, because it was started with other credentials than the current ones.
+    pub(crate) fn foreign(&self) -> SessionLost {
+        SessionLost { generation: self.generation, reason: SessionLossReason::CredentialsChanged }
+    }
+}
+
 /// Whether a header is set by the transport, and not by the application.
 pub(crate) fn is_reserved(name: &HeaderName) -> bool {
     [ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, LAST_EVENT, METHOD, NAME, SESSION, VERSION].contains(name)
@@ -27,7 +45,8 @@ pub(crate) fn is_reserved(name: &HeaderName) -> bool {
 /// Returns the headers of a POST.
 // H-8, H-9, H-40..H-49, B-102, DU-44
 pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Result<HeaderMap, String> {
-    let mut head = HeaderMap::new();
+    // There is room for the headers that the HTTP client adds.
+    let mut head = HeaderMap::with_capacity(12);
     head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     head.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
     match outgoing.revision {

@@ -10,13 +10,11 @@ use mcp_types::Revision;
 use super::event_reader::EventReader;
 use super::headers::{self, Session};
 use super::sender::{BodyType, RequestSender, SendError, body_type};
-use crate::client::driver_event::DriverHandle;
 use crate::client::transport::Options;
 
 /// An event stream that can be opened and resumed.
 pub(crate) struct ResumableStream {
     pub(crate) sender: Arc<RequestSender>,
-    pub(crate) driver: DriverHandle,
     pub(crate) revision: Option<Revision>,
     pub(crate) session: Session,
     /// The id of the last event.
@@ -44,13 +42,8 @@ const MAX_DELAY: Duration = Duration::from_secs(30);
 const MIN_DELAY: Duration = Duration::from_millis(10);
 
 impl ResumableStream {
-    pub(crate) fn new(
-        sender: Arc<RequestSender>,
-        driver: DriverHandle,
-        revision: Option<Revision>,
-        session: Session,
-    ) -> Self {
-        Self { sender, driver, revision, session, last_event_id: None, retry: None, failed_attempts: 0 }
+    pub(crate) fn new(sender: Arc<RequestSender>, revision: Option<Revision>, session: Session) -> Self {
+        Self { sender, revision, session, last_event_id: None, retry: None, failed_attempts: 0 }
     }
 
     /// Records the last event id and `retry` value of a stream that ended.
@@ -85,8 +78,8 @@ impl ResumableStream {
     /// Opens the stream, or resumes it after the last event.
     pub(crate) async fn open(&self) -> Result<Opened, String> {
         let head = headers::for_stream(self.revision, &self.session, self.last_event_id.as_ref());
-        let sent = self.sender.send(Verb::GET, &self.sender.url, &head, None, &self.session, &self.driver).await;
-        let response = match sent {
+        let request = self.sender.request(Verb::GET, &self.sender.url, head);
+        let response = match self.sender.send(request, &self.session).await {
             Ok(sent) => sent.response,
             Err(SendError::CredentialsChanged) => return Ok(Opened::CredentialsChanged),
             Err(SendError::Failed(why)) => return Err(why),
@@ -127,12 +120,9 @@ fn jitter() -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
-    use reqwest::Url;
-
     use super::*;
     use crate::client::HttpTransport;
-    use crate::client::fingerprint::Fingerprinter;
+    use crate::client::request::sender::tests::sender;
 
     /// The server's word is a minimum; without one, waiting doubles up to a limit.
     // covers: B-103, S4.56
@@ -150,15 +140,12 @@ mod tests {
             assert!(waited >= millis(least) && waited <= millis(least + least / 4), "{failed_attempts}: {waited:?}");
         }
     }
+
     /// A stream that lasted was not in vain, even if it brought nothing; one that ends at once was.
     // covers: S4.55
     #[tokio::test(start_paused = true)]
     async fn lasting_is_no_failure() {
-        let (driver, _heard) = DriverHandle::new(1);
-        let url = Url::parse("http://localhost").unwrap();
-        let (client, options) = (reqwest::Client::new(), HttpTransport::new("http://localhost").unwrap().options);
-        let sender = RequestSender::new(client, url, HeaderMap::new(), None, options, Fingerprinter::new());
-        let mut stream = ResumableStream::new(Arc::new(sender), driver, None, Session::default());
+        let mut stream = ResumableStream::new(Arc::new(sender(None)), None, Session::default());
         for (lasted, failed_attempts) in [(Duration::ZERO, 3), (MAX_DELAY, 0)] {
             stream.failed_attempts = 3;
             let events = EventReader::new(http::Response::new("").into(), 100);

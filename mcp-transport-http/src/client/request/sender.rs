@@ -1,34 +1,37 @@
 //! Sends requests with credentials, and reads responses within limits.
 
 use std::error::Error as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method as Verb, StatusCode};
-use mcp_client::CredentialFingerprint;
+use mcp_client::{CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
-use super::headers::Session;
+use super::headers::{self, Session};
 use crate::client::authorizer::{Authorizer, Challenge, Credential};
-use crate::client::driver_event::{DriverEvent, DriverHandle};
 use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
+use crate::client::state::State;
 use crate::client::transport::Options;
 use crate::rules::media;
 
 /// Sends requests to one server.
 pub(crate) struct RequestSender {
-    pub(crate) client: Client,
+    http: Client,
     pub(crate) url: Url,
     /// The headers that the application adds to every request.
-    pub(crate) headers: HeaderMap,
-    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
+    headers: HeaderMap,
+    authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) options: Options,
     fingerprints: Fingerprinter,
     /// The fingerprint of the credentials of all requests, if there is no authorizer.
     fixed: OnceLock<CredentialFingerprint>,
+    /// The client, which requests report to.
+    pub(crate) responses: ResponseHandle,
+    state: Mutex<State>,
 }
 
 /// A response, and the fingerprint of the credentials that its request was sent with.
@@ -84,42 +87,61 @@ pub(crate) fn own_client(
 
 impl RequestSender {
     pub(crate) fn new(
-        client: Client,
+        http: Client,
         url: Url,
         headers: HeaderMap,
         authorizer: Option<Arc<dyn Authorizer>>,
         options: Options,
         fingerprints: Fingerprinter,
+        responses: ResponseHandle,
     ) -> Self {
-        Self { client, url, headers, authorizer, options, fingerprints, fixed: OnceLock::new() }
+        let (state, fixed) = (Mutex::default(), OnceLock::new());
+        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state }
+    }
+
+    /// Locks what requests share with the driver.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Creates a request with these headers and those of the application, which are different ones.
+    pub(crate) fn request(&self, verb: Verb, url: &Url, headers: HeaderMap) -> Request {
+        let mut request = Request::new(verb, url.clone());
+        *request.headers_mut() = headers;
+        request.headers_mut().extend(self.headers.clone());
+        request
+    }
+
+    /// Creates the request that posts a message.
+    pub(crate) fn post(&self, url: &Url, outgoing: OutgoingMessage, session: &Session) -> Result<Request, String> {
+        let mut request = self.request(Verb::POST, url, headers::for_message(&outgoing, session)?);
+        *request.body_mut() = Some(outgoing.message.into_bytes().into());
+        Ok(request)
     }
 
     /// Sends a request, and again with another credential if the authorizer returns one after 401 or 403.
-    pub(crate) async fn send(
-        &self,
-        verb: Verb,
-        url: &Url,
-        headers: &HeaderMap,
-        body: Option<&Bytes>,
-        session: &Session,
-        driver: &DriverHandle,
-    ) -> Result<Sent, SendError> {
-        let mut credential = match &self.authorizer {
-            Some(authorizer) => authorizer.credential().await,
-            None => None,
+    pub(crate) async fn send(&self, request: Request, session: &Session) -> Result<Sent, SendError> {
+        let Some(authorizer) = &self.authorizer else {
+            let by = self.identify(None, session)?;
+            return Ok(Sent { response: self.execute(request).await?, by });
         };
+        let mut credential = authorizer.credential().await;
+        let mut next = Some(request);
         let mut attempts = 0;
         loop {
-            let by = self.identify(credential.as_ref(), session, driver).await?;
-            let sent = self.send_once(verb.clone(), url, headers, body, credential.as_ref()).await;
-            let response = sent.map_err(SendError::Failed)?;
-            let status = response.status();
-            let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let Some(authorizer) =
-                self.authorizer.as_ref().filter(|_| is_challenge && attempts < MAX_CREDENTIAL_RETRIES)
-            else {
-                return Ok(Sent { response, by });
+            let by = self.identify(credential.as_ref(), session)?;
+            let Some(mut request) = next else {
+                return Err(SendError::Failed("the request cannot be repeated".to_owned()));
             };
+            next = (attempts < MAX_CREDENTIAL_RETRIES).then(|| request.try_clone()).flatten();
+            if let Some(credential) = &credential {
+                request.headers_mut().insert(AUTHORIZATION, credential.value().clone());
+            }
+            let response = self.execute(request).await?;
+            let status = response.status();
+            if next.is_none() || !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Ok(Sent { response, by });
+            }
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
             let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
             let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential };
@@ -132,12 +154,7 @@ impl RequestSender {
     }
 
     /// Returns the fingerprint of a request's credentials, and checks that the session was started with them.
-    async fn identify(
-        &self,
-        credential: Option<&Credential>,
-        session: &Session,
-        driver: &DriverHandle,
-    ) -> Result<CredentialFingerprint, SendError> {
+    fn identify(&self, credential: Option<&Credential>, session: &Session) -> Result<CredentialFingerprint, SendError> {
         // With an authorizer, a fixed header does not identify the user.
         let header = self.headers.get(AUTHORIZATION).filter(|_| self.authorizer.is_none());
         let shown = match (credential, header) {
@@ -147,9 +164,10 @@ impl RequestSender {
         };
         let by = if self.authorizer.is_some() {
             let by = self.fingerprints.of(shown);
-            // Reported each time, as the client may know of newer credentials than the latest request had. It is reported
-            // before the response, and a request that is aborted here is not sent.
-            driver.send(DriverEvent::Credentials(by)).await;
+            // Reported each time, as the client may know of newer credentials than the latest request had.
+            self.responses.set_credentials(by);
+            let foreign = self.state().set_credentials(by);
+            self.end_foreign(foreign);
             by
         } else {
             *self.fixed.get_or_init(|| self.fingerprints.of(shown))
@@ -158,41 +176,44 @@ impl RequestSender {
         if is_owner { Ok(by) } else { Err(SendError::CredentialsChanged) }
     }
 
-    async fn send_once(
-        &self,
-        verb: Verb,
-        url: &Url,
-        headers: &HeaderMap,
-        body: Option<&Bytes>,
-        credential: Option<&Credential>,
-    ) -> Result<Response, String> {
-        let mut request = Request::new(verb, url.clone());
-        let all = request.headers_mut();
-        all.clone_from(&self.headers);
-        for (name, value) in headers {
-            all.insert(name, value.clone());
+    /// Records the credentials that a subscription was opened with.
+    pub(crate) fn subscribed(&self, call: CallId, by: CredentialFingerprint) {
+        let foreign = self.state().set_subscribed(call, by);
+        self.end_foreign(foreign);
+    }
+
+    fn end_foreign(&self, subscriptions: Vec<CallId>) {
+        for call in subscriptions {
+            self.responses.handle_stream_ended(call, Some("the credentials changed".to_owned()));
         }
-        if let Some(credential) = credential {
-            all.insert(AUTHORIZATION, credential.value().clone());
-        }
-        *request.body_mut() = body.map(|body| body.clone().into());
-        let response = self.execute(request).await?;
-        if response.url().origin() != url.origin() {
-            return Err(format!(
+    }
+
+    async fn execute(&self, request: Request) -> Result<Response, SendError> {
+        let response = self.fetch(request).await.map_err(SendError::Failed)?;
+        // All requests are sent to this origin.
+        if !is_same_origin(response.url(), &self.url) {
+            return Err(SendError::Failed(format!(
                 "the server redirected to another origin, {}, which is not trusted",
                 response.url().origin().ascii_serialization()
-            ));
+            )));
         }
         Ok(response)
     }
 
-    async fn execute(&self, request: Request) -> Result<Response, String> {
+    async fn fetch(&self, request: Request) -> Result<Response, String> {
         #[cfg(feature = "internals")]
         if let Some(script) = &self.options.script {
             return script.respond(request).await;
         }
-        self.client.execute(request).await.map_err(|fault| describe(&fault))
+        self.http.execute(request).await.map_err(|fault| describe(&fault))
     }
+}
+
+/// Whether two `http` or `https` URLs have the same origin.
+pub(crate) fn is_same_origin(one: &Url, other: &Url) -> bool {
+    one.scheme() == other.scheme()
+        && one.host() == other.host()
+        && one.port_or_known_default() == other.port_or_known_default()
 }
 
 /// The type of a response body.
@@ -274,8 +295,11 @@ pub(crate) fn describe(fault: &reqwest::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::sync::mpsc;
+
     use futures_util::FutureExt as _;
+    use mcp_client::{Clock, Transport, TransportHandle, TransportKind};
 
     use super::*;
     use crate::client::authorizer::CredentialFuture;
@@ -293,30 +317,44 @@ mod tests {
         }
     }
 
-    /// A request that is aborted while it waits to tell whose it is leaves it to the next one to tell.
+    /// Passes the handle of its client on.
+    struct Passing(mpsc::Sender<TransportHandle>);
+
+    impl Transport for Passing {
+        fn kind(&self) -> TransportKind {
+            TransportKind::RequestPerCall
+        }
+
+        fn clock(&self) -> Clock {
+            Arc::new(crate::clock::now)
+        }
+
+        fn start(self, handle: TransportHandle) {
+            self.0.send(handle).unwrap();
+        }
+    }
+
+    pub(crate) fn sender(authorizer: Option<Arc<dyn Authorizer>>) -> RequestSender {
+        let (passing, handles) = mpsc::channel();
+        assert!(mcp_client::Client::connect(Passing(passing)).now_or_never().is_none());
+        let responses = handles.recv().unwrap().responses();
+        let options = HttpTransport::new("http://localhost/").unwrap().options;
+        let http = own_client(Duration::from_secs(1), |builder| builder).unwrap();
+        let url = Url::parse("http://localhost/").unwrap();
+        RequestSender::new(http, url, HeaderMap::new(), authorizer, options, Fingerprinter::new(), responses)
+    }
+
+    /// Each request tells whose it is, also if the one before told the same: others may have come up in between.
     // covers: SEC-8
     #[test]
     fn sec_8_each_request_tells_whose_it_is() {
-        let transport = HttpTransport::new("http://localhost/").unwrap();
-        let client = own_client(Duration::from_secs(1), |builder| builder).unwrap();
-        let url = Url::parse("http://localhost/").unwrap();
-        let authorizer: Arc<dyn Authorizer> = Arc::new(Somebody);
-        let sender = RequestSender::new(
-            client,
-            url,
-            HeaderMap::new(),
-            Some(authorizer),
-            transport.options,
-            Fingerprinter::new(),
-        );
-        let (driver, mut heard) = DriverHandle::new(1);
-        driver.send(DriverEvent::ChangesMissed).now_or_never().expect("there is room");
+        let sender = sender(Some(Arc::new(Somebody)));
         let (credential, session) = (Somebody.credential().now_or_never().flatten(), Session::default());
-        assert!(sender.identify(credential.as_ref(), &session, &driver).now_or_never().is_none());
-        assert!(matches!(heard.try_recv(), Ok(DriverEvent::ChangesMissed)));
+        let other = sender.fingerprints.of(PresentedCredential::Nothing);
         for _ in 0..2 {
-            assert!(sender.identify(credential.as_ref(), &session, &driver).now_or_never().is_some());
-            assert!(matches!(heard.try_recv(), Ok(DriverEvent::Credentials(_))));
+            let Ok(own) = sender.identify(credential.as_ref(), &session) else { panic!("it is the owner") };
+            assert_eq!(sender.state().credentials(), Some(own));
+            sender.state().set_credentials(other);
         }
     }
 }

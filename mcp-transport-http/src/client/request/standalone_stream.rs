@@ -1,15 +1,26 @@
 //! The GET stream of a legacy session, for messages that belong to no call.
 
-use bytes::Bytes;
+use std::future::poll_fn;
+use std::task::Poll;
+
 use http::StatusCode;
-use mcp_client::SessionLossReason;
+use mcp_client::ResponseHandle;
 
 use super::event_reader::{EventReader, StreamError};
+use super::headers::SessionLost;
 use super::resumable_stream::{Opened, ResumableStream};
-use crate::client::driver_event::{DriverEvent, DriverHandle};
+
+/// Why a stream is not read any more.
+pub(crate) enum StreamEnd {
+    /// The server does not offer one, or it cannot be read.
+    Abandoned,
+    SessionLost(SessionLost),
+    /// The server cannot be reached any more.
+    Unreachable(String),
+}
 
 /// Reads the stream until the session ends, or the server does not offer one.
-pub(crate) async fn listen(mut stream: ResumableStream) {
+pub(crate) async fn listen(mut stream: ResumableStream) -> StreamEnd {
     // Some servers without such a stream respond with 404 or close the connection. Only the loss of a stream that was
     // open says something about the session and the server.
     let mut was_open = false;
@@ -17,48 +28,35 @@ pub(crate) async fn listen(mut stream: ResumableStream) {
         match stream.open().await {
             Ok(Opened::Stream(mut events)) => {
                 if was_open && stream.last_event_id.is_none() {
-                    stream.driver.send(DriverEvent::ChangesMissed).await;
+                    stream.sender.responses.handle_missed_changes();
                 }
                 was_open = true;
-                match forward(&mut events, &stream.driver).await {
+                match forward(&mut events, &stream.sender.responses).await {
                     Ok(true) => stream.failed_attempts = 0,
                     Ok(false) | Err(StreamError::Broken(_)) => {}
-                    Err(StreamError::Unreadable(why)) => return log_abandoned(&why),
+                    Err(StreamError::Unreadable(why)) => return abandoned(&why),
                 }
                 if let Err(why) = stream.record_progress(&events) {
-                    return log_abandoned(&why);
+                    return abandoned(&why);
                 }
             }
             Ok(Opened::Refused(status @ StatusCode::NOT_FOUND)) if was_open && stream.session.id.is_some() => {
-                let reason = SessionLossReason::Unknown { status: status.as_u16() };
-                return stream
-                    .driver
-                    .send(DriverEvent::SessionLost { call: None, generation: stream.session.generation, reason })
-                    .await;
+                return StreamEnd::SessionLost(stream.session.unknown(status));
             }
-            Ok(Opened::CredentialsChanged) => {
-                let reason = SessionLossReason::CredentialsChanged;
-                return stream
-                    .driver
-                    .send(DriverEvent::SessionLost { call: None, generation: stream.session.generation, reason })
-                    .await;
-            }
+            Ok(Opened::CredentialsChanged) => return StreamEnd::SessionLost(stream.session.foreign()),
             Ok(Opened::Refused(status)) if is_transient(status) => {
                 if stream.is_exhausted() {
-                    return log_abandoned(status.as_str());
+                    return abandoned(status.as_str());
                 }
             }
             Ok(Opened::Refused(status)) => {
-                return tracing::debug!(target: "mcp", %status, "the server offers no GET stream");
+                tracing::debug!(target: "mcp", %status, "the server offers no GET stream");
+                return StreamEnd::Abandoned;
             }
-            Ok(Opened::Unusable(why)) => return log_abandoned(&why),
+            Ok(Opened::Unusable(why)) => return abandoned(&why),
             Err(why) if stream.is_exhausted() => {
                 // S4.56
-                return if was_open {
-                    stream.driver.send(DriverEvent::Unreachable(why)).await
-                } else {
-                    log_abandoned(&why)
-                };
+                return if was_open { StreamEnd::Unreachable(why) } else { abandoned(&why) };
             }
             Err(_) => {}
         }
@@ -66,16 +64,31 @@ pub(crate) async fn listen(mut stream: ResumableStream) {
     }
 }
 
-/// Forwards the messages of a stream until it ends. Returns whether there were any.
-pub(crate) async fn forward(events: &mut EventReader, driver: &DriverHandle) -> Result<bool, StreamError> {
+/// Passes the messages of a stream to the client until it ends. Returns whether there were any.
+pub(crate) async fn forward(events: &mut EventReader, responses: &ResponseHandle) -> Result<bool, StreamError> {
     let mut has_messages = false;
     while let Some(event) = events.next().await? {
         if event.is_message() {
             has_messages = true;
-            driver.send(DriverEvent::Message(Bytes::from(event.data))).await;
+            responses.handle_message(&event.data);
+            yield_to_driver().await;
         }
     }
     Ok(has_messages)
+}
+
+/// Lets the driver execute the commands that a message led to before the next message is read, so that neither responses
+/// nor notifications pile up in the client.
+pub(crate) async fn yield_to_driver() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Whether a request may succeed if it is repeated. 409 means that the server has not noticed yet that the previous stream
@@ -88,6 +101,7 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
     }
 }
 
-fn log_abandoned(why: &str) {
+fn abandoned(why: &str) -> StreamEnd {
     tracing::warn!(target: "mcp", why, "GET stream abandoned: notifications of the server are lost");
+    StreamEnd::Abandoned
 }
