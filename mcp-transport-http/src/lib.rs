@@ -63,7 +63,7 @@ mod server;
 #[doc(hidden)]
 pub use client::internals;
 #[cfg(feature = "client")]
-pub use client::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport, InvalidCredential, InvalidUrl};
+pub use client::{Authorizer, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl, async_trait};
 #[cfg(feature = "server")]
 pub use mcp_session as session;
 #[cfg(feature = "server")]

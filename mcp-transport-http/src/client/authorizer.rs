@@ -1,9 +1,9 @@
 //! The source of a client's credentials.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use http::HeaderValue;
 
 /// A source of credentials for requests.
@@ -15,9 +15,44 @@ use http::HeaderValue;
 /// When the credential changes, the client clears private cached results, reopens subscriptions, and treats the session
 /// with a legacy server as lost. A new token of the same user changes nothing if both credentials have the same
 /// [subject](Credential::subject).
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::RwLock;
+///
+/// use mcp_transport_http::{Authorizer, Challenge, Credential, async_trait};
+///
+/// /// Requests a new token when the server refuses the current one.
+/// struct Refreshing {
+///     token: RwLock<String>,
+/// }
+///
+/// #[async_trait]
+/// impl Authorizer for Refreshing {
+///     async fn credential(&self) -> Option<Credential> {
+///         Credential::bearer(&self.token.read().ok()?).ok()
+///     }
+///
+///     async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
+///         let current = self.credential().await;
+///         if current != challenge.refused {
+///             return current; // Another request has refreshed it.
+///         }
+///         let token = request_token().await?;
+///         self.token.write().ok()?.clone_from(&token);
+///         Credential::bearer(&token).ok()
+///     }
+/// }
+///
+/// async fn request_token() -> Option<String> {
+///     Some("token".to_owned()) // Ask the authorization server.
+/// }
+/// ```
+#[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
     /// Returns the credential for the next request, or `None` to send none.
-    fn credential(&self) -> CredentialFuture<'_>;
+    async fn credential(&self) -> Option<Credential>;
 
     /// Called when the server refused a request with 401 or 403. The request is sent again with the returned credential;
     /// with `None` it fails with the status.
@@ -27,11 +62,8 @@ pub trait Authorizer: Send + Sync + 'static {
     ///
     /// The timeout of the call or of the handshake continues to run, and drops the returned future when it expires. If a
     /// user has to act, raise the [handshake timeout](mcp_client::ClientBuilder::handshake_timeout) or spawn a task.
-    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a>;
+    async fn challenged(&self, challenge: &Challenge) -> Option<Credential>;
 }
-
-/// The future that an [`Authorizer`] returns.
-pub type CredentialFuture<'a> = Pin<Box<dyn Future<Output = Option<Credential>> + Send + 'a>>;
 
 /// The value of an `Authorization` header. Its `Debug` output does not contain the value.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,6 +74,13 @@ pub struct Credential {
 
 impl Credential {
     /// Creates a bearer token credential: `Bearer TOKEN`.
+    ///
+    /// ```
+    /// use mcp_transport_http::Credential;
+    ///
+    /// let credential = Credential::bearer("token").map(|credential| credential.subject("alice"));
+    /// assert!(credential.is_ok());
+    /// ```
     ///
     /// # Errors
     ///
@@ -87,17 +126,10 @@ impl fmt::Debug for Credential {
 }
 
 /// The error of a credential that has characters that are not allowed in a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the credential has characters that are not allowed in a header")]
 #[non_exhaustive]
 pub struct InvalidCredential;
-
-impl fmt::Display for InvalidCredential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the credential has characters that are not allowed in a header")
-    }
-}
-
-impl std::error::Error for InvalidCredential {}
 
 /// A refusal of a request with 401 or 403.
 #[derive(Clone, Debug)]
@@ -114,12 +146,13 @@ pub struct Challenge {
 /// Returns the same credential for all requests.
 pub(crate) struct Fixed(pub(crate) Credential);
 
+#[async_trait]
 impl Authorizer for Fixed {
-    fn credential(&self) -> CredentialFuture<'_> {
-        Box::pin(std::future::ready(Some(self.0.clone())))
+    async fn credential(&self) -> Option<Credential> {
+        Some(self.0.clone())
     }
 
-    fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
-        Box::pin(std::future::ready(None))
+    async fn challenged(&self, _: &Challenge) -> Option<Credential> {
+        None
     }
 }

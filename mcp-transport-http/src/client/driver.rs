@@ -31,8 +31,7 @@ pub(crate) struct Driver {
     sender: Arc<RequestSender>,
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
     listening: Option<AbortHandle>,
-    /// Queued notifications and responses, and their size. Each is in a box, because the queue keeps the room of the most that
-    /// it ever had.
+    /// Queued notifications and responses, and their size. They are boxed, because the queue keeps its capacity.
     one_way_posts: VecDeque<Box<OneWayPost>>,
     one_way_bytes: usize,
     /// Whether one of them is being sent, and whether it opens the session.
@@ -257,7 +256,7 @@ impl Driver {
 
     fn start_call(&self, call: CallId, kind: PostKind, revision: Option<Revision>, session: Session, request: Request) {
         let post = Post { sender: Arc::clone(&self.sender), call, revision, session, kind };
-        let abort = self.start(async move { Ended::Call(call, post.run(request).await) });
+        let abort = self.start(async move { Ended::Call(call, post.run(request).await.unwrap_or_else(|end| end)) });
         self.sender.state().insert(call, abort);
     }
 

@@ -40,8 +40,8 @@ impl Fingerprinter {
         Self { salt: other.salt() }
     }
 
-    pub(crate) fn of(&self, shown: PresentedCredential<'_>) -> CredentialFingerprint {
-        let (kind, text) = match shown {
+    pub(crate) fn of(&self, presented: PresentedCredential<'_>) -> CredentialFingerprint {
+        let (kind, text) = match presented {
             PresentedCredential::Credential(credential) => match credential.named_subject() {
                 Some(subject) => (b's', subject.as_bytes()),
                 None => (b'c', credential.value().as_bytes()),

@@ -9,5 +9,6 @@ mod request;
 mod state;
 mod transport;
 
-pub use authorizer::{Authorizer, Challenge, Credential, CredentialFuture, InvalidCredential};
+pub use async_trait::async_trait;
+pub use authorizer::{Authorizer, Challenge, Credential, InvalidCredential};
 pub use transport::{HttpTransport, InvalidUrl};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp_client::{Closed, ConnectError, Error};
-use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
 use crate::kit::{Reply, Scripted, Seen, answer, call, modern, said};
 
@@ -16,19 +16,20 @@ struct Counting {
     gives_up: bool,
 }
 
+#[async_trait]
 impl Authorizer for Counting {
-    fn credential(&self) -> CredentialFuture<'_> {
+    async fn credential(&self) -> Option<Credential> {
         let number = self.tokens.load(Ordering::SeqCst);
-        Box::pin(async move { (number > 0).then(|| Credential::bearer(&format!("t{number}")).expect("a token")) })
+        (number > 0).then(|| Credential::bearer(&format!("t{number}")).expect("a token"))
     }
 
-    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a> {
+    async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
         self.challenges.lock().expect("nobody panicked").push(challenge.clone());
         if self.gives_up {
-            return Box::pin(async { None });
+            return None;
         }
         self.tokens.fetch_add(1, Ordering::SeqCst);
-        self.credential()
+        self.credential().await
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::{FutureExt as _, StreamExt as _};
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{Client, Closed, Error, SavedSession, SessionLossAction, SessionLossReason};
-use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -31,15 +31,15 @@ impl Users {
     }
 }
 
+#[async_trait]
 impl Authorizer for Users {
-    fn credential(&self) -> CredentialFuture<'_> {
+    async fn credential(&self) -> Option<Credential> {
         let credential = Credential::bearer(&self.token.lock().expect("nobody panicked")).expect("a token");
-        let credential = if self.is_one { credential.subject("me") } else { credential };
-        Box::pin(async move { Some(credential) })
+        Some(if self.is_one { credential.subject("me") } else { credential })
     }
 
-    fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
-        Box::pin(async { None })
+    async fn challenged(&self, _: &Challenge) -> Option<Credential> {
+        None
     }
 }
 

@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame};
 use mcp_transport_http::internals::{Script as Network, Sent};
 use mcp_transport_http::rules::header_names::SESSION;
-use mcp_transport_http::{Authorizer, Challenge, Credential, CredentialFuture, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
 use super::client::{DELETE, Heard, NO_REQUEST, Script, response_to, use_everything, with_id};
 
@@ -72,14 +72,15 @@ fn client() -> reqwest::Client {
 /// Has one credential, and another one for those who refuse it.
 struct Tokens;
 
+#[async_trait]
 impl Authorizer for Tokens {
-    fn credential(&self) -> CredentialFuture<'_> {
-        Box::pin(std::future::ready(Credential::bearer("one").ok()))
+    async fn credential(&self) -> Option<Credential> {
+        Credential::bearer("one").ok()
     }
 
-    fn challenged<'a>(&'a self, challenge: &'a Challenge) -> CredentialFuture<'a> {
+    async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
         let is_first = challenge.refused == Credential::bearer("one").ok();
-        Box::pin(std::future::ready(Credential::bearer("two").ok().filter(|_| is_first)))
+        Credential::bearer("two").ok().filter(|_| is_first)
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcp_transport_http::{Authorizer, Challenge, CredentialFuture, HttpTransport};
+use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 use mcp_transport_stdio::{ChildTransport, ServerCommand, Stderr};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -128,14 +128,15 @@ impl Requests {
     }
 }
 
+#[async_trait]
 impl Authorizer for Requests {
-    fn credential(&self) -> CredentialFuture<'_> {
+    async fn credential(&self) -> Option<Credential> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Box::pin(std::future::ready(None))
+        None
     }
 
-    fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
-        Box::pin(std::future::ready(None))
+    async fn challenged(&self, _: &Challenge) -> Option<Credential> {
+        None
     }
 }
 

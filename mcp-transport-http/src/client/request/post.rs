@@ -76,12 +76,8 @@ const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAM_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Post {
-    /// Makes the call, and passes its messages to the client.
-    pub(crate) async fn run(self, request: Request) -> PostEnd {
-        self.exchange(request).await.unwrap_or_else(|end| end)
-    }
-
-    async fn exchange(&self, request: Request) -> Result<PostEnd, PostEnd> {
+    /// Makes the call, and passes its messages to the client. Both results say how it ended.
+    pub(crate) async fn run(&self, request: Request) -> Result<PostEnd, PostEnd> {
         let may_fall_back = self.kind == PostKind::Handshake && self.sender.options.legacy_sse_fallback;
         let again = if may_fall_back { request.try_clone() } else { None };
         let Sent { response, by } = match self.sender.send(request, &self.session).await {

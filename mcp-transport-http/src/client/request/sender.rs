@@ -120,35 +120,31 @@ impl RequestSender {
     }
 
     /// Sends a request, and again with another credential if the authorizer returns one after 401 or 403.
-    pub(crate) async fn send(&self, request: Request, session: &Session) -> Result<Sent, SendError> {
+    pub(crate) async fn send(&self, mut request: Request, session: &Session) -> Result<Sent, SendError> {
         let Some(authorizer) = &self.authorizer else {
             let by = self.identify(None, session)?;
             return Ok(Sent { response: self.execute(request).await?, by });
         };
         let mut credential = authorizer.credential().await;
-        let mut next = Some(request);
         let mut attempts = 0;
         loop {
             let by = self.identify(credential.as_ref(), session)?;
-            let Some(mut request) = next else {
-                return Err(SendError::Failed("the request cannot be repeated".to_owned()));
-            };
-            next = (attempts < MAX_CREDENTIAL_RETRIES).then(|| request.try_clone()).flatten();
+            let again = if attempts < MAX_CREDENTIAL_RETRIES { request.try_clone() } else { None };
             if let Some(credential) = &credential {
                 request.headers_mut().insert(AUTHORIZATION, credential.value().clone());
             }
             let response = self.execute(request).await?;
             let status = response.status();
-            if next.is_none() || !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-                return Ok(Sent { response, by });
-            }
+            let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            let Some(again) = again.filter(|_| is_challenge) else { return Ok(Sent { response, by }) };
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
             let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
             let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential };
-            match authorizer.challenged(&challenge).await {
-                Some(other) => credential = Some(other),
-                None => return Ok(Sent { response, by }),
+            credential = authorizer.challenged(&challenge).await;
+            if credential.is_none() {
+                return Ok(Sent { response, by });
             }
+            request = again;
             attempts += 1;
         }
     }
@@ -157,22 +153,23 @@ impl RequestSender {
     fn identify(&self, credential: Option<&Credential>, session: &Session) -> Result<CredentialFingerprint, SendError> {
         // With an authorizer, a fixed header does not identify the user.
         let header = self.headers.get(AUTHORIZATION).filter(|_| self.authorizer.is_none());
-        let shown = match (credential, header) {
+        let presented = match (credential, header) {
             (Some(credential), _) => PresentedCredential::Credential(credential),
             (None, Some(header)) => PresentedCredential::Header(header),
             (None, None) => PresentedCredential::Nothing,
         };
         let by = if self.authorizer.is_some() {
-            let by = self.fingerprints.of(shown);
+            let by = self.fingerprints.of(presented);
             // Reported each time, as the client may know of newer credentials than the latest request had.
             self.responses.set_credentials(by);
             let foreign = self.state().set_credentials(by);
             self.end_foreign(foreign);
             by
         } else {
-            *self.fixed.get_or_init(|| self.fingerprints.of(shown))
+            *self.fixed.get_or_init(|| self.fingerprints.of(presented))
         };
-        let is_owner = session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::like(&owner).of(shown));
+        let is_owner =
+            session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::like(&owner).of(presented));
         if is_owner { Ok(by) } else { Err(SendError::CredentialsChanged) }
     }
 
@@ -189,7 +186,11 @@ impl RequestSender {
     }
 
     async fn execute(&self, request: Request) -> Result<Response, SendError> {
-        let response = self.fetch(request).await.map_err(SendError::Failed)?;
+        #[cfg(feature = "internals")]
+        if let Some(script) = &self.options.script {
+            return script.respond(request).await.map_err(SendError::Failed);
+        }
+        let response = self.http.execute(request).await.map_err(|fault| SendError::Failed(describe(&fault)))?;
         // All requests are sent to this origin.
         if !is_same_origin(response.url(), &self.url) {
             return Err(SendError::Failed(format!(
@@ -198,14 +199,6 @@ impl RequestSender {
             )));
         }
         Ok(response)
-    }
-
-    async fn fetch(&self, request: Request) -> Result<Response, String> {
-        #[cfg(feature = "internals")]
-        if let Some(script) = &self.options.script {
-            return script.respond(request).await;
-        }
-        self.http.execute(request).await.map_err(|fault| describe(&fault))
     }
 }
 
@@ -228,17 +221,17 @@ pub(crate) fn body_type(headers: &HeaderMap) -> Result<BodyType, String> {
     if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         return Err(format!("the response has the content encoding {coding:?}, which was not requested"));
     }
-    let Some(said) = headers.get(CONTENT_TYPE) else {
+    let Some(content_type) = headers.get(CONTENT_TYPE) else {
         return Err("the response has no `Content-Type`".to_owned());
     };
-    let kind = said.to_str().unwrap_or_default();
+    let kind = content_type.to_str().unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
     if kind.eq_ignore_ascii_case(media::JSON) {
         Ok(BodyType::Json)
     } else if kind.eq_ignore_ascii_case(media::EVENT_STREAM) {
         Ok(BodyType::EventStream)
     } else {
-        Err(format!("the response is {said:?}, and neither JSON nor an event stream"))
+        Err(format!("the response is {content_type:?}, and neither JSON nor an event stream"))
     }
 }
 
@@ -282,14 +275,14 @@ pub(crate) fn describe(fault: &reqwest::Error) -> String {
         () => "the request failed",
     };
     let mut text = what.to_owned();
-    let mut behind = fault.source();
-    while let Some(cause) = behind {
+    let mut source = fault.source();
+    while let Some(cause) = source {
         let cause_text = cause.to_string();
         if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
         }
-        behind = cause.source();
+        source = cause.source();
     }
     text
 }
@@ -298,22 +291,23 @@ pub(crate) fn describe(fault: &reqwest::Error) -> String {
 pub(crate) mod tests {
     use std::sync::mpsc;
 
+    use async_trait::async_trait;
     use futures_util::FutureExt as _;
     use mcp_client::{Clock, Transport, TransportHandle, TransportKind};
 
     use super::*;
-    use crate::client::authorizer::CredentialFuture;
     use crate::client::transport::HttpTransport;
 
     struct Somebody;
 
+    #[async_trait]
     impl Authorizer for Somebody {
-        fn credential(&self) -> CredentialFuture<'_> {
-            Box::pin(async { Some(Credential::bearer("a").expect("a token")) })
+        async fn credential(&self) -> Option<Credential> {
+            Credential::bearer("a").ok()
         }
 
-        fn challenged<'a>(&'a self, _: &'a Challenge) -> CredentialFuture<'a> {
-            Box::pin(async { None })
+        async fn challenged(&self, _: &Challenge) -> Option<Credential> {
+            None
         }
     }
 
