@@ -21,6 +21,8 @@ use crate::clock::now;
 /// The client detects the revision of the server: modern servers get independent requests, legacy servers may start a
 /// session and a GET stream, and HTTP+SSE servers (2024-11-05) are found by their event stream.
 ///
+/// # Examples
+///
 /// ```no_run
 /// use mcp_client::Client;
 /// use mcp_transport_http::HttpTransport;
@@ -179,8 +181,8 @@ impl HttpTransport {
 
     /// Sets how many times in a row the transport tries to resume a stream of a legacy server. Defaults to 5.
     // S4.56
-    pub fn max_reconnects(mut self, most: u32) -> Self {
-        self.options.max_reconnects = most;
+    pub fn max_reconnects(mut self, max: u32) -> Self {
+        self.options.max_reconnects = max;
         self
     }
 
@@ -265,14 +267,7 @@ impl fmt::Debug for HttpTransport {
 }
 
 /// The error of a URL that is not a valid `http` or `https` URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid server URL: {0}")]
 #[non_exhaustive]
 pub struct InvalidUrl(String);
-
-impl fmt::Display for InvalidUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid server URL: {}", self.0)
-    }
-}
-
-impl std::error::Error for InvalidUrl {}

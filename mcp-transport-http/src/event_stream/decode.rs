@@ -1,6 +1,5 @@
 //! Parses event streams.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Parses events from chunks of bytes.
@@ -40,15 +39,10 @@ impl Event {
 }
 
 /// The error of an event that exceeds the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event exceeds {limit} bytes; the limit is `HttpTransport::event_limit`")]
 pub(crate) struct EventTooLong {
     limit: usize,
-}
-
-impl fmt::Display for EventTooLong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an event exceeds {} bytes; the limit is `HttpTransport::event_limit`", self.limit)
-    }
 }
 
 /// The byte order mark that a stream may begin with.

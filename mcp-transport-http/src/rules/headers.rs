@@ -165,29 +165,29 @@ pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: 
     // The header name was checked when the tool was registered.
     let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderMismatchKind::Malformed) };
     // An ambiguous argument must not count as absent.
-    let Ok(said) = value_at(path, arguments) else { return fault(HeaderMismatchKind::Differs) };
+    let Ok(argument) = value_at(path, arguments) else { return fault(HeaderMismatchKind::Differs) };
     let value = single_value(headers, &header_name)
         .map_err(|found| HeaderMismatch { header: format!("Mcp-Param-{name}").into(), ..found })?;
-    match (value, said.filter(|said| *said != "null")) {
+    match (value, argument.filter(|argument| *argument != "null")) {
         (None, None) => Ok(()),
         (None, Some(_)) => fault(HeaderMismatchKind::Missing),
         (Some(_), None) => fault(HeaderMismatchKind::Differs),
-        (Some(value), Some(said)) => match header_encoding::decode(value) {
+        (Some(value), Some(argument)) => match header_encoding::decode(value) {
             None => fault(HeaderMismatchKind::Malformed),
-            Some(value) if is_same(&value, said) => Ok(()),
+            Some(value) if is_same(&value, argument) => Ok(()),
             Some(_) => fault(HeaderMismatchKind::Differs),
         },
     }
 }
 
-/// Compares a header with a string of the body, if there is one.
-fn check(headers: &HeaderMap, name: &HeaderName, said: Option<&str>) -> Result<(), HeaderMismatch> {
-    let Some(said) = said.filter(|said| said.starts_with('"')) else { return Ok(()) };
+/// Compares a header with a JSON string of the body, if there is one.
+fn check(headers: &HeaderMap, name: &HeaderName, json: Option<&str>) -> Result<(), HeaderMismatch> {
+    let Some(json) = json.filter(|json| json.starts_with('"')) else { return Ok(()) };
     let fault = |kind| Err(HeaderMismatch::new(display(name), kind));
     let Some(value) = single_value(headers, name)? else { return fault(HeaderMismatchKind::Missing) };
     match header_encoding::decode(value) {
         None => fault(HeaderMismatchKind::Malformed),
-        Some(value) if is_same(&value, said) => Ok(()),
+        Some(value) if is_same(&value, json) => Ok(()),
         Some(_) => fault(HeaderMismatchKind::Differs),
     }
 }
@@ -197,7 +197,7 @@ fn is_same(text: &str, json: &str) -> bool {
     if let Some(inner) = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')) {
         // A string without escapes is compared as it is.
         return if inner.contains('\\') {
-            serde_json::from_str::<String>(json).is_ok_and(|said| said == text)
+            serde_json::from_str::<String>(json).is_ok_and(|string| string == text)
         } else {
             inner == text
         };

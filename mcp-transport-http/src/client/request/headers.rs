@@ -58,10 +58,10 @@ pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Resu
             if let Some(name) = &outgoing.headers.name {
                 head.insert(NAME, value(&header_encoding::encode(name))?);
             }
-            for (name, said) in &outgoing.headers.params {
+            for (name, text) in &outgoing.headers.params {
                 let name = HeaderName::try_from(format!("{PARAM_PREFIX}{name}"))
                     .map_err(|_| format!("the tool declares an invalid header: `Mcp-Param-{name}`"))?;
-                head.insert(name, value(&header_encoding::encode(said))?);
+                head.insert(name, value(&header_encoding::encode(text))?);
             }
         }
         // `initialize` belongs to no session or revision yet.
