@@ -1,6 +1,6 @@
 //! Admission of requests: whether a request is served, and by the rules of which revision.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{Payload, PayloadBuf, Request};
@@ -45,7 +45,7 @@ impl Connection {
             // Without a session no level is stored, and logging is not declared.
             (
                 revision,
-                LazyClient::from_handshake(client),
+                LazyClient::Handshake(client, OnceLock::new()),
                 Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
             )
         };

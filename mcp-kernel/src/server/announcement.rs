@@ -11,7 +11,7 @@ use crate::Change;
 pub struct Announcement {
     change: Change,
     /// The notification for legacy clients.
-    unasked: EncodedMessage,
+    pub(super) legacy: EncodedMessage,
 }
 
 impl Announcement {
@@ -24,14 +24,14 @@ impl Announcement {
             Change::Resources => Method::NOTIFICATIONS_RESOURCES_LIST_CHANGED,
             Change::Resource(_) => Method::NOTIFICATIONS_RESOURCES_UPDATED,
         };
-        let unasked = if let Change::Resource(uri) = change {
+        let legacy = if let Change::Resource(uri) = change {
             EncodedMessage::notification(&method, Some(&ResourceUpdatedNotificationParams::new(uri)))
         } else {
             EncodedMessage::notification(&method, Some(&NotificationParams::default()))
         };
         // Both are plain data, which can always be serialized.
-        let unasked = unasked.unwrap_or_else(|_| EncodedMessage::from_bytes(Vec::new()));
-        Self { change: change.clone(), unasked }
+        let legacy = legacy.unwrap_or_else(|_| EncodedMessage::from_bytes(Vec::new()));
+        Self { change: change.clone(), legacy }
     }
 
     /// Returns the change.
@@ -40,13 +40,9 @@ impl Announcement {
         &self.change
     }
 
-    pub(super) fn unasked(&self) -> &EncodedMessage {
-        &self.unasked
-    }
-
     /// The notification for a listen stream, with the id of its request.
     // L-7
     pub(super) fn for_listen_stream(&self, id: &RequestId) -> EncodedMessage {
-        self.unasked.with_meta_member(meta::key::SUBSCRIPTION_ID, id)
+        self.legacy.with_meta_member(meta::key::SUBSCRIPTION_ID, id)
     }
 }

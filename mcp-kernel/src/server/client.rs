@@ -58,19 +58,13 @@ pub(crate) enum LazyClient {
     Handshake(Arc<StoredHandshake>, OnceLock<Arc<Client>>),
 }
 
-impl LazyClient {
-    pub(crate) fn from_handshake(introduction: Arc<StoredHandshake>) -> Self {
-        Self::Handshake(introduction, OnceLock::new())
-    }
-}
-
 impl std::ops::Deref for LazyClient {
     type Target = Client;
 
     fn deref(&self) -> &Client {
         match self {
             Self::Decoded(client) => client,
-            Self::Handshake(introduction, read) => read.get_or_init(|| introduction.read()),
+            Self::Handshake(handshake, read) => read.get_or_init(|| handshake.read()),
         }
     }
 }

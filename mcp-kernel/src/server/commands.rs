@@ -161,7 +161,7 @@ impl Connection {
             return;
         }
         if offered && self.lifecycle.is_ready() && self.has_back_channel {
-            self.send(Route::Standalone, announcement.unasked().clone(), Priority::Change);
+            self.send(Route::Standalone, announcement.legacy.clone(), Priority::Change);
         }
         let listeners: Vec<RequestKey> =
             self.listen_streams.iter().flat_map(|listeners| listeners.of(change)).collect();

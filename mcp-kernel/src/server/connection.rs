@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::{EncodedMessage, UnknownId};
-use mcp_types::{ErrorObject, LoggingLevel, RequestId, Revision};
+use mcp_types::{ErrorCode, ErrorObject, LoggingLevel, RequestId, Revision};
 
 use super::config::ServerConfig;
 use super::event::Event;
@@ -86,7 +86,7 @@ pub struct Connection {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) expected: usize,
-    pub(super) answers: Vec<EncodedMessage>,
+    pub(super) responses: Vec<EncodedMessage>,
 }
 
 impl Connection {
@@ -235,11 +235,7 @@ impl Connection {
     }
 
     /// Queues the response to a request, or adds it to the responses of its batch.
-    pub(super) fn answer(&mut self, key: RequestKey, batch: Option<RequestKey>, message: EncodedMessage) {
-        self.answer_with(key, batch, message, None);
-    }
-
-    fn answer_with(
+    pub(super) fn answer(
         &mut self,
         key: RequestKey,
         batch: Option<RequestKey>,
@@ -250,7 +246,7 @@ impl Connection {
             return self.transmit(Transmit { route: Route::Reply(key), message, failure }, Priority::Required);
         };
         if let Some(batch) = self.batches.get_mut(&batch_key) {
-            batch.answers.push(message);
+            batch.responses.push(message);
         }
         self.finish_batch(batch_key);
     }
@@ -264,25 +260,13 @@ impl Connection {
     }
 
     pub(super) fn finish_batch(&mut self, key: RequestKey) {
-        if self.batches.get(&key).is_none_or(|batch| batch.answers.len() < batch.expected) {
+        if self.batches.get(&key).is_none_or(|batch| batch.responses.len() < batch.expected) {
             return;
         }
         let batch = self.batches.remove(&key).unwrap_or_default();
-        if let Some(message) = EncodedMessage::batch(&batch.answers) {
+        if let Some(message) = EncodedMessage::batch(&batch.responses) {
             self.send(Route::Reply(key), message, Priority::Required);
         }
-    }
-
-    /// Refuses a request.
-    pub(super) fn refuse(
-        &mut self,
-        key: RequestKey,
-        batch: Option<RequestKey>,
-        id: Option<&RequestId>,
-        revision: Revision,
-        error: &ErrorObject,
-    ) {
-        self.answer_error(key, batch, id, revision, error, Failure::Refused(error.code));
     }
 
     /// Answers with an error, in the form that the revision has for unknown ids.
@@ -294,11 +278,11 @@ impl Connection {
         id: Option<&RequestId>,
         revision: Revision,
         error: &ErrorObject,
-        failure: Failure,
+        failure: fn(ErrorCode) -> Failure,
     ) {
         // Errors are plain data, which can always be serialized.
         if let Ok(message) = EncodedMessage::error(id, error, UnknownId::of(revision)) {
-            self.answer_with(key, batch, message, Some(failure));
+            self.answer(key, batch, message, Some(failure(error.code)));
         }
     }
 

@@ -19,7 +19,7 @@ use super::in_flight::{Entry, Kind, Responder};
 use super::lifecycle::{Lifecycle, SecondHandshake};
 use super::outbox::Priority;
 use super::scope::RequestScope;
-use super::transmit::Route;
+use super::transmit::{Failure, Route};
 use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
 
@@ -56,7 +56,7 @@ impl Connection {
             Some(Err(refusal)) => self.refuse_request(key, batch, Some(&scope.id), scope.revision, *refusal),
             None => {
                 let error = ErrorObject::method_not_found("the method is not supported");
-                self.refuse(key, batch, Some(&scope.id), scope.revision, &error);
+                self.answer_error(key, batch, Some(&scope.id), scope.revision, &error, Failure::Refused);
             }
         }
         self.start_queued();
@@ -141,7 +141,7 @@ impl Connection {
             let _ = self.restrict(&mut result, revision);
         }
         if let Ok(message) = EncodedMessage::result(&request.id, &result) {
-            self.answer(key, None, message);
+            self.answer(key, None, message, None);
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Connection {
         self.complete(&mut result, scope.facts, scope.revision);
         let _ = self.restrict(&mut result, scope.revision);
         if let Some(message) = self.write(&scope.id, &mut result, scope.revision) {
-            self.answer(scope.key, batch, message);
+            self.answer(scope.key, batch, message, None);
         }
     }
 

@@ -14,7 +14,7 @@ use super::connection::{Batch, Connection};
 use super::event::Event;
 use super::in_flight::Kind;
 use super::scope::Principal;
-use super::transmit::Route;
+use super::transmit::{Failure, Route};
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::{CallId, RequestKey, Time};
@@ -84,7 +84,7 @@ impl Connection {
                 batch.expected += 1;
             }
             let revision = self.revision_for_errors();
-            self.refuse(key, batch, invalid.id(), revision, &invalid.to_error_object());
+            self.answer_error(key, batch, invalid.id(), revision, &invalid.to_error_object(), Failure::Refused);
         }
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
@@ -133,7 +133,7 @@ impl Connection {
         }
         // One more response is expected than there are requests, so that the batch is not sent before all of it is
         // processed.
-        self.batches.insert(key, Batch { expected: 1, answers: Vec::new() });
+        self.batches.insert(key, Batch { expected: 1, responses: Vec::new() });
         for message in messages {
             match message {
                 Ok(message) => {
@@ -180,7 +180,7 @@ impl Connection {
         refusal: PeerMisbehaved,
     ) {
         if let Some(error) = refusal.to_error_object() {
-            self.refuse(key, batch, id, revision, &error);
+            self.answer_error(key, batch, id, revision, &error, Failure::Refused);
         }
         self.misbehaved(refusal);
     }

@@ -18,46 +18,34 @@ pub struct ListenStreams<K> {
 }
 
 impl<K: Copy + Ord> ListenStreams<K> {
-    /// Creates an empty index.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            tools: BTreeSet::new(),
-            prompts: BTreeSet::new(),
-            resources: BTreeSet::new(),
-            by_uri: BTreeMap::new(),
-            uris_of: BTreeMap::new(),
-        }
-    }
-
     /// Adds a stream, or replaces its filter.
-    pub fn insert(&mut self, listener: K, filter: &SubscriptionFilter) {
-        self.remove(listener);
+    pub fn insert(&mut self, stream: K, filter: &SubscriptionFilter) {
+        self.remove(stream);
         for (asked, set) in [
             (filter.tools_list_changed, &mut self.tools),
             (filter.prompts_list_changed, &mut self.prompts),
             (filter.resources_list_changed, &mut self.resources),
         ] {
             if asked == Some(true) {
-                set.insert(listener);
+                set.insert(stream);
             }
         }
         let uris = filter.resource_subscriptions.clone().unwrap_or_default();
         for uri in &uris {
-            self.by_uri.entry(uri.clone()).or_default().insert(listener);
+            self.by_uri.entry(uri.clone()).or_default().insert(stream);
         }
-        self.uris_of.insert(listener, uris);
+        self.uris_of.insert(stream, uris);
     }
 
     /// Removes a stream; returns whether it was there.
-    pub fn remove(&mut self, listener: K) -> bool {
-        let Some(uris) = self.uris_of.remove(&listener) else { return false };
+    pub fn remove(&mut self, stream: K) -> bool {
+        let Some(uris) = self.uris_of.remove(&stream) else { return false };
         for set in [&mut self.tools, &mut self.prompts, &mut self.resources] {
-            set.remove(&listener);
+            set.remove(&stream);
         }
         for uri in uris {
             if let Some(set) = self.by_uri.get_mut(&uri) {
-                set.remove(&listener);
+                set.remove(&stream);
                 if set.is_empty() {
                     self.by_uri.remove(&uri);
                 }
@@ -77,12 +65,6 @@ impl<K: Copy + Ord> ListenStreams<K> {
         set.into_iter().flatten().copied()
     }
 
-    /// Returns the number of streams.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.uris_of.len()
-    }
-
     /// Returns whether there are no streams.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -92,7 +74,8 @@ impl<K: Copy + Ord> ListenStreams<K> {
 
 impl<K: Copy + Ord> Default for ListenStreams<K> {
     fn default() -> Self {
-        Self::new()
+        let [tools, prompts, resources] = [const { BTreeSet::new() }; 3];
+        Self { tools, prompts, resources, by_uri: BTreeMap::new(), uris_of: BTreeMap::new() }
     }
 }
 
@@ -100,28 +83,28 @@ impl<K: Copy + Ord> Default for ListenStreams<K> {
 mod tests {
     use super::*;
 
-    /// Only what was asked for, and nothing once it is over.
+    /// A stream gets only what it asked for, and nothing after its end.
     // covers: L-1, L-2
     #[test]
-    fn listeners_hear_what_they_asked_for() {
-        let mut listeners = ListenStreams::new();
-        listeners.insert(1, &SubscriptionFilter::default().tools_list_changed(true));
-        listeners.insert(
+    fn streams_get_what_they_asked_for() {
+        let mut streams = ListenStreams::default();
+        streams.insert(1, &SubscriptionFilter::default().tools_list_changed(true));
+        streams.insert(
             2,
             &SubscriptionFilter::default().tools_list_changed(false).resource_subscriptions(vec!["a:b".into()]),
         );
-        listeners.insert(
+        streams.insert(
             3,
             &SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(vec!["a:b".into()]),
         );
-        let of = |listeners: &ListenStreams<i32>, change| listeners.of(&change).collect::<Vec<_>>();
-        assert_eq!(of(&listeners, Change::Tools), [1, 3]);
-        assert_eq!(of(&listeners, Change::Resource("a:b".into())), [2, 3]);
-        assert!(of(&listeners, Change::Prompts).is_empty());
-        assert!(listeners.remove(3) && !listeners.remove(3));
-        assert_eq!(of(&listeners, Change::Resource("a:b".into())), [2]);
-        listeners.remove(1);
-        listeners.remove(2);
-        assert!(listeners.is_empty() && listeners.by_uri.is_empty() && listeners.tools.is_empty());
+        let of = |streams: &ListenStreams<i32>, change| streams.of(&change).collect::<Vec<_>>();
+        assert_eq!(of(&streams, Change::Tools), [1, 3]);
+        assert_eq!(of(&streams, Change::Resource("a:b".into())), [2, 3]);
+        assert!(of(&streams, Change::Prompts).is_empty());
+        assert!(streams.remove(3) && !streams.remove(3));
+        assert_eq!(of(&streams, Change::Resource("a:b".into())), [2]);
+        streams.remove(1);
+        streams.remove(2);
+        assert!(streams.is_empty() && streams.by_uri.is_empty() && streams.tools.is_empty());
     }
 }

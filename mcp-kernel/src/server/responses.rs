@@ -25,11 +25,17 @@ impl Connection {
         let Some(entry) = self.in_flight.close(key) else { return Delivery::NotSent };
         let written = outcome.map_err(Some).and_then(|result| self.write_answer(key, &entry, result));
         match written {
-            Ok(message) => self.answer(key, entry.batch, message),
+            Ok(message) => self.answer(key, entry.batch, message, None),
             Err(error) => {
                 let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
-                let failure = Failure::Failed(error.code);
-                self.answer_error(key, entry.batch, Some(&entry.scope.id), entry.scope.revision, &error, failure);
+                self.answer_error(
+                    key,
+                    entry.batch,
+                    Some(&entry.scope.id),
+                    entry.scope.revision,
+                    &error,
+                    Failure::Failed,
+                );
             }
         }
         self.start_queued();

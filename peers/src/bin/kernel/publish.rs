@@ -31,14 +31,14 @@ pub(crate) fn operations() -> Vec<Operation> {
 /// The index alone: who is to be told.
 fn index(all: usize, matching: usize) -> Operation {
     Operation::new(format!("ListenStreams::of, {matching} of {all}"), times(matching), move || {
-        let mut listeners = ListenStreams::new();
+        let mut streams = ListenStreams::default();
         for index in 0..all {
             let filter = SubscriptionFilter::default().resource_subscriptions(vec![uri(index, matching)]);
-            listeners.insert(index, &filter);
+            streams.insert(index, &filter);
         }
         let change = Change::Resource(WATCHED.to_owned());
         move || {
-            let reached = listeners.of(black_box(&change)).map(black_box).count();
+            let reached = streams.of(black_box(&change)).map(black_box).count();
             assert_eq!(reached, matching);
         }
     })
@@ -72,7 +72,7 @@ fn times(matching: usize) -> u32 {
 pub(crate) fn report() -> impl Display {
     let operations = operations();
     let costs = measure(&operations);
-    let title = "Publishing the change of a resource: k of n listeners want to hear of it";
+    let title = "Publishing the change of a resource: k of n streams want to hear of it";
     let mut table = Costs::new(title, vec!["ns/reached"]);
     for ((operation, cost), (_, matching)) in operations.iter().zip(&costs).zip(CASES.iter().cycle()) {
         let each = format!("{:.1}", cost.nanoseconds / *matching as f64);
