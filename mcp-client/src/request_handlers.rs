@@ -7,7 +7,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
     ElicitRequestParams, ElicitRequestUrlParams, ElicitResult, ElicitationCapability, ErrorCode, ErrorObject,
-    InputRequest, InvalidAnswer, ListRootsResult, Method, RawObject, Restrict, Revision, RootsCapability,
+    InputRequest, InvalidFormContent, ListRootsResult, Method, RawObject, Restrict, Revision, RootsCapability,
     SamplingCapability, restrict_to,
 };
 use serde::Serialize;
@@ -125,7 +125,7 @@ impl RequestHandlers {
                     let content = result.content.get_or_insert_default();
                     schema.fill_defaults(content);
                     // EL-19: content that violates the requested schema is not sent.
-                    let wrong = |fault: InvalidAnswer| {
+                    let wrong = |fault: InvalidFormContent| {
                         ErrorObject::internal_error(format!("the form content is invalid: {fault}"))
                     };
                     schema.check(content).map_err(wrong)?;

@@ -82,7 +82,7 @@ impl InvalidInputRequests {
 impl InputRequiredBuilder {
     /// Creates a builder for the result of a request, whose client declared `capabilities`.
     pub fn new(method: &Method, capabilities: &ClientCapabilities) -> Self {
-        let may_ask = gate::method(method).is_some_and(|facts| facts.may_ask.contains(Revision::LATEST));
+        let may_ask = gate::method(method).is_some_and(|facts| facts.may_require_input.contains(Revision::LATEST));
         Self {
             questions: InputRequests::new(),
             state: None,
@@ -106,9 +106,9 @@ impl InputRequiredBuilder {
     /// Adds an input request. Its response has the same key.
     pub fn ask(mut self, key: impl Into<String>, question: impl Into<InputRequest>) -> Self {
         let (key, question) = (key.into(), question.into());
-        for needed in ClientCapability::needed_for(&question) {
+        for needed in ClientCapability::required_by(&question) {
             if !needed.is_declared(&self.declared) {
-                needed.require(self.missing.get_or_insert_default());
+                needed.declare(self.missing.get_or_insert_default());
             }
         }
         if let Some(fault) = self.legacy.and_then(|revision| unaskable(&question, revision)) {
@@ -174,7 +174,7 @@ fn unaskable(question: &InputRequest, revision: Revision) -> Option<InvalidInput
         // Nothing is known about other methods, so the handler decides.
         InputRequest::Unknown(_) | _ => return None,
     };
-    if !gate::method(&method).is_some_and(|facts| facts.may_travel(Direction::ServerToClient, revision)) {
+    if !gate::method(&method).is_some_and(|facts| facts.may_be_sent(Direction::ServerToClient, revision)) {
         return Some(InvalidInputRequests::NotInRevision { method, revision });
     }
     (!restriction.may_be_sent()).then(|| {

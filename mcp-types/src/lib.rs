@@ -81,8 +81,8 @@ pub use generated::*;
 pub use json::{Number, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
 pub use revision::{Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, gate, restrict_to};
 pub use vocabulary::{
-    CacheHints, ClientCapability, ElicitValue, ErrorCode, ErrorObject, HeaderParam, InvalidAnswer, LoggingLevel, Meta,
-    MissingRequiredClientCapabilityData, ProgressToken, RequestId, ResourceNotFoundData, ResultBody, ResultType,
+    CacheHints, ClientCapability, ElicitValue, ErrorCode, ErrorObject, HeaderParam, InvalidFormContent, LoggingLevel,
+    Meta, MissingRequiredClientCapabilityData, ProgressToken, RequestId, ResourceNotFoundData, ResultBody, ResultType,
     UnsupportedProtocolVersionData, UrlElicitationRequiredData, meta, tasks,
 };
 

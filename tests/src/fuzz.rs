@@ -89,7 +89,7 @@ pub fn envelope(data: &[u8]) {
         }
         Ok(Incoming::Batch(messages)) => {
             assert_json(data);
-            assert!(!messages.is_empty() && messages.len() <= limits.batch, "the size of a batch is bounded");
+            assert!(!messages.is_empty() && messages.len() <= limits.max_batch_size, "the size of a batch is bounded");
             for message in &messages {
                 match message {
                     Ok(message) => survives(message, &limits),
@@ -170,7 +170,7 @@ fn breaks_off(data: &[u8], message: &Message<'_>, limits: &Limits) {
         Message::Notification(_) => None,
         Message::Response(response) => response.id.as_ref(),
     };
-    if let Some(known) = fault.id().or_else(|| fault.response_id()) {
+    if let Some(known) = fault.request_id().or_else(|| fault.response_id()) {
         assert_eq!(Some(known), id, "the id of a message that breaks off at {cut}");
     }
 }
@@ -223,11 +223,12 @@ fn can_be_told(fault: &InvalidMessage, data: &[u8]) {
     assert!(codes.contains(&fault.code()), "a fault has a code of JSON-RPC");
     for unknown_id in [UnknownId::Omit, UnknownId::Null] {
         let mut line = Vec::new();
-        write_error(&mut line, fault.id(), &fault.to_error_object(), unknown_id).expect("a fault can be written");
+        write_error(&mut line, fault.request_id(), &fault.to_error_object(), unknown_id)
+            .expect("a fault can be written");
         let Ok(Message::Response(answer)) = Message::parse(&line, &Limits::default()) else {
             panic!("a fault is answered with a response");
         };
-        assert_eq!(answer.id.as_ref(), fault.id(), "the answer is for whoever asked");
+        assert_eq!(answer.id.as_ref(), fault.request_id(), "the answer is for whoever asked");
         assert_eq!(answer.outcome, Err(fault.to_error_object()), "a fault is answered with an error");
     }
 }

@@ -55,16 +55,16 @@ fn methods_travel_as_the_register_says() {
         assert_eq!(facts.kind == MethodKind::Notification, is_notification, "{name}");
         for (revision, sender) in Revision::ALL.into_iter().zip(row.chars()) {
             let core = (
-                facts.may_travel(Direction::ClientToServer, revision),
-                facts.may_travel(Direction::ServerToClient, revision),
+                facts.may_be_sent(Direction::ClientToServer, revision),
+                facts.may_be_sent(Direction::ServerToClient, revision),
             );
             let extended = facts.extension.map_or((false, false), |extension| {
                 (
-                    extension.may_travel(Direction::ClientToServer, revision),
-                    extension.may_travel(Direction::ServerToClient, revision),
+                    extension.may_be_sent(Direction::ClientToServer, revision),
+                    extension.may_be_sent(Direction::ServerToClient, revision),
                 )
             });
-            let (embedded, listen) = (facts.embedded.contains(revision), facts.listen_only.contains(revision));
+            let (embedded, listen) = (facts.input_request.contains(revision), facts.listen_only.contains(revision));
             let found = match (core, extended, embedded, listen) {
                 ((true, true), (false, false), false, false) => 'B',
                 ((true, false), (false, false), false, false) => 'C',
@@ -87,11 +87,14 @@ fn methods_have_the_properties_that_transports_ask_for() {
     let with = |test: fn(&gate::MethodFacts) -> bool| -> Vec<&str> {
         gate::methods().iter().filter(|facts| test(facts)).map(|facts| facts.name).collect()
     };
-    assert_eq!(with(|facts| facts.name_source == Some("name")), ["prompts/get", "tools/call"]);
-    assert_eq!(with(|facts| facts.name_source == Some("uri")), ["resources/read"]);
-    assert_eq!(with(|facts| facts.name_source == Some("taskId")), ["tasks/cancel", "tasks/get", "tasks/update"]);
-    assert_eq!(with(|facts| facts.may_ask.contains(Revision::LATEST)), ["prompts/get", "resources/read", "tools/call"]);
-    assert!(with(|facts| facts.may_ask.contains(Revision::LATEST_LEGACY)).is_empty());
+    assert_eq!(with(|facts| facts.name_member == Some("name")), ["prompts/get", "tools/call"]);
+    assert_eq!(with(|facts| facts.name_member == Some("uri")), ["resources/read"]);
+    assert_eq!(with(|facts| facts.name_member == Some("taskId")), ["tasks/cancel", "tasks/get", "tasks/update"]);
+    assert_eq!(
+        with(|facts| facts.may_require_input.contains(Revision::LATEST)),
+        ["prompts/get", "resources/read", "tools/call"]
+    );
+    assert!(with(|facts| facts.may_require_input.contains(Revision::LATEST_LEGACY)).is_empty());
     assert_eq!(
         with(|facts| facts.cacheable.contains(Revision::LATEST)),
         [

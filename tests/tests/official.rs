@@ -114,7 +114,7 @@ fn whole_messages_are_valid() {
             assert_valid(&schema.first(&["JSONRPCResultResponse", "JSONRPCResponse"]), &text(&line), "a result");
         }
         let mut line = Vec::new();
-        let error = ErrorObject::invalid_params("no such tool").with_data(&json!([1, null])).expect("data");
+        let error = ErrorObject::invalid_params("no such tool").data(&json!([1, null])).expect("data");
         write_error(&mut line, Some(&RequestId::from(7_i64)), &error, UnknownId::Omit).expect("written");
         assert_valid(&schema.first(&["JSONRPCErrorResponse", "JSONRPCError"]), &text(&line), "an error");
     }

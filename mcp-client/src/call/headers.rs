@@ -26,7 +26,7 @@ impl ToolHeaders {
     /// Records the tools of a page, and removes those with invalid header annotations from it.
     // H-67, H-68
     pub(crate) fn record(&mut self, result: &mut ListToolsResult) {
-        result.tools.retain(|tool| match HeaderParam::find(&tool.input_schema) {
+        result.tools.retain(|tool| match HeaderParam::from_schema(&tool.input_schema) {
             Ok(params) => {
                 self.insert(&tool.name, params);
                 true

@@ -124,7 +124,7 @@ mod tests {
                 let budget = SchemaBudget::new(&RawObject::new(&chain(*length)).unwrap()).unwrap();
                 budget.admit(&json!({})).is_ok()
             };
-            let deepest = (1..=SchemaBudget::MOST_NESTED).collect::<Vec<_>>().partition_point(is_admitted);
+            let deepest = (1..=SchemaBudget::MAX_NESTED_EVALUATIONS).collect::<Vec<_>>().partition_point(is_admitted);
             assert!(deepest > 100, "{deepest}");
             let schema = chain(deepest);
             let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);

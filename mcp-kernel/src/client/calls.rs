@@ -137,8 +137,8 @@ impl Connection {
         }
         let Some(facts) = gate::method(method) else { return Ok(()) };
         let extended =
-            facts.extension.is_some_and(|extension| extension.may_travel(Direction::ClientToServer, revision));
-        if extended || facts.may_travel(Direction::ClientToServer, revision) {
+            facts.extension.is_some_and(|extension| extension.may_be_sent(Direction::ClientToServer, revision));
+        if extended || facts.may_be_sent(Direction::ClientToServer, revision) {
             Ok(())
         } else {
             Err(CommandError::NotInRevision { method: method.clone(), revision })

@@ -105,7 +105,7 @@ impl Connection {
     /// Refuses a request of the server.
     pub(super) fn refuse(&mut self, id: &RequestId, revision: Revision, what: &PeerMisbehaved) {
         let error = what.to_error_object().unwrap_or_else(|| ErrorObject::internal_error("the request was refused"));
-        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::of(revision)) {
+        if let Ok(message) = EncodedMessage::error(Some(id), &error, UnknownId::for_revision(revision)) {
             self.send_response(message);
         }
     }
@@ -119,7 +119,7 @@ impl Connection {
 
     /// Returns whether the revision has a request of the server, and the client declared the capability for it.
     fn serves(&self, method: &Method, revision: Revision) -> bool {
-        let travels = gate::method(method).is_none_or(|facts| facts.may_travel(Direction::ServerToClient, revision));
+        let travels = gate::method(method).is_none_or(|facts| facts.may_be_sent(Direction::ServerToClient, revision));
         let capabilities = &self.config.capabilities;
         let declared = match method.as_str() {
             "sampling/createMessage" => ClientCapability::Sampling.is_declared(capabilities),

@@ -121,7 +121,7 @@ impl Connection {
         {
             return check_extension(&client.capabilities, extension);
         }
-        let travels = facts.is_some_and(|facts| facts.may_travel(Direction::ClientToServer, revision));
+        let travels = facts.is_some_and(|facts| facts.may_be_sent(Direction::ClientToServer, revision));
         if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
     }
 

@@ -43,6 +43,6 @@ impl Announcement {
     /// The notification for a listen stream, with the id of its request.
     // L-7
     pub(super) fn for_listen_stream(&self, id: &RequestId) -> EncodedMessage {
-        self.legacy.with_meta_member(meta::key::SUBSCRIPTION_ID, id)
+        self.legacy.clone_with_meta(meta::key::SUBSCRIPTION_ID, id)
     }
 }

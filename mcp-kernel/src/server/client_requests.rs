@@ -81,7 +81,7 @@ impl Connection {
             return Err(CommandError::NotReady);
         }
         if let Some(facts) = gate::method(method)
-            && !facts.may_travel(Direction::ServerToClient, agreed.revision)
+            && !facts.may_be_sent(Direction::ServerToClient, agreed.revision)
         {
             return Err(CommandError::NotInRevision { method: method.clone(), revision: agreed.revision });
         }

@@ -123,7 +123,7 @@ impl Connection {
             return Ok(Delivery::NotSent);
         }
         if let Some(facts) = gate::method(method)
-            && !facts.may_travel(Direction::ServerToClient, revision)
+            && !facts.may_be_sent(Direction::ServerToClient, revision)
         {
             return Err(CommandError::NotInRevision { method: method.clone(), revision });
         }

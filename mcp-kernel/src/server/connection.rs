@@ -281,7 +281,7 @@ impl Connection {
         failure: fn(ErrorCode) -> Failure,
     ) {
         // Errors are plain data, which can always be serialized.
-        if let Ok(message) = EncodedMessage::error(id, error, UnknownId::of(revision)) {
+        if let Ok(message) = EncodedMessage::error(id, error, UnknownId::for_revision(revision)) {
             self.answer(key, batch, message, Some(failure(error.code)));
         }
     }

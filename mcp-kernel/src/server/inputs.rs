@@ -84,7 +84,7 @@ impl Connection {
                 batch.expected += 1;
             }
             let revision = self.revision_for_errors();
-            self.answer_error(key, batch, invalid.id(), revision, &invalid.to_error_object(), Failure::Refused);
+            self.answer_error(key, batch, invalid.request_id(), revision, &invalid.to_error_object(), Failure::Refused);
         }
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
@@ -213,7 +213,7 @@ impl Connection {
             }
             _ => {
                 let allowed = match (gate::method(&method), self.lifecycle.agreed()) {
-                    (Some(facts), Some(agreed)) => facts.may_travel(Direction::ClientToServer, agreed.revision),
+                    (Some(facts), Some(agreed)) => facts.may_be_sent(Direction::ClientToServer, agreed.revision),
                     // An unknown notification may belong to an extension.
                     (None, _) => true,
                     (Some(_), None) => false,
@@ -330,6 +330,6 @@ impl Connection {
 
 /// Returns whether an invalid message is answered: not if it has no id and looks like a notification or a response.
 fn is_answered(invalid: &InvalidMessage) -> bool {
-    let notifies = invalid.id().is_none() && invalid.code() == ErrorCode::INVALID_PARAMS;
+    let notifies = invalid.request_id().is_none() && invalid.code() == ErrorCode::INVALID_PARAMS;
     !notifies && *invalid.fault() != Fault::MissingMember("id")
 }

@@ -80,12 +80,12 @@ impl Connection {
         let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
         let restriction = self.restrict(&mut result, entry.scope.revision);
         let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
-        let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_ask.contains(entry.scope.revision));
+        let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_require_input.contains(entry.scope.revision));
         if asks && !may_ask {
             //
             what.push("InputRequiredResult");
         }
-        if result.asks_nothing() {
+        if result.is_empty_input_required() {
             //
             what.push("InputRequiredResult without inputRequests and requestState");
         }
@@ -158,10 +158,10 @@ fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
     if entry.scope.revision.era() == Era::Legacy {
         return None;
     }
-    let needed = result.questions()?.iter().flat_map(|(_, question)| ClientCapability::needed_for(question));
+    let needed = result.input_requests_ref()?.iter().flat_map(|(_, question)| ClientCapability::required_by(question));
     let mut required = None;
     for missing in needed.filter(|needed| !needed.is_declared(&entry.scope.client.capabilities)) {
-        missing.require(required.get_or_insert_default());
+        missing.declare(required.get_or_insert_default());
     }
     required.map(ErrorObject::missing_required_client_capability)
 }

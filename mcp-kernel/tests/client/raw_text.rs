@@ -53,7 +53,7 @@ fn sec_1_parameters_are_sent_on_one_line() {
 fn sec_1_answers_are_sent_on_one_line() {
     let mut script = Script::ready(Revision::V2025_11_25);
     let meant: Value = smuggled().decode().expect("JSON");
-    let error = ErrorObject::internal_error("no").with_raw_data(smuggled().into());
+    let error = ErrorObject::internal_error("no").raw_data(smuggled().into());
     for (outcome, place) in [(Ok(&smuggled()), "/result"), (Err(error), "/error/data")] {
         script.say(&roots(1));
         let responder = script.asked();

@@ -206,7 +206,7 @@ fn a_disconnect_ends_a_batch() {
 #[test]
 fn batches_have_a_limit() {
     let mut small = config();
-    small.limits.message = small.limits.message.with_batch(2);
+    small.limits.message = small.limits.message.max_batch_size(2);
     let mut script = Script::initialized_with(small, "2025-03-26", json!({}));
     script.send(json!([ping(1), ping(2), ping(3)]));
     assert_eq!(script.reply()["error"]["code"], -32600);

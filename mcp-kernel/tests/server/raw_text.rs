@@ -63,7 +63,7 @@ fn sec_1_answers_are_sent_on_one_line() {
         (
             "tools/call",
             |connection, responder| {
-                let error = ErrorObject::internal_error("two\nlines").with_raw_data(lines().into());
+                let error = ErrorObject::internal_error("two\nlines").raw_data(lines().into());
                 let _ = connection.respond::<CallToolResult>(responder, Err(error));
             },
             "/error/data",

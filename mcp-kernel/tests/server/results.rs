@@ -151,7 +151,7 @@ fn errors_travel_as_they_are() {
     let mut script = Script::initialized("2025-11-25");
     for request in [modern("a", "tools/call", json!({})), legacy("a", "tools/call", json!({}))] {
         let asked = script.served(request);
-        let error = ErrorObject::new(ErrorCode::from(17), "no").with_data(&json!([1])).unwrap();
+        let error = ErrorObject::new(ErrorCode::from(17), "no").data(&json!([1])).unwrap();
         script.connection.respond(asked.responder, Err::<CallToolResult, _>(error));
         let expected = json!({ "code": 17, "message": "no", "data": [1] });
         assert_eq!(script.reply(), json!({ "jsonrpc": "2.0", "id": "a", "error": expected }));

@@ -70,7 +70,7 @@ impl AskError {
         match self {
             Self::NotSupported(capability) => {
                 let mut required = ClientCapabilities::default();
-                capability.require(&mut required);
+                capability.declare(&mut required);
                 Some(ErrorObject::missing_required_client_capability(required))
             }
             Self::InvalidInput { .. } => Some(ErrorObject::invalid_params(self.to_string())),

@@ -142,7 +142,7 @@ fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) 
 /// Whether the protocol allows an `InputRequiredResult` for the method.
 //
 pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
-    gate::method(ctx.method()).is_some_and(|facts| facts.may_ask.contains(ctx.revision()))
+    gate::method(ctx.method()).is_some_and(|facts| facts.may_require_input.contains(ctx.revision()))
 }
 
 fn open(ctx: &RequestContext) -> Result<Round, AskError> {

@@ -79,7 +79,7 @@ impl Registry {
         }
         let invalid = |reason: String| BuildError::InvalidTool { name: name.clone(), reason };
         check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
-        let params = HeaderParam::find(&tool.definition.input_schema).map_err(invalid)?;
+        let params = HeaderParam::from_schema(&tool.definition.input_schema).map_err(invalid)?;
         if let Some(output) = &tool.definition.output_schema {
             check_schema("output", output, false).map_err(invalid)?;
         }

@@ -217,7 +217,7 @@ fn is_same_integer(one: &str, other: &str) -> bool {
 
 /// Returns the JSON text at a path of members, or an error if a member on the path is repeated.
 fn value_at<'a>(path: &[String], object: &'a str) -> Result<Option<&'a str>, InvalidPayload> {
-    let limits = Limits::default().with_members(usize::MAX);
+    let limits = Limits::default().max_members(usize::MAX);
     let mut at = object;
     for name in path {
         if !at.starts_with('{') {

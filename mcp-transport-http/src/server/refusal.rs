@@ -63,13 +63,13 @@ impl Refusal {
 
     /// Encodes the refusal as a JSON-RPC error response, for a stream whose HTTP status was already sent.
     pub(crate) fn to_message(&self, id: Option<&RequestId>, revision: Revision) -> Option<EncodedMessage> {
-        EncodedMessage::error(id, &self.error, UnknownId::of(revision)).ok()
+        EncodedMessage::error(id, &self.error, UnknownId::for_revision(revision)).ok()
     }
 
     pub(crate) fn into_response(self) -> Response<ResponseBody> {
         let mut message = Vec::new();
         // Writing plain data to a vector does not fail.
-        let _ = write_error(&mut message, self.id.as_ref(), &self.error, UnknownId::of(self.revision));
+        let _ = write_error(&mut message, self.id.as_ref(), &self.error, UnknownId::for_revision(self.revision));
         let mut response = Response::new(ResponseBody::full(message, None));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

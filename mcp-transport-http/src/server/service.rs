@@ -302,7 +302,7 @@ impl Inner {
         let incoming = incoming.map_err(|invalid| {
             tracing::debug!(target: "mcp", error = %invalid, "invalid message");
             let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
-            refusal.of(invalid.id().cloned(), era.revision())
+            refusal.of(invalid.request_id().cloned(), era.revision())
         })?;
         let id = request_id(&incoming);
         let refuse = |refusal: Refusal| refusal.of(id.cloned(), era.revision());

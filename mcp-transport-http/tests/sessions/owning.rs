@@ -189,7 +189,7 @@ async fn a_session_knows_its_server() {
 async fn a_session_has_the_limits_of_its_server() {
     let limited = |depth: usize| {
         let mut limits = Limits::default();
-        limits.message = limits.message.with_depth(depth);
+        limits.message = limits.message.max_depth(depth);
         server(|builder| builder.limits(limits).offers_tools())
     };
     for (own, status) in [(20, 200), (4, 400)] {

@@ -147,10 +147,10 @@ impl ResultBody for InputRequiredResult {
     fn default_result_type(&self) -> ResultType {
         ResultType::INPUT_REQUIRED
     }
-    fn asks_nothing(&self) -> bool {
+    fn is_empty_input_required(&self) -> bool {
         self.input_requests.is_none() && self.request_state.is_none()
     }
-    fn questions(&self) -> Option<&InputRequests> {
+    fn input_requests_ref(&self) -> Option<&InputRequests> {
         self.input_requests.as_ref()
     }
     fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {

@@ -40,7 +40,7 @@ impl RawJson {
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON, nests deeper than [`MAX_DEPTH`](crate::jsonrpc::Limits::MAX_DEPTH) levels, or has a
+    /// Fails if the text is not JSON, nests deeper than [`MAX_SUPPORTED_DEPTH`](crate::jsonrpc::Limits::MAX_SUPPORTED_DEPTH) levels, or has a
     /// member with one of the names that `serde_json` reserves for itself, which begin with `$serde_json::private::`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut scanner = Scanner::new(text, MAX_DEPTH);

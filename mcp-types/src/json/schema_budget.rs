@@ -30,19 +30,19 @@ pub struct SchemaBudget {
 
 impl SchemaBudget {
     /// How many bytes a schema may have.
-    pub const MOST_BYTES: usize = 256 * 1024;
+    pub const MAX_BYTES: usize = 256 * 1024;
 
     /// How many objects and arrays of a schema may be open at once.
-    pub const MOST_DEPTH: usize = 64;
+    pub const MAX_DEPTH: usize = 64;
 
     /// How many regular expressions a schema may have: each is compiled.
-    pub const MOST_PATTERNS: usize = 64;
+    pub const MAX_PATTERNS: usize = 64;
 
     /// How deep evaluations may nest: each takes room on the stack.
-    pub const MOST_NESTED: usize = 512;
+    pub const MAX_NESTED_EVALUATIONS: usize = 512;
 
     /// How many evaluations any value may take; there are more for larger values, in proportion to their size.
-    pub const MOST_STEPS: usize = 200_000;
+    pub const MAX_EVALUATIONS: usize = 200_000;
 
     /// Reads a schema.
     ///
@@ -50,8 +50,8 @@ impl SchemaBudget {
     ///
     /// Says which limit the schema exceeds, or that it refers to something outside of it, which is never fetched.
     pub fn new(schema: &RawObject) -> Result<Self, String> {
-        if schema.as_str().len() > Self::MOST_BYTES {
-            return Err(format!("it has more than {} bytes", Self::MOST_BYTES));
+        if schema.as_str().len() > Self::MAX_BYTES {
+            return Err(format!("it has more than {} bytes", Self::MAX_BYTES));
         }
         let Tree(schema) = schema.decode().map_err(|fault| fault.to_string())?;
         Survey::all(&schema)?;
@@ -72,7 +72,7 @@ impl SchemaBudget {
     pub fn admit(&self, value: &Value) -> Result<usize, String> {
         let mut anchors = BTreeMap::new();
         find_anchors(&self.schema, &mut anchors);
-        let most = Self::MOST_STEPS.saturating_add(size(value).saturating_mul(16));
+        let most = Self::MAX_EVALUATIONS.saturating_add(size(value).saturating_mul(16));
         let mut walk = Walk { root: &self.schema, anchors, references: HashMap::new(), steps: 0, most };
         walk.evaluate(&self.schema, value, 0)?;
         Ok(walk.steps)
@@ -132,8 +132,8 @@ impl<'a> Survey<'a> {
         if is_scalar || !self.seen.insert((std::ptr::from_ref(part), kind)) {
             return Ok(());
         }
-        if depth >= SchemaBudget::MOST_DEPTH {
-            return Err(format!("it is deeper than {} levels", SchemaBudget::MOST_DEPTH));
+        if depth >= SchemaBudget::MAX_DEPTH {
+            return Err(format!("it is deeper than {} levels", SchemaBudget::MAX_DEPTH));
         }
         for item in part.as_array().into_iter().flatten() {
             self.part(item, kind, depth + 1)?;
@@ -144,7 +144,7 @@ impl<'a> Survey<'a> {
             }
             self.part(member, kind.of_member(name), depth + 1)?;
         }
-        let most = SchemaBudget::MOST_PATTERNS;
+        let most = SchemaBudget::MAX_PATTERNS;
         if self.patterns > most { Err(format!("it has more than {most} regular expressions")) } else { Ok(()) }
     }
 
@@ -251,8 +251,8 @@ impl<'a> Walk<'a> {
         let lists = ["enum", "required"].iter().filter_map(|name| schema.get(*name)?.as_array());
         let text = value.as_str().map_or(0, |text| text.len() / 64);
         self.take(1 + text + lists.map(Vec::len).sum::<usize>())?;
-        if depth >= SchemaBudget::MOST_NESTED {
-            return Err(format!("its evaluations nest deeper than {} levels", SchemaBudget::MOST_NESTED));
+        if depth >= SchemaBudget::MAX_NESTED_EVALUATIONS {
+            return Err(format!("its evaluations nest deeper than {} levels", SchemaBudget::MAX_NESTED_EVALUATIONS));
         }
         let children = match value {
             Value::Object(members) => self.evaluate_members(schema, members, depth + 1)?,
@@ -564,7 +564,7 @@ mod tests {
         assert!(budget(&deep).unwrap_err().contains("64 levels"));
         let patterns: Vec<Value> = (0..65).map(|n| json!({ "pattern": n.to_string() })).collect();
         assert!(budget(&json!({ "anyOf": patterns })).unwrap_err().contains("regular expressions"));
-        let long = json!({ "description": "x".repeat(SchemaBudget::MOST_BYTES) });
+        let long = json!({ "description": "x".repeat(SchemaBudget::MAX_BYTES) });
         assert!(budget(&long).unwrap_err().contains("bytes"));
     }
 }

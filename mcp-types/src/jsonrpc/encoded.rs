@@ -134,7 +134,7 @@ impl EncodedMessage {
     /// Returns a copy with one member as the metadata of its result or parameters, which must be there and must not have
     /// any yet.
     #[must_use]
-    pub fn with_meta_member(&self, name: &str, value: &impl Serialize) -> Self {
+    pub fn clone_with_meta(&self, name: &str, value: &impl Serialize) -> Self {
         let mut out = Vec::with_capacity(self.len() + name.len() + FRAME);
         out.extend_from_slice(self);
         let mut copy = Self(out);
@@ -255,7 +255,7 @@ mod tests {
         let (id, method) = (RequestId::from(1_i64), Method::from("m"));
         let token = ProgressToken::from(7_i64);
         let foreign: &RawValue = serde_json::from_str(LINES).unwrap();
-        let error = ErrorObject::internal_error("no").with_raw_data(RawObject::parse(LINES).unwrap().into());
+        let error = ErrorObject::internal_error("no").raw_data(RawObject::parse(LINES).unwrap().into());
         let with_meta = |params: &RawObject, token, meta| {
             EncodedMessage::request_with_meta(&id, &method, params, token, meta).unwrap()
         };
@@ -272,7 +272,7 @@ mod tests {
             (EncodedMessage::notification(&method, Some(&raw())).unwrap(), true),
             (EncodedMessage::result(&id, &raw()).unwrap(), true),
             (EncodedMessage::error(Some(&id), &error, UnknownId::Omit).unwrap(), true),
-            (plain.with_meta_member("x", &raw()), true),
+            (plain.clone_with_meta("x", &raw()), true),
             (EncodedMessage::from_bytes(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{LINES}}}"#).into()), true),
             (plain, false),
             (added, true),
@@ -310,10 +310,10 @@ mod tests {
         result.add_meta(&RawObject::parse(r#"{"a":1}"#).unwrap());
         assert_eq!(&*result, br#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"a":1}}}"#);
         let told = EncodedMessage::notification(&method, Some(&RawObject::parse(r#"{"b":2}"#).unwrap())).unwrap();
-        let told = told.with_meta_member("c", &id);
+        let told = told.clone_with_meta("c", &id);
         assert_eq!(&*told, br#"{"jsonrpc":"2.0","method":"m","params":{"b":2,"_meta":{"c":1}}}"#);
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
-        assert_eq!(told.with_meta_member("c", &unwritable), told, "what cannot be written is left out");
+        assert_eq!(told.clone_with_meta("c", &unwritable), told, "what cannot be written is left out");
     }
 
     // covers: RB-26

@@ -236,7 +236,7 @@ impl<'a> Body<'a> {
     fn scan(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Self, ScanError> {
         match scanner.peek() {
             (_, Some(b'{')) => {
-                let (indexed, meta) = Members::scan_with_meta(scanner, limits.members)?;
+                let (indexed, meta) = Members::scan_with_meta(scanner, limits.max_members)?;
                 Ok(Self::Object(indexed, meta))
             }
             _ => scanner.value().map(Self::Other),
@@ -291,7 +291,7 @@ fn error_object(error: &Payload<'_>) -> Result<ErrorObject, Fault> {
     let data = error.get("data");
     let error = ErrorObject::new(code.into(), unquote(message).into_owned());
     Ok(match data {
-        Some(data) => error.with_raw_data(data.into()),
+        Some(data) => error.raw_data(data.into()),
         None => error,
     })
 }

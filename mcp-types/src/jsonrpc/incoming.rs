@@ -30,7 +30,7 @@ pub enum Incoming<'a> {
 /// no id, since one answer stands for the whole batch.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, InvalidMessage> {
     let text = decode_utf8(bytes, limits)?;
-    let mut scanner = Scanner::new(text, limits.depth);
+    let mut scanner = Scanner::new(text, limits.max_depth);
     match scanner.peek() {
         (at, Some(b'[')) => batch(scanner, at, text, limits).map(Incoming::Batch),
         (at, _) => single(scanner, at, text, limits).map(Incoming::Single),
@@ -39,7 +39,7 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Inval
 
 pub(super) fn parse_single<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Message<'a>, InvalidMessage> {
     let text = decode_utf8(bytes, limits)?;
-    let mut scanner = Scanner::new(text, limits.depth);
+    let mut scanner = Scanner::new(text, limits.max_depth);
     let (at, _) = scanner.peek();
     single(scanner, at, text, limits)
 }
@@ -79,7 +79,7 @@ fn batch<'a>(
     let mut messages = Vec::new();
     scanner
         .array(|scanner| {
-            if messages.len() >= limits.batch {
+            if messages.len() >= limits.max_batch_size {
                 return Err(Stop::TooLarge);
             }
             messages.push(element(scanner, limits)?);
@@ -89,7 +89,7 @@ fn batch<'a>(
         .map_err(|stop| match stop {
             Stop::Scan(error) => InvalidMessage::from_scan(error, text),
             Stop::TooLarge => {
-                let limit = limits.batch;
+                let limit = limits.max_batch_size;
                 InvalidMessage::new(Fault::BatchTooLarge { limit }, Some(at))
             }
         })?;
@@ -136,7 +136,7 @@ fn decode_utf8<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, InvalidM
 fn not_utf8(bytes: &[u8], valid: usize, limits: &Limits) -> InvalidMessage {
     let invalid = InvalidMessage::new(Fault::NotUtf8, Some(valid));
     let Some(Ok(text)) = bytes.get(..valid).map(std::str::from_utf8) else { return invalid };
-    let mut scanner = Scanner::new(text, limits.depth);
+    let mut scanner = Scanner::new(text, limits.max_depth);
     let (at, _) = scanner.peek();
     let mut envelope = Envelope::new(at);
     // The text breaks off, so the scan does not end well; what it found before that is what counts. Nothing is found in
@@ -153,9 +153,9 @@ mod tests {
     const NOTE: &str = r#"{"jsonrpc":"2.0","method":"m"}"#;
 
     fn refused(bytes: &[u8]) -> (ErrorCode, String) {
-        let limits = Limits::default().with_batch(2).with_depth(4);
+        let limits = Limits::default().max_batch_size(2).max_depth(4);
         let invalid = parse(bytes, &limits).unwrap_err();
-        assert_eq!(invalid.id(), None);
+        assert_eq!(invalid.request_id(), None);
         (invalid.code(), invalid.to_string())
     }
 
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(number.fault(), &Fault::NotAnObject { found: "a number" });
         let request = messages[2].as_ref().unwrap_err();
         assert_eq!(request.fault(), &Fault::NoKind);
-        assert_eq!(request.id(), Some(&7_u32.into()));
+        assert_eq!(request.request_id(), Some(&7_u32.into()));
     }
 
     #[test]

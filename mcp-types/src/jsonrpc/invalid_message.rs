@@ -78,7 +78,7 @@ impl InvalidMessage {
     /// `result` or an `error`: nobody answers a response.
     // M-11
     #[must_use]
-    pub fn id(&self) -> Option<&RequestId> {
+    pub fn request_id(&self) -> Option<&RequestId> {
         match &self.party {
             Party::Request(id) => Some(id),
             Party::Unknown | Party::Response(_) => None,
@@ -127,11 +127,11 @@ mod tests {
     #[test]
     fn only_requests_give_an_id_to_answer() {
         let invalid = InvalidMessage::new(Fault::EmptyMethod, Some(3));
-        assert_eq!((invalid.id(), invalid.response_id()), (None, None));
+        assert_eq!((invalid.request_id(), invalid.response_id()), (None, None));
         let request = invalid.clone().of(Party::Request(1_u32.into()));
-        assert_eq!(request.id(), Some(&1_u32.into()));
+        assert_eq!(request.request_id(), Some(&1_u32.into()));
         let response = invalid.of(Party::Response(1_u32.into()));
-        assert_eq!(response.id(), None);
+        assert_eq!(response.request_id(), None);
         assert_eq!(response.response_id(), Some(&1_u32.into()));
     }
 

@@ -12,47 +12,47 @@ pub struct Limits {
     ///
     /// The default is 128, so that whatever passes can also be read by `serde_json`, which gives
     /// up at that depth. Higher values cost nothing in the parser, which does not recurse, but
-    /// decoding what lies deeper fails. Values above [`MAX_DEPTH`](Self::MAX_DEPTH) mean that
+    /// decoding what lies deeper fails. Values above [`MAX_SUPPORTED_DEPTH`](Self::MAX_SUPPORTED_DEPTH) mean that
     /// maximum.
-    pub depth: usize,
+    pub max_depth: usize,
     /// How many messages a batch may hold.
     ///
     /// The default is 100. Each message costs some hundred bytes and, further up, an answer, so
     /// this is also how far one text is amplified.
-    pub batch: usize,
+    pub max_batch_size: usize,
     /// How many members `params`, `result` and `error` may have at their top level.
     ///
     /// The default is 1024, far above any message of the protocol. Each member costs about
     /// forty bytes of index, as little as six bytes of text pay for them.
-    pub members: usize,
+    pub max_members: usize,
 }
 
 impl Limits {
     /// The greatest depth that can be allowed.
-    pub const MAX_DEPTH: usize = MAX_DEPTH;
+    pub const MAX_SUPPORTED_DEPTH: usize = MAX_DEPTH;
 
-    /// Replaces [`depth`](Self::depth).
+    /// Sets the maximum nesting [depth](field@Self::max_depth).
     #[must_use]
-    pub fn with_depth(self, depth: usize) -> Self {
-        Self { depth, ..self }
+    pub fn max_depth(self, max_depth: usize) -> Self {
+        Self { max_depth, ..self }
     }
 
-    /// Replaces [`batch`](Self::batch).
+    /// Sets the maximum [size of a batch](field@Self::max_batch_size).
     #[must_use]
-    pub fn with_batch(self, batch: usize) -> Self {
-        Self { batch, ..self }
+    pub fn max_batch_size(self, max_batch_size: usize) -> Self {
+        Self { max_batch_size, ..self }
     }
 
-    /// Replaces [`members`](Self::members).
+    /// Sets the maximum number of [members](field@Self::max_members).
     #[must_use]
-    pub fn with_members(self, members: usize) -> Self {
-        Self { members, ..self }
+    pub fn max_members(self, max_members: usize) -> Self {
+        Self { max_members, ..self }
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: 128, batch: 100, members: 1024 }
+        Self { max_depth: 128, max_batch_size: 100, max_members: 1024 }
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn setters_replace_one_limit_each() {
-        let limits = Limits::default().with_depth(1).with_batch(2).with_members(3);
-        assert_eq!((limits.depth, limits.batch, limits.members), (1, 2, 3));
+        let limits = Limits::default().max_depth(1).max_batch_size(2).max_members(3);
+        assert_eq!((limits.max_depth, limits.max_batch_size, limits.max_members), (1, 2, 3));
     }
 }

@@ -38,8 +38,8 @@ impl<'a> Payload<'a> {
     ///
     /// Fails if the text is not one JSON object, a member appears twice, or a limit is exceeded.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, InvalidPayload> {
-        let mut scanner = Scanner::new(text, limits.depth);
-        let ((text, members), meta) = Members::scan_with_meta(&mut scanner, limits.members)
+        let mut scanner = Scanner::new(text, limits.max_depth);
+        let ((text, members), meta) = Members::scan_with_meta(&mut scanner, limits.max_members)
             .and_then(|indexed| scanner.finish().map(|()| indexed))
             .map_err(|error| InvalidPayload::new(&error.to_string()))?;
         let members = members.map_err(|unindexed| InvalidPayload::unindexed(&unindexed))?;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        let limits = Limits::default().with_depth(2).with_members(2);
+        let limits = Limits::default().max_depth(2).max_members(2);
         Payload::parse(text, &limits).unwrap_err().to_string()
     }
 

@@ -92,10 +92,10 @@ enum Member {
 }
 
 /// How much of an id is kept: more than any limit for ids allows.
-const MOST_ID: usize = 4096;
+const MAX_ID_LEN: usize = 4096;
 
 /// How much of a name is kept: `method`, all of it escaped.
-const MOST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 impl EnvelopeScan {
     /// Reads on.
@@ -180,7 +180,7 @@ impl EnvelopeScan {
             // It ended, or is no JSON.
             (Place::Between, _) => self.at = Place::End,
             (Place::Name, _) => {
-                if self.takes_end_of_text(byte, MOST_NAME) {
+                if self.takes_end_of_text(byte, MAX_NAME_LEN) {
                     self.named();
                 }
             }
@@ -196,7 +196,7 @@ impl EnvelopeScan {
                 self.at = Place::Scalar;
             }
             (Place::Text, _) => {
-                if self.takes_end_of_text(byte, MOST_ID) {
+                if self.takes_end_of_text(byte, MAX_ID_LEN) {
                     self.at = Place::Between;
                     self.identified();
                 }
@@ -209,7 +209,7 @@ impl EnvelopeScan {
                 self.at = Place::Between;
                 self.identified();
             }
-            (Place::Scalar, _) => self.keep(byte, MOST_ID),
+            (Place::Scalar, _) => self.keep(byte, MAX_ID_LEN),
             (Place::Inside | Place::InsideText | Place::End, _) => {}
         }
     }
@@ -235,7 +235,7 @@ impl EnvelopeScan {
     fn named(&mut self) {
         self.at = Place::Colon;
         self.member = Member::Other;
-        if self.token.len() > MOST_NAME {
+        if self.token.len() > MAX_NAME_LEN {
             return;
         }
         let Ok(name) = serde_json::from_slice::<String>(&self.token) else { return };
@@ -256,7 +256,8 @@ impl EnvelopeScan {
 
     /// Takes note of a value, if it is that of the id.
     fn identified(&mut self) {
-        if std::mem::take(&mut self.member) == Member::Id && self.summary.id.is_none() && self.token.len() <= MOST_ID {
+        if std::mem::take(&mut self.member) == Member::Id && self.summary.id.is_none() && self.token.len() <= MAX_ID_LEN
+        {
             self.summary.id = serde_json::from_slice(&self.token).ok();
             self.decide();
         }
@@ -279,7 +280,7 @@ mod tests {
             let mut scan = EnvelopeScan::default();
             for piece in text.as_bytes().chunks(size) {
                 scan.feed(piece);
-                assert!(scan.token.capacity() <= 2 * MOST_ID, "{}", scan.token.capacity());
+                assert!(scan.token.capacity() <= 2 * MAX_ID_LEN, "{}", scan.token.capacity());
             }
             scan.finish()
         };
@@ -339,7 +340,7 @@ mod tests {
         ] {
             assert_eq!(summary(text), (kind, None), "{text}");
         }
-        assert_eq!(summary(&format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(MOST_ID))), (Call, None));
+        assert_eq!(summary(&format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(MAX_ID_LEN))), (Call, None));
         assert_eq!(summary(&format!(r#"{{"{}":1,"method":"m"}}"#, "x".repeat(100_000))), (Call, None));
     }
 

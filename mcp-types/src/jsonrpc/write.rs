@@ -26,7 +26,7 @@ pub enum UnknownId {
 impl UnknownId {
     /// The way of a revision.
     #[must_use]
-    pub fn of(revision: Revision) -> Self {
+    pub fn for_revision(revision: Revision) -> Self {
         if revision < Revision::V2025_11_25 { Self::Null } else { Self::Omit }
     }
 }
@@ -163,9 +163,9 @@ mod tests {
     // covers: AMB-15, B-13
     #[test]
     fn revisions_differ_about_unknown_ids() {
-        assert_eq!(UnknownId::of(Revision::V2025_06_18), UnknownId::Null);
-        assert_eq!(UnknownId::of(Revision::V2025_11_25), UnknownId::Omit);
-        assert_eq!(UnknownId::of(Revision::V2026_07_28), UnknownId::Omit);
+        assert_eq!(UnknownId::for_revision(Revision::V2025_06_18), UnknownId::Null);
+        assert_eq!(UnknownId::for_revision(Revision::V2025_11_25), UnknownId::Omit);
+        assert_eq!(UnknownId::for_revision(Revision::V2026_07_28), UnknownId::Omit);
     }
 
     #[test]

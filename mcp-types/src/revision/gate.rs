@@ -7,8 +7,8 @@
 //! use mcp_types::{Method, Revision};
 //!
 //! let ping = gate::method(&Method::PING).expect("a core method");
-//! assert!(ping.may_travel(Direction::ServerToClient, Revision::V2025_11_25));
-//! assert!(!ping.may_travel(Direction::ServerToClient, Revision::V2026_07_28));
+//! assert!(ping.may_be_sent(Direction::ServerToClient, Revision::V2025_11_25));
+//! assert!(!ping.may_be_sent(Direction::ServerToClient, Revision::V2026_07_28));
 //!
 //! let icons = gate::member("Tool", "icons").expect("a member of a tool");
 //! assert!(!icons.exists_in(Revision::V2025_06_18));
@@ -115,19 +115,19 @@ pub struct MethodFacts {
     /// Whether it is a request or a notification.
     pub kind: MethodKind,
     /// The revisions in which a client may send it.
-    pub client: Revisions,
+    pub from_client: Revisions,
     /// The revisions in which a server may send it.
-    pub server: Revisions,
+    pub from_server: Revisions,
     /// The revisions in which a server asks it inside an `input_required` result instead.
-    pub embedded: Revisions,
+    pub input_request: Revisions,
     /// The revisions in which its result carries cache hints.
     pub cacheable: Revisions,
     /// The revisions in which it may be answered with `input_required`.
-    pub may_ask: Revisions,
+    pub may_require_input: Revisions,
     /// The revisions in which it goes only to those who asked for it with `subscriptions/listen`.
     pub listen_only: Revisions,
     /// The member of its params that the `Mcp-Name` header repeats.
-    pub name_source: Option<&'static str>,
+    pub name_member: Option<&'static str>,
     /// Who may send it between peers that both declared an extension.
     pub extension: Option<ExtensionFacts>,
 }
@@ -139,18 +139,18 @@ pub struct ExtensionFacts {
     /// The identifier of the extension.
     pub id: &'static str,
     /// The revisions in which a client may send the method.
-    pub client: Revisions,
+    pub from_client: Revisions,
     /// The revisions in which a server may send the method.
-    pub server: Revisions,
+    pub from_server: Revisions,
 }
 
 impl ExtensionFacts {
     /// Whether the method may travel in `direction` between peers that both declared the extension.
     #[must_use]
-    pub const fn may_travel(&self, direction: Direction, revision: Revision) -> bool {
+    pub const fn may_be_sent(&self, direction: Direction, revision: Revision) -> bool {
         match direction {
-            Direction::ClientToServer => self.client.contains(revision),
-            Direction::ServerToClient => self.server.contains(revision),
+            Direction::ClientToServer => self.from_client.contains(revision),
+            Direction::ServerToClient => self.from_server.contains(revision),
         }
     }
 }
@@ -158,10 +158,10 @@ impl ExtensionFacts {
 impl MethodFacts {
     /// Whether the method may travel in `direction` as a message of its own, without any extension.
     #[must_use]
-    pub const fn may_travel(&self, direction: Direction, revision: Revision) -> bool {
+    pub const fn may_be_sent(&self, direction: Direction, revision: Revision) -> bool {
         match direction {
-            Direction::ClientToServer => self.client.contains(revision),
-            Direction::ServerToClient => self.server.contains(revision),
+            Direction::ClientToServer => self.from_client.contains(revision),
+            Direction::ServerToClient => self.from_server.contains(revision),
         }
     }
 }
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn every_method_has_a_sender() {
         for facts in methods() {
-            let core = !(facts.client.is_empty() && facts.server.is_empty());
+            let core = !(facts.from_client.is_empty() && facts.from_server.is_empty());
             assert!(core || facts.extension.is_some(), "{}", facts.name);
             assert_eq!(method(&Method::from(facts.name)).map(|found| found.name), Some(facts.name));
         }
@@ -295,13 +295,13 @@ mod tests {
     #[test]
     fn extension_methods_need_their_extension() {
         let update = method(&Method::TASKS_UPDATE).unwrap();
-        assert!(!update.may_travel(Direction::ClientToServer, Revision::V2026_07_28));
+        assert!(!update.may_be_sent(Direction::ClientToServer, Revision::V2026_07_28));
         let extension = update.extension.unwrap();
         assert_eq!(extension.id, crate::tasks::EXTENSION);
-        assert!(extension.may_travel(Direction::ClientToServer, Revision::V2026_07_28));
-        assert!(!extension.may_travel(Direction::ServerToClient, Revision::V2026_07_28));
-        assert!(!extension.may_travel(Direction::ClientToServer, Revision::V2025_11_25));
-        assert_eq!(update.name_source, Some("taskId"));
+        assert!(extension.may_be_sent(Direction::ClientToServer, Revision::V2026_07_28));
+        assert!(!extension.may_be_sent(Direction::ServerToClient, Revision::V2026_07_28));
+        assert!(!extension.may_be_sent(Direction::ClientToServer, Revision::V2025_11_25));
+        assert_eq!(update.name_member, Some("taskId"));
     }
 
     #[test]

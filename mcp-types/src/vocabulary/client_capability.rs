@@ -55,7 +55,7 @@ impl ClientCapability {
     }
 
     /// Adds what a client would have to declare to have it.
-    pub fn require(self, capabilities: &mut ClientCapabilities) {
+    pub fn declare(self, capabilities: &mut ClientCapabilities) {
         let elicitation = || ElicitationCapability::default();
         let sampling = || SamplingCapability::default();
         let declared = RawObject::empty();
@@ -72,7 +72,7 @@ impl ClientCapability {
     /// What a client needs to be asked a question.
     //
     #[must_use]
-    pub fn needed_for(question: &InputRequest) -> Vec<Self> {
+    pub fn required_by(question: &InputRequest) -> Vec<Self> {
         match question {
             InputRequest::Elicit(elicit) => match &elicit.params {
                 ElicitRequestParams::Url(_) => vec![Self::ElicitationUrl],
@@ -115,9 +115,9 @@ mod tests {
         for capability in ALL {
             let mut capabilities = ClientCapabilities::default();
             assert!(!capability.is_declared(&capabilities));
-            capability.require(&mut capabilities);
+            capability.declare(&mut capabilities);
             assert!(capability.is_declared(&capabilities), "{capability:?}");
-            capability.require(&mut all);
+            capability.declare(&mut all);
         }
         assert!(ALL.iter().all(|capability| capability.is_declared(&all)));
     }
@@ -134,10 +134,10 @@ mod tests {
             (sample.clone().into(), vec![ClientCapability::Sampling]),
             (ListRootsRequest::default().into(), vec![ClientCapability::Roots]),
         ] {
-            assert_eq!(ClientCapability::needed_for(&question), needed);
+            assert_eq!(ClientCapability::required_by(&question), needed);
         }
         sample.tools = Some(Vec::new());
         let needed = [ClientCapability::Sampling, ClientCapability::SamplingTools];
-        assert_eq!(ClientCapability::needed_for(&sample.into()), needed);
+        assert_eq!(ClientCapability::required_by(&sample.into()), needed);
     }
 }

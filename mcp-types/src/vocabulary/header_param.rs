@@ -53,7 +53,7 @@ impl HeaderParam {
     /// Says what is wrong with the first that breaks a rule, or that there are more than [`MAX_COUNT`](Self::MAX_COUNT)
     /// or [`MAX_BYTES`](Self::MAX_BYTES) allow.
     // H-62..H-66
-    pub fn find(schema: &RawObject) -> Result<Vec<Self>, String> {
+    pub fn from_schema(schema: &RawObject) -> Result<Vec<Self>, String> {
         let text = schema.as_str();
         // The annotation may be spelled with escapes, too.
         if !text.contains(ANNOTATION) && !text.contains("\\u") {
@@ -61,7 +61,7 @@ impl HeaderParam {
         }
         let mut search = Search::default();
         // What is deeper is read by nobody, and the search calls itself for each level.
-        let mut scanner = Scanner::new(text, Limits::default().depth);
+        let mut scanner = Scanner::new(text, Limits::default().max_depth);
         search.schema(&mut scanner).map_err(|Invalid(why)| why)?;
         Ok(search.found)
     }
@@ -70,7 +70,7 @@ impl HeaderParam {
     // H-70, H-71
     #[must_use]
     pub fn value(&self, arguments: &RawObject) -> Option<String> {
-        let mut scanner = Scanner::new(arguments.as_str(), Limits::default().depth);
+        let mut scanner = Scanner::new(arguments.as_str(), Limits::default().max_depth);
         let value = find_value(&mut scanner, &self.path).ok()??;
         match value.as_bytes().first()? {
             b'"' => Some(unquote(value).into_owned()),
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn found(properties: Value) -> Result<Vec<HeaderParam>, String> {
-        HeaderParam::find(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
+        HeaderParam::from_schema(&RawObject::new(&json!({ "type": "object", "properties": properties })).unwrap())
     }
 
     /// Plain properties, also of objects inside.
@@ -286,14 +286,14 @@ mod tests {
             assert!(found(properties.clone()).is_err(), "{properties}");
         }
         let under_defs = json!({ "type": "object", "$defs": { "a": { "type": "string", "x-mcp-header": "A" } } });
-        assert!(HeaderParam::find(&RawObject::new(&under_defs).unwrap()).is_err());
+        assert!(HeaderParam::from_schema(&RawObject::new(&under_defs).unwrap()).is_err());
     }
 
     /// An annotation is one however its name is spelled.
     #[test]
     fn escapes_hide_nothing() {
         let schema = r#"{"prop\u0065rties":{"a":{"type":"str\u0069ng","x-mcp-heade\u0072":"A"}}}"#;
-        let found = HeaderParam::find(&RawObject::parse(schema).unwrap()).unwrap();
+        let found = HeaderParam::from_schema(&RawObject::parse(schema).unwrap()).unwrap();
         assert_eq!(found, [HeaderParam { name: "A".to_owned(), path: vec!["a".to_owned()] }]);
         let param = HeaderParam { name: "A".into(), path: vec!["a".into(), "b".into()] };
         let arguments = RawObject::parse(r#"{"a":{"b":1},"\u0061":{"c":[],"b":"x\ny"}}"#).unwrap();
@@ -327,7 +327,7 @@ mod tests {
         });
         let text = format!(r#"{{"type":"object","x":{nested},"properties":{{"x-mcp-header":{nested}}}}}"#);
         let schema: RawObject = serde_json::from_str(&text).unwrap();
-        assert!(HeaderParam::find(&schema).is_err());
+        assert!(HeaderParam::from_schema(&schema).is_err());
         let param = HeaderParam { name: "A".into(), path: vec!["x".into()] };
         assert_eq!(param.value(&schema), None);
     }

@@ -151,17 +151,13 @@ impl TraceContext {
     }
 
     /// Sets the value of the `tracestate` header, which means nothing without a `traceparent`.
-    #[must_use]
-    pub fn with_tracestate(mut self, tracestate: impl Into<String>) -> Self {
+    pub fn set_tracestate(&mut self, tracestate: impl Into<String>) {
         self.tracestate = self.traceparent.is_some().then(|| tracestate.into());
-        self
     }
 
     /// Sets the value of the `baggage` header.
-    #[must_use]
-    pub fn with_baggage(mut self, baggage: impl Into<String>) -> Self {
+    pub fn set_baggage(&mut self, baggage: impl Into<String>) {
         self.baggage = Some(baggage.into());
-        self
     }
 
     /// The value of the `traceparent` header.
@@ -187,7 +183,7 @@ impl TraceContext {
         let text = |key: &str| entries.get(key)?.decode::<String>().ok();
         let mut context = text(key::TRACEPARENT).and_then(Self::new).unwrap_or_default();
         if let Some(tracestate) = text(key::TRACESTATE) {
-            context = context.with_tracestate(tracestate);
+            context.set_tracestate(tracestate);
         }
         context.baggage = text(key::BAGGAGE);
         context
@@ -346,7 +342,9 @@ mod tests {
         other.set_trace_context(&context);
         assert_eq!(serde_json::to_string(&other).unwrap(), text);
         let meta: RequestMeta = serde_json::from_str(r#"{"traceparent":"x","tracestate":"s","baggage":"b"}"#).unwrap();
-        assert_eq!(meta.trace_context(), TraceContext::default().with_baggage("b"));
+        let mut baggage = TraceContext::default();
+        baggage.set_baggage("b");
+        assert_eq!(meta.trace_context(), baggage);
         for bad in [
             "",
             "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7",

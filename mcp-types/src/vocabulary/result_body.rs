@@ -22,12 +22,12 @@ pub trait ResultBody: Serialize + Restrict {
 
     /// Whether the result asks for input without a question and without a state, which no schema forbids.
     //
-    fn asks_nothing(&self) -> bool {
+    fn is_empty_input_required(&self) -> bool {
         false
     }
 
     /// The questions that the result asks.
-    fn questions(&self) -> Option<&InputRequests> {
+    fn input_requests_ref(&self) -> Option<&InputRequests> {
         None
     }
 

@@ -85,13 +85,13 @@ impl SubscriptionFilter {
     /// # Errors
     ///
     /// Fails if `taskIds` is there but not a list of strings.
-    pub fn task_ids(&self) -> Result<Option<Vec<String>>, serde_json::Error> {
+    pub fn decode_task_ids(&self) -> Result<Option<Vec<String>>, serde_json::Error> {
         self.extra.get(TASK_IDS).map(RawJson::decode).transpose()
     }
 
     /// Asks for changes of these tasks (extension `io.modelcontextprotocol/tasks`).
     #[must_use]
-    pub fn with_task_ids(mut self, task_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn task_ids(mut self, task_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let task_ids: Vec<String> = task_ids.into_iter().map(Into::into).collect();
         self.extra.insert(TASK_IDS, RawJson::from(serde_json::Value::from(task_ids)));
         self
@@ -135,10 +135,10 @@ mod tests {
     // covers: L-17
     #[test]
     fn a_filter_may_name_tasks() {
-        let filter = SubscriptionFilter::default().tools_list_changed(true).with_task_ids(["a", "b"]);
+        let filter = SubscriptionFilter::default().tools_list_changed(true).task_ids(["a", "b"]);
         let text = serde_json::to_string(&filter).unwrap();
         assert_eq!(text, r#"{"toolsListChanged":true,"taskIds":["a","b"]}"#);
         let filter: SubscriptionFilter = serde_json::from_str(&text).unwrap();
-        assert_eq!(filter.task_ids().unwrap(), Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(filter.decode_task_ids().unwrap(), Some(vec!["a".to_owned(), "b".to_owned()]));
     }
 }

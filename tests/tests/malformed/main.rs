@@ -39,7 +39,7 @@ fn response(id: i64) -> Of {
 }
 
 fn of(invalid: &InvalidMessage) -> Of {
-    match (invalid.id(), invalid.response_id()) {
+    match (invalid.request_id(), invalid.response_id()) {
         (Some(id), None) => Of::Request(id.clone()),
         (None, Some(id)) => Of::Response(id.clone()),
         (None, None) => Of::Nobody,
@@ -80,9 +80,10 @@ fn assert_can_be_told(invalid: &InvalidMessage, length: usize) {
     let at = invalid.offset().expect("every fault has its place");
     assert!(at <= length && said.ends_with(&format!(" (byte {at})")), "{said}");
     let mut line = Vec::new();
-    write_error(&mut line, invalid.id(), &invalid.to_error_object(), UnknownId::Null).expect("it can be written");
+    write_error(&mut line, invalid.request_id(), &invalid.to_error_object(), UnknownId::Null)
+        .expect("it can be written");
     let Ok(Message::Response(answer)) = Message::parse(&line, &Limits::default()) else { panic!("{said}") };
-    assert_eq!((answer.id.as_ref(), answer.outcome), (invalid.id(), Err(invalid.to_error_object())));
+    assert_eq!((answer.id.as_ref(), answer.outcome), (invalid.request_id(), Err(invalid.to_error_object())));
 }
 
 fn clipped(text: &str) -> String {

@@ -71,15 +71,15 @@ fn nothing_is_read_behind_the_limit() {
 
 #[test]
 fn depth_costs_no_stack() {
-    let limits = Limits::default().with_depth(usize::MAX);
+    let limits = Limits::default().max_depth(usize::MAX);
     let read = move || {
         for shape in ["[", "{", "[{"] {
-            let deepest = nested(shape, Limits::MAX_DEPTH - 1);
+            let deepest = nested(shape, Limits::MAX_SUPPORTED_DEPTH - 1);
             let text = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{}},"x":{deepest}}}"#);
             assert!(Message::parse(text.as_bytes(), &limits).is_ok(), "{shape}");
             let text = nested(shape, 1_000_000);
             let invalid = parse(text.as_bytes(), &limits).unwrap_err();
-            assert_eq!(invalid.fault(), &Fault::TooDeep { limit: Limits::MAX_DEPTH }, "{shape}");
+            assert_eq!(invalid.fault(), &Fault::TooDeep { limit: Limits::MAX_SUPPORTED_DEPTH }, "{shape}");
         }
     };
     let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(read).expect("a thread");
@@ -99,7 +99,7 @@ fn whatever_passes_can_be_decoded() {
 
     // Whoever raises the limit can still pass on what stays text; reading it gives an error, not an overflow.
     let text = params(1000);
-    let payload = Payload::parse(&text, &Limits::default().with_depth(Limits::MAX_DEPTH)).unwrap();
+    let payload = Payload::parse(&text, &Limits::default().max_depth(Limits::MAX_SUPPORTED_DEPTH)).unwrap();
     let params = payload.decode::<CallToolRequestParams>().unwrap();
     let fault = params.arguments.unwrap().decode::<serde_json::Value>().unwrap_err();
     assert!(fault.to_string().starts_with("recursion limit exceeded"), "{fault}");

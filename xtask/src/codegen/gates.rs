@@ -52,8 +52,8 @@ impl Generator<'_> {
         }
         if members.contains_key("inputRequests") && members.contains_key("requestState") {
             body.push_str(
-                "fn asks_nothing(&self) -> bool {\nself.input_requests.is_none() && self.request_state.is_none()\n}\n\
-                 fn questions(&self) -> Option<&InputRequests> {\nself.input_requests.as_ref()\n}\n",
+                "fn is_empty_input_required(&self) -> bool {\nself.input_requests.is_none() && self.request_state.is_none()\n}\n\
+                 fn input_requests_ref(&self) -> Option<&InputRequests> {\nself.input_requests.as_ref()\n}\n",
             );
         }
         if members.get("_meta").is_some_and(|member| member.kind.named() == Some("ResultMetaObject")) {
@@ -233,7 +233,7 @@ impl Generator<'_> {
             let mut set = |names: &[String]| RevisionSet::of(names).expression(&mut self.revisions);
             let extension = match &method.extension {
                 Some(extension) => format!(
-                    "Some(ExtensionFacts {{ id: \"{}\", client: {}, server: {} }})",
+                    "Some(ExtensionFacts {{ id: \"{}\", from_client: {}, from_server: {} }})",
                     extension.id,
                     set(&extension.client),
                     set(&extension.server)
@@ -242,8 +242,8 @@ impl Generator<'_> {
             };
             let _ = writeln!(
                 out,
-                "MethodFacts {{ name: \"{name}\", kind: MethodKind::{kind}, client: {}, server: {}, embedded: {}, cacheable: {}, \
-                 may_ask: {}, listen_only: {}, name_source: {:?}, extension: {extension} }},",
+                "MethodFacts {{ name: \"{name}\", kind: MethodKind::{kind}, from_client: {}, from_server: {}, input_request: {}, cacheable: {}, \
+                 may_require_input: {}, listen_only: {}, name_member: {:?}, extension: {extension} }},",
                 set(&method.client),
                 set(&method.server),
                 set(&method.embedded),

@@ -1,6 +1,6 @@
 //! Decodes the values of forms into Rust types.
 
-use mcp_types::{ElicitValue, InvalidAnswer, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
+use mcp_types::{ElicitValue, InvalidFormContent, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub fn decode<T: DeserializeOwned>(
     form: &RequestedSchema,
     mut content: OrderedMap<ElicitValue>,
-) -> Result<T, InvalidAnswer> {
+) -> Result<T, InvalidFormContent> {
     form.fill_defaults(&mut content);
     form.check(&content)?;
     for (name, found) in content.iter_mut() {
@@ -23,7 +23,7 @@ pub fn decode<T: DeserializeOwned>(
         }
     }
     let members = content.into_iter().map(|(name, found)| (name, plain(found))).collect();
-    T::deserialize(Value::Object(members)).map_err(|fault| InvalidAnswer::unreadable(&fault))
+    T::deserialize(Value::Object(members)).map_err(|fault| InvalidFormContent::undecodable(&fault))
 }
 
 /// Turns `5.0` into `5`, which is all that serde takes for an integer.

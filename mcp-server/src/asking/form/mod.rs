@@ -7,7 +7,7 @@ mod flatten;
 pub use decode::decode;
 pub(crate) use field_names::field_names;
 pub use flatten::NotFlat;
-pub use mcp_types::InvalidAnswer;
+pub use mcp_types::InvalidFormContent;
 use mcp_types::{LegacyTitledEnumSchema, OrderedMap, PrimitiveSchema, RequestedSchema};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -265,7 +265,7 @@ impl LegacySseService {
         let incoming = parse(body, &server.config().limits.message).map_err(|invalid| {
             tracing::debug!(target: "mcp", error = %invalid, "invalid message");
             let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
-            refusal.of(invalid.id().cloned(), revision)
+            refusal.of(invalid.request_id().cloned(), revision)
         })?;
         let id = request_id(&incoming).cloned();
         self.feed(session, head, incoming, body.len()).map_err(|refusal| refusal.of(id, revision))?;

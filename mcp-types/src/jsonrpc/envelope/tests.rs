@@ -2,7 +2,7 @@ use super::*;
 use crate::{ErrorCode, RawJson};
 
 fn parse(text: &str) -> Checked<Message<'_>> {
-    let limits = Limits::default().with_members(3);
+    let limits = Limits::default().max_members(3);
     Message::parse(text.as_bytes(), &limits)
 }
 
@@ -46,7 +46,7 @@ fn ids_are_strings_or_integers() {
         ("9223372036854775808", Fault::IdOutOfRange),
     ] {
         let invalid = refused(&format!(r#""method":"m","id":{id}"#));
-        assert_eq!((invalid.fault(), invalid.id()), (&fault, None));
+        assert_eq!((invalid.fault(), invalid.request_id()), (&fault, None));
         assert_eq!(invalid.offset(), Some(35));
     }
     for (id, found) in [("true", "a boolean"), ("[]", "an array"), ("{}", "an object")] {
@@ -65,7 +65,7 @@ fn methods_are_names() {
     assert_eq!(refused(r#""method":"""#).fault(), &Fault::EmptyMethod);
     let invalid = refused(r#""method":5,"id":1"#);
     assert_eq!(invalid.to_string(), "`method` must be a string, found a number (byte 26)");
-    assert_eq!(invalid.id(), Some(&1_u32.into()));
+    assert_eq!(invalid.request_id(), Some(&1_u32.into()));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn params_are_an_object_or_nothing() {
         let invalid = refused(&format!(r#""id":1,"method":"m","params":{params}"#));
         assert_eq!(invalid.code(), ErrorCode::INVALID_PARAMS);
         assert_eq!(invalid.fault(), &Fault::WrongKind { member: "params", expected: "an object", found });
-        assert_eq!(invalid.id(), Some(&1_u32.into()));
+        assert_eq!(invalid.request_id(), Some(&1_u32.into()));
     }
 }
 
@@ -97,7 +97,7 @@ fn results_need_an_id_and_an_object() {
     // M-5
     let invalid = refused(r#""id":3,"result":null"#);
     assert_eq!(invalid.to_string(), "`result` must be an object, found null (byte 33)");
-    assert_eq!((invalid.id(), invalid.response_id()), (None, Some(&3_u32.into())));
+    assert_eq!((invalid.request_id(), invalid.response_id()), (None, Some(&3_u32.into())));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn errors_have_a_code_and_a_message() {
     ] {
         let invalid = refused(&format!(r#""error":{error},"id":1"#));
         assert_eq!(invalid.fault().to_string(), expected);
-        assert_eq!(invalid.id(), None);
+        assert_eq!(invalid.request_id(), None);
     }
 }
 
@@ -141,7 +141,7 @@ fn known_members_appear_once() {
         let known = if name.ends_with('d') && name.starts_with('\\') { "id" } else { name };
         assert_eq!(invalid.fault(), &Fault::DuplicateMember(known));
         // Which of two ids to answer is anybody's guess.
-        assert_eq!(invalid.id().is_some(), known != "id");
+        assert_eq!(invalid.request_id().is_some(), known != "id");
     }
     accepted(r#""method":"m","x":1,"x":2"#);
 }
@@ -151,17 +151,17 @@ fn payload_members_appear_once() {
     let invalid = refused(r#""id":1,"method":"m","params":{"name":"a","n\u0061me":"b"}"#);
     assert_eq!(invalid.code(), ErrorCode::INVALID_PARAMS);
     assert_eq!(invalid.to_string(), "`params.name` appears twice (byte 46)");
-    assert_eq!(invalid.id(), Some(&1_u32.into()));
+    assert_eq!(invalid.request_id(), Some(&1_u32.into()));
     let invalid = refused(r#""id":1,"result":{"a":1,"a":1}"#);
     assert_eq!(invalid.code(), ErrorCode::INVALID_REQUEST);
-    assert_eq!(invalid.id(), None);
+    assert_eq!(invalid.request_id(), None);
 }
 
 #[test]
 fn payloads_have_few_members() {
     let invalid = refused(r#""method":"m","params":{"a":1,"b":1,"c":1,"d":1},"id":4"#);
     assert_eq!(invalid.to_string(), "`params` may have 3 members at most (byte 39)");
-    assert_eq!(invalid.id(), Some(&4_u32.into()));
+    assert_eq!(invalid.request_id(), Some(&4_u32.into()));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn the_id_survives_broken_text() {
     let id = |text: &str| {
         let invalid = parse(text).unwrap_err();
         assert_eq!(invalid.code(), ErrorCode::PARSE_ERROR, "{text}");
-        (invalid.id().cloned(), invalid.response_id().cloned())
+        (invalid.request_id().cloned(), invalid.response_id().cloned())
     };
     let one = || Some(RequestId::from(1_u32));
     assert_eq!(id(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"#), (one(), None));

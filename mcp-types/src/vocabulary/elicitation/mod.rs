@@ -1,6 +1,6 @@
 //! Reads what elicitation leaves untagged: the mode of a question, the kind of a field, a value of an answer.
 
-mod form_answer;
+mod form_content;
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::{
     UntitledSingleSelectEnumSchema,
 };
 
-pub use self::form_answer::InvalidAnswer;
+pub use self::form_content::InvalidFormContent;
 
 impl ElicitRequestUrlParams {
     /// Creates a question that the user answers on the page at `url`.

@@ -73,7 +73,7 @@ impl ErrorObject {
     /// Creates the refusal of a version that the server does not serve.
     #[must_use]
     pub fn unsupported_protocol_version(requested: ProtocolVersion, supported: Vec<ProtocolVersion>) -> Self {
-        Self::with_payload(
+        Self::with_typed_data(
             ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
             "unsupported protocol version",
             &UnsupportedProtocolVersionData { supported, requested },
@@ -83,7 +83,7 @@ impl ErrorObject {
     /// Creates the refusal of a request that needs a capability which the client did not declare.
     #[must_use]
     pub fn missing_required_client_capability(required_capabilities: ClientCapabilities) -> Self {
-        Self::with_payload(
+        Self::with_typed_data(
             ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
             "a required client capability was not declared",
             &MissingRequiredClientCapabilityData { required_capabilities },
@@ -93,7 +93,7 @@ impl ErrorObject {
     /// Creates the answer that sends the user to a page first (only in 2025-11-25).
     #[must_use]
     pub fn url_elicitation_required(elicitations: Vec<ElicitRequestUrlParams>) -> Self {
-        Self::with_payload(
+        Self::with_typed_data(
             ErrorCode::URL_ELICITATION_REQUIRED,
             "the user has to visit a page first",
             &UrlElicitationRequiredData { elicitations },
@@ -108,11 +108,11 @@ impl ErrorObject {
             Era::Legacy => ErrorCode::RESOURCE_NOT_FOUND,
             Era::Modern => ErrorCode::INVALID_PARAMS,
         };
-        Self::with_payload(code, "resource not found", &ResourceNotFoundData { uri: uri.into() })
+        Self::with_typed_data(code, "resource not found", &ResourceNotFoundData { uri: uri.into() })
     }
 
-    fn with_payload(code: ErrorCode, message: &'static str, data: &impl Serialize) -> Self {
-        Self::new(code, message).with_data(data).expect("plain structs with string keys can be written as JSON")
+    fn with_typed_data(code: ErrorCode, message: &'static str, data: &impl Serialize) -> Self {
+        Self::new(code, message).data(data).expect("plain structs with string keys can be written as JSON")
     }
 }
 

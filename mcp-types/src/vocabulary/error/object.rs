@@ -45,13 +45,13 @@ impl ErrorObject {
     /// # Errors
     ///
     /// Fails if the details have no form in JSON.
-    pub fn with_data<T: Serialize + ?Sized>(self, data: &T) -> Result<Self, serde_json::Error> {
-        RawJson::new(data).map(|data| self.with_raw_data(data))
+    pub fn data<T: Serialize + ?Sized>(self, data: &T) -> Result<Self, serde_json::Error> {
+        RawJson::new(data).map(|data| self.raw_data(data))
     }
 
     /// Adds details that are JSON already.
     #[must_use]
-    pub fn with_raw_data(self, data: RawJson) -> Self {
+    pub fn raw_data(self, data: RawJson) -> Self {
         Self { data: Some(data), ..self }
     }
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn absent_data_and_null_differ() {
         let without = ErrorObject::invalid_params("no");
-        let null = without.clone().with_data(&()).unwrap();
+        let null = without.clone().data(&()).unwrap();
         assert_eq!(serde_json::to_string(&without).unwrap(), r#"{"code":-32602,"message":"no"}"#);
         assert_eq!(serde_json::to_string(&null).unwrap(), r#"{"code":-32602,"message":"no","data":null}"#);
         for error in [without, null] {

@@ -13,7 +13,7 @@ impl RequestedSchema {
     /// # Errors
     ///
     /// The first member that breaks the form.
-    pub fn check(&self, content: &OrderedMap<ElicitValue>) -> Result<(), InvalidAnswer> {
+    pub fn check(&self, content: &OrderedMap<ElicitValue>) -> Result<(), InvalidFormContent> {
         let missing = self.required.iter().flatten().find(|name| !content.contains(name));
         if let Some(name) = missing {
             return Err(Fault::Missing.of(name));
@@ -66,16 +66,16 @@ impl PrimitiveSchema {
 
 /// An answer that does not fit its form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidAnswer {
+pub struct InvalidFormContent {
     member: Option<String>,
     fault: Fault,
 }
 
-impl InvalidAnswer {
+impl InvalidFormContent {
     /// One that fits its form, and cannot be read all the same.
     #[must_use]
-    pub fn unreadable(fault: &impl fmt::Display) -> Self {
-        Self { member: None, fault: Fault::Unreadable(fault.to_string()) }
+    pub fn undecodable(fault: &impl fmt::Display) -> Self {
+        Self { member: None, fault: Fault::Undecodable(fault.to_string()) }
     }
 
     /// The member at fault, if it is known.
@@ -85,7 +85,7 @@ impl InvalidAnswer {
     }
 }
 
-impl fmt::Display for InvalidAnswer {
+impl fmt::Display for InvalidFormContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.member {
             Some(name) => write!(f, "`{name}` {}", self.fault),
@@ -94,7 +94,7 @@ impl fmt::Display for InvalidAnswer {
     }
 }
 
-impl std::error::Error for InvalidAnswer {}
+impl std::error::Error for InvalidFormContent {}
 
 /// What is wrong with a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,12 +108,12 @@ enum Fault {
     TooFewChoices(i64),
     TooManyChoices(i64),
     NotAChoice,
-    Unreadable(String),
+    Undecodable(String),
 }
 
 impl Fault {
-    fn of(self, name: &str) -> InvalidAnswer {
-        InvalidAnswer { member: Some(name.to_owned()), fault: self }
+    fn of(self, name: &str) -> InvalidFormContent {
+        InvalidFormContent { member: Some(name.to_owned()), fault: self }
     }
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for Fault {
             Self::TooFewChoices(least) => write!(f, "must have {least} or more choices"),
             Self::TooManyChoices(most) => write!(f, "must have {most} or fewer choices"),
             Self::NotAChoice => f.write_str("is none of the choices"),
-            Self::Unreadable(fault) => write!(f, "cannot be read: {fault}"),
+            Self::Undecodable(fault) => write!(f, "cannot be read: {fault}"),
         }
     }
 }
