@@ -7,42 +7,40 @@ use crate::codec::open_set::open_set;
 open_set! {
     /// The name of a request or notification.
     ///
-    /// The constants are the methods of all revisions and of the tasks extension; [`gate`](crate::gate) says who
-    /// may send which when.
+    /// The constants are the methods of all revisions and of the tasks extension; see [`gate`](crate::gate)
+    /// for the revisions and directions of each.
     pub struct Method {
-        /// Asks for values that complete an argument of a prompt or a resource template.
+        /// Requests suggested values for an argument of a prompt or a variable of a resource template.
         ///
         /// Sent by the client since 2024-11-05.
         COMPLETION_COMPLETE = "completion/complete",
-        /// Asks the person in front of the client for input; a request of its own up to 2025-11-25, and part of
-        /// an [`InputRequiredResult`](crate::InputRequiredResult) from 2026-07-28 on.
+        /// Requests input from the user; a server-to-client request up to 2025-11-25, and an input request of
+        /// an [`InputRequiredResult`](crate::InputRequiredResult) since 2026-07-28.
         ///
-        /// Sent by the server from 2025-06-18 to 2025-11-25; asked inside an `input_required` result since
-        /// 2026-07-28.
+        /// Sent by the server from 2025-06-18 to 2025-11-25; an input request since 2026-07-28.
         ELICITATION_CREATE = "elicitation/create",
-        /// Opens a session: settles the protocol version and exchanges capabilities.
+        /// Starts a session: negotiates the protocol version and exchanges capabilities.
         ///
         /// The client must not cancel it.
         ///
         /// Sent by the client up to 2025-11-25.
         INITIALIZE = "initialize",
-        /// Sets the lowest severity of log messages that the client wants for the rest of the session.
+        /// Sets the minimum severity of log messages for the rest of the session.
         ///
         /// Sent by the client up to 2025-11-25.
         LOGGING_SET_LEVEL = "logging/setLevel",
-        /// Tells that a request which is still open is no longer wanted; no answer to that request is expected
-        /// then.
+        /// Cancels a request in flight; the sender ignores a response that still arrives.
         ///
-        /// In 2026-07-28 a client uses it on stdio only (over HTTP it closes the response stream), and a server
-        /// may name only a `subscriptions/listen` request.
+        /// In 2026-07-28 clients send it on stdio only (over HTTP they close the response stream), and servers
+        /// send it only to end a `subscriptions/listen` request.
         ///
         /// Sent by the client since 2024-11-05; sent by the server since 2024-11-05.
         NOTIFICATIONS_CANCELLED = "notifications/cancelled",
-        /// Tells that what a person had to do at the URL of an elicitation is done.
+        /// Reports that the interaction at the URL of an elicitation is complete.
         ///
         /// Sent by the server only in 2025-11-25.
         NOTIFICATIONS_ELICITATION_COMPLETE = "notifications/elicitation/complete",
-        /// Tells that the client has accepted the result of `initialize` and the session may begin.
+        /// Reports that the client has accepted the result of `initialize`; requests of the session may follow.
         ///
         /// Sent by the client up to 2025-11-25.
         NOTIFICATIONS_INITIALIZED = "notifications/initialized",
@@ -52,64 +50,67 @@ open_set! {
         ///
         /// Sent by the server since 2024-11-05.
         NOTIFICATIONS_MESSAGE = "notifications/message",
-        /// Tells how far a request has come that carried a progress token.
+        /// Reports the progress of a request that has a progress token.
         ///
         /// Sent by the client up to 2025-11-25; sent by the server since 2024-11-05.
         NOTIFICATIONS_PROGRESS = "notifications/progress",
-        /// Tells that the list of prompts changed.
+        /// Reports that the list of prompts changed.
         ///
-        /// In 2026-07-28 it goes only to subscriptions that asked for it.
+        /// In 2026-07-28 it is sent only on subscriptions that selected it.
         ///
         /// Sent by the server since 2024-11-05.
         NOTIFICATIONS_PROMPTS_LIST_CHANGED = "notifications/prompts/list_changed",
-        /// Tells that the list of resources or of resource templates changed.
+        /// Reports that the list of resources or of resource templates changed.
         ///
-        /// In 2026-07-28 it goes only to subscriptions that asked for it.
+        /// In 2026-07-28 it is sent only on subscriptions that selected it.
         ///
         /// Sent by the server since 2024-11-05.
         NOTIFICATIONS_RESOURCES_LIST_CHANGED = "notifications/resources/list_changed",
-        /// Tells that a resource changed and may be worth reading again.
+        /// Reports that a resource changed and may have to be read again.
         ///
-        /// In 2026-07-28 it goes only to subscriptions that asked for it.
+        /// In 2026-07-28 it is sent only on subscriptions that selected it.
         ///
         /// Sent by the server since 2024-11-05.
         NOTIFICATIONS_RESOURCES_UPDATED = "notifications/resources/updated",
-        /// Tells that the roots of the client changed; the server asks for the list again if it cares.
+        /// Reports that the roots of the client changed; a server that uses them requests the list again.
         ///
         /// Sent by the client up to 2025-11-25.
         NOTIFICATIONS_ROOTS_LIST_CHANGED = "notifications/roots/list_changed",
-        /// Opens a subscription and names the part of the filter that the server honours; nothing else of that
-        /// subscription comes earlier.
+        /// Confirms a subscription and reports the part of the filter that the server supports.
+        ///
+        /// It is the first message of a subscription.
         ///
         /// Sent by the server since 2026-07-28.
         NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED = "notifications/subscriptions/acknowledged",
-        /// Tells that a task changed, on a listen stream that names it.
+        /// Reports that a task changed, on a subscription that selected it.
         ///
         /// Sent by the server with the tasks extension since 2026-07-28.
         NOTIFICATIONS_TASKS = "notifications/tasks",
-        /// Tells that a task changed its state; optional, so the requester keeps polling.
+        /// Reports that the status of a task changed.
+        ///
+        /// It is optional, so requesters must keep polling.
         ///
         /// Sent by the client only in 2025-11-25; sent by the server only in 2025-11-25.
         NOTIFICATIONS_TASKS_STATUS = "notifications/tasks/status",
-        /// Tells that the list of tools changed.
+        /// Reports that the list of tools changed.
         ///
-        /// In 2026-07-28 it goes only to subscriptions that asked for it.
+        /// In 2026-07-28 it is sent only on subscriptions that selected it.
         ///
         /// Sent by the server since 2024-11-05.
         NOTIFICATIONS_TOOLS_LIST_CHANGED = "notifications/tools/list_changed",
-        /// Checks that the peer is alive; it answers promptly with an empty result.
+        /// Checks that the peer is alive; the receiver responds promptly with an empty result.
         ///
         /// Sent by the client up to 2025-11-25; sent by the server up to 2025-11-25.
         PING = "ping",
-        /// Fetches one prompt, filled in with arguments.
+        /// Gets the messages of one prompt for the given arguments.
         ///
         /// Sent by the client since 2024-11-05.
         PROMPTS_GET = "prompts/get",
-        /// Lists the prompts that the server offers, page by page.
+        /// Lists the prompts of the server, with pagination.
         ///
         /// Sent by the client since 2024-11-05.
         PROMPTS_LIST = "prompts/list",
-        /// Lists the resources that the server offers, page by page.
+        /// Lists the resources of the server, with pagination.
         ///
         /// Sent by the client since 2024-11-05.
         RESOURCES_LIST = "resources/list",
@@ -117,57 +118,60 @@ open_set! {
         ///
         /// Sent by the client since 2024-11-05.
         RESOURCES_READ = "resources/read",
-        /// Asks for a notification whenever a resource changes; from 2026-07-28 on `subscriptions/listen` does
-        /// this.
+        /// Subscribes to changes of a resource; replaced by `subscriptions/listen` in 2026-07-28.
         ///
         /// Sent by the client up to 2025-11-25.
         RESOURCES_SUBSCRIBE = "resources/subscribe",
-        /// Lists the resource templates that the server offers, page by page.
+        /// Lists the resource templates of the server, with pagination.
         ///
         /// Sent by the client since 2024-11-05.
         RESOURCES_TEMPLATES_LIST = "resources/templates/list",
-        /// Ends what `resources/subscribe` began.
+        /// Cancels a subscription of `resources/subscribe`.
         ///
         /// Sent by the client up to 2025-11-25.
         RESOURCES_UNSUBSCRIBE = "resources/unsubscribe",
-        /// Asks for the roots of the client; a request of its own up to 2025-11-25, and part of an
-        /// [`InputRequiredResult`](crate::InputRequiredResult) from 2026-07-28 on, where it is deprecated.
+        /// Requests the roots of the client; a server-to-client request up to 2025-11-25, and an input request
+        /// of an [`InputRequiredResult`](crate::InputRequiredResult) since 2026-07-28, where it is deprecated.
         ///
-        /// Sent by the server up to 2025-11-25; asked inside an `input_required` result since 2026-07-28.
+        /// Sent by the server up to 2025-11-25; an input request since 2026-07-28.
         ROOTS_LIST = "roots/list",
-        /// Asks the client for a message from its model; a request of its own up to 2025-11-25, and part of an
-        /// [`InputRequiredResult`](crate::InputRequiredResult) from 2026-07-28 on, where it is deprecated.
+        /// Requests a message from the client's model; a server-to-client request up to 2025-11-25, and an
+        /// input request of an [`InputRequiredResult`](crate::InputRequiredResult) since 2026-07-28, where it
+        /// is deprecated.
         ///
-        /// Sent by the server up to 2025-11-25; asked inside an `input_required` result since 2026-07-28.
+        /// Sent by the server up to 2025-11-25; an input request since 2026-07-28.
         SAMPLING_CREATE_MESSAGE = "sampling/createMessage",
-        /// Asks which protocol versions and capabilities the server has; every server of 2026-07-28 answers it,
-        /// and no client has to send it.
+        /// Requests the protocol versions and capabilities of the server.
+        ///
+        /// Servers of 2026-07-28 must support it; clients need not send it.
         ///
         /// Sent by the client since 2026-07-28.
         SERVER_DISCOVER = "server/discover",
-        /// Opens a stream of change notifications; its result comes only when the server ends the stream.
+        /// Opens a stream of notifications; the server sends the result only when it ends the stream.
         ///
         /// Sent by the client since 2026-07-28.
         SUBSCRIPTIONS_LISTEN = "subscriptions/listen",
-        /// Cancels a task; refused as invalid params when the task has already ended.
+        /// Cancels a task.
+        ///
+        /// In 2025-11-25, cancelling a task that has already ended is an invalid params error.
         ///
         /// Sent by the client only in 2025-11-25; sent by the server only in 2025-11-25; sent by the client
         /// with the tasks extension since 2026-07-28.
         TASKS_CANCEL = "tasks/cancel",
-        /// Asks for the current state of a task.
+        /// Gets the current state of a task.
         ///
         /// Sent by the client only in 2025-11-25; sent by the server only in 2025-11-25; sent by the client
         /// with the tasks extension since 2026-07-28.
         TASKS_GET = "tasks/get",
-        /// Lists the tasks that the requester may see, page by page.
+        /// Lists the tasks of the requester, with pagination.
         ///
         /// Sent by the client only in 2025-11-25; sent by the server only in 2025-11-25.
         TASKS_LIST = "tasks/list",
-        /// Waits for a task to end and returns the result or error of the request behind it.
+        /// Waits until a task ends and returns the result or error of its request.
         ///
         /// Sent by the client only in 2025-11-25; sent by the server only in 2025-11-25.
         TASKS_RESULT = "tasks/result",
-        /// Answers open questions of a task.
+        /// Provides responses to the pending input requests of a task.
         ///
         /// Sent by the client with the tasks extension since 2026-07-28.
         TASKS_UPDATE = "tasks/update",
@@ -175,7 +179,7 @@ open_set! {
         ///
         /// Sent by the client since 2024-11-05.
         TOOLS_CALL = "tools/call",
-        /// Lists the tools that the server offers, page by page.
+        /// Lists the tools of the server, with pagination.
         ///
         /// Sent by the client since 2024-11-05.
         TOOLS_LIST = "tools/list",

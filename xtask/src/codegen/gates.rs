@@ -161,7 +161,7 @@ impl Generator<'_> {
     pub(super) fn type_facts(&mut self, types: &[(&String, &Type)]) -> String {
         self.gate.extend(["Revisions", "TypeFacts"]);
         let mut out =
-            "/// Which revisions have which member of these types.\npub(super) const FACTS: &[TypeFacts] = &[\n"
+            "/// The revisions of the types and of their members.\npub(super) const FACTS: &[TypeFacts] = &[\n"
                 .to_owned();
         for (name, definition) in types {
             let revisions = RevisionSet::of(&definition.revisions).expression(&mut self.revisions);
@@ -207,8 +207,8 @@ impl Generator<'_> {
     pub(super) fn methods(&mut self) -> String {
         self.macros.insert("open_set");
         let mut out = "open_set! {\n    /// The name of a request or notification.\n    ///\n    \
-             /// The constants are the methods of all revisions and of the tasks extension; [`gate`](crate::gate) says who\n    \
-             /// may send which when.\n    pub struct Method {\n"
+             /// The constants are the methods of all revisions and of the tasks extension; see [`gate`](crate::gate)\n    \
+             /// for the revisions and directions of each.\n    pub struct Method {\n"
             .to_owned();
         for (name, method) in &self.model.methods {
             let doc = doc_lines(&format!("{}\n\n{}", self.docs.method_doc(name), who(method)), "///");
@@ -224,7 +224,8 @@ impl Generator<'_> {
     /// Emits the facts about methods.
     pub(super) fn method_facts(&mut self) -> String {
         self.gate.extend(["ExtensionFacts", "MethodFacts", "MethodKind", "Revisions"]);
-        let mut out = "/// Who may send what, by name.\npub(crate) const METHODS: &[MethodFacts] = &[\n".to_owned();
+        let mut out =
+            "/// The facts about all methods, by name.\npub(crate) const METHODS: &[MethodFacts] = &[\n".to_owned();
         for (name, method) in &self.model.methods {
             let kind = match method.kind {
                 MethodKind::Request => "Request",
@@ -305,7 +306,7 @@ fn who(method: &Method) -> String {
     let senders = [
         say(&method.client, "sent by the client"),
         say(&method.server, "sent by the server"),
-        say(&method.embedded, "asked inside an `input_required` result"),
+        say(&method.embedded, "an input request"),
         method
             .extension
             .as_ref()

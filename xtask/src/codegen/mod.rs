@@ -137,12 +137,16 @@ impl<'a> Generator<'a> {
 
     fn facts_file(mut self, types: &[(&String, &Type)]) -> String {
         let body = self.type_facts(types);
-        format!("{HEADER}//!\n//! What is known of the types in `{}`.\n\n{}{body}", self.topic, self.imports())
+        format!(
+            "{HEADER}//!\n//! Revisions of the types in `{}` and of their members.\n\n{}{body}",
+            self.topic,
+            self.imports()
+        )
     }
 
     fn method_facts_file(mut self) -> String {
         let body = self.method_facts();
-        format!("{HEADER}//!\n//! What is known of the methods.\n\n{}{body}", self.imports())
+        format!("{HEADER}//!\n//! Revisions and directions of the methods.\n\n{}{body}", self.imports())
     }
 
     fn method_file(mut self) -> String {
@@ -216,7 +220,7 @@ fn facts_module(topics: &BTreeSet<&str>) -> String {
     for topic in topics {
         let _ = writeln!(out, "mod {topic};");
     }
-    out.push_str("mod methods;\n\npub(crate) use self::methods::METHODS;\nuse crate::gate::TypeFacts;\n\n/// What is known of the types, by topic.\npub(crate) const TYPES: &[&[TypeFacts]] = &[\n");
+    out.push_str("mod methods;\n\npub(crate) use self::methods::METHODS;\nuse crate::gate::TypeFacts;\n\n/// The facts about all types, by topic.\npub(crate) const TYPES: &[&[TypeFacts]] = &[\n");
     for topic in topics {
         let _ = writeln!(out, "{topic}::FACTS,");
     }

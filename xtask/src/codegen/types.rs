@@ -92,7 +92,7 @@ impl Generator<'_> {
         }
         if open {
             self.uses(["JsonObject"]);
-            out.push_str("/// Members that this crate does not know.\n#[serde(flatten)]\npub extra: JsonObject,\n");
+            out.push_str("/// Unknown members, preserved as received.\n#[serde(flatten)]\npub extra: JsonObject,\n");
         }
         out.push_str("}\n\n");
         if default.is_empty() && !CONSTRUCTOR_BY_HAND.contains(&name) {
@@ -176,7 +176,7 @@ impl Generator<'_> {
             fields.push("extra: JsonObject::new()".to_owned());
         }
         let rust = &definition.rust;
-        let rest = if parameters.len() == members.len() { "" } else { "; everything else is left out" };
+        let rest = if parameters.len() == members.len() { "" } else { "; the optional ones are empty" };
         format!(
             "impl {rust} {{\n/// Creates {} `{rust}` from its required members{rest}.\n#[must_use]\npub fn new({}) -> Self {{\n\
              Self {{ {} }}\n}}\n}}\n\n",
@@ -277,7 +277,7 @@ impl Generator<'_> {
             self.macros.insert("tagged_union");
             let _ = write!(
                 out,
-                "/// An object whose `{tag}` this crate does not know, kept whole.\n#[serde(untagged)]\nUnknown(JsonObject),\n}}\n\n\
+                "/// An object with an unknown `{tag}`, preserved as received.\n#[serde(untagged)]\nUnknown(JsonObject),\n}}\n\n\
                  tagged_union!({rust} by \"{tag}\" {{\n{}}});\n\n",
                 arms.concat()
             );

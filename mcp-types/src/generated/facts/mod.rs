@@ -29,7 +29,7 @@ mod tools;
 pub(crate) use self::methods::METHODS;
 use crate::gate::TypeFacts;
 
-/// What is known of the types, by topic.
+/// The facts about all types, by topic.
 pub(crate) const TYPES: &[&[TypeFacts]] = &[
     capabilities::FACTS,
     common::FACTS,
