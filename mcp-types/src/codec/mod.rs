@@ -8,6 +8,7 @@ mod one_or_many;
 pub(crate) mod open_set;
 pub(crate) mod setters;
 pub(crate) mod tagged;
+pub(crate) mod variants;
 
 pub use self::closed_set::UnknownValue;
 pub use self::one_or_many::OneOrMany;

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 use super::erased;
 use crate::RawJson;
-use crate::codec::object::blame;
+use crate::codec::object::{NameVisitor, blame};
 
 /// A union whose variants are told apart by the string in one member.
 pub(crate) trait Tagged: Sized {
@@ -46,13 +46,7 @@ macro_rules! tagged_union {
             }
         }
 
-        $(
-            impl From<$held> for $union {
-                fn from(held: $held) -> Self {
-                    Self::$variant(held)
-                }
-            }
-        )*
+        $crate::codec::variants::from_variants!($union { $($held => $variant),* });
     };
 }
 
@@ -110,19 +104,9 @@ impl<'de> DeserializeSeed<'de> for KeySeed {
     type Value = Key;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for KeySeed {
-    type Value = Key;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a member")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
-        Ok(if name == self.tag { Key::Tag } else { Key::Other(name.to_owned()) })
+        deserializer.deserialize_identifier(NameVisitor(|name: &str| {
+            if name == self.tag { Key::Tag } else { Key::Other(name.to_owned()) }
+        }))
     }
 }
 

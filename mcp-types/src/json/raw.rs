@@ -65,12 +65,6 @@ impl RawJson {
         self.0.get()
     }
 
-    /// Returns the value as `serde_json` knows it.
-    #[must_use]
-    pub fn as_raw(&self) -> &RawValue {
-        &self.0
-    }
-
     /// Whether the value is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {

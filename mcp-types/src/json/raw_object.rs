@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
 use crate::RawJson;
@@ -51,12 +50,6 @@ impl RawObject {
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
-    }
-
-    /// Returns the object as `serde_json` knows it.
-    #[must_use]
-    pub fn as_raw(&self) -> &RawValue {
-        self.0.as_raw()
     }
 
     /// Reads the text as a typed value, which may borrow from it.

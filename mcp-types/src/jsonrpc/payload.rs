@@ -75,9 +75,7 @@ impl<'a> Payload<'a> {
         self.text
     }
 
-    /// Returns the object as `serde_json` knows it, without reading it.
-    #[must_use]
-    pub fn raw(&self) -> &'a RawValue {
+    fn raw(&self) -> &'a RawValue {
         raw_from_validated(self.text)
     }
 
@@ -142,9 +140,7 @@ impl PayloadBuf {
         &self.text
     }
 
-    /// Returns the object as `serde_json` knows it, without reading it.
-    #[must_use]
-    pub fn raw(&self) -> &RawValue {
+    fn raw(&self) -> &RawValue {
         raw_from_validated(&self.text)
     }
 

@@ -96,6 +96,15 @@ pub enum Direction {
     ServerToClient,
 }
 
+impl Direction {
+    const fn of(self, from_client: Revisions, from_server: Revisions) -> Revisions {
+        match self {
+            Self::ClientToServer => from_client,
+            Self::ServerToClient => from_server,
+        }
+    }
+}
+
 /// Whether a method expects an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows these two")]
@@ -148,10 +157,7 @@ impl ExtensionFacts {
     /// Whether the method may travel in `direction` between peers that both declared the extension.
     #[must_use]
     pub const fn may_be_sent(&self, direction: Direction, revision: Revision) -> bool {
-        match direction {
-            Direction::ClientToServer => self.from_client.contains(revision),
-            Direction::ServerToClient => self.from_server.contains(revision),
-        }
+        direction.of(self.from_client, self.from_server).contains(revision)
     }
 }
 
@@ -159,10 +165,7 @@ impl MethodFacts {
     /// Whether the method may travel in `direction` as a message of its own, without any extension.
     #[must_use]
     pub const fn may_be_sent(&self, direction: Direction, revision: Revision) -> bool {
-        match direction {
-            Direction::ClientToServer => self.from_client.contains(revision),
-            Direction::ServerToClient => self.from_server.contains(revision),
-        }
+        direction.of(self.from_client, self.from_server).contains(revision)
     }
 }
 
@@ -229,6 +232,15 @@ impl MemberFacts {
 pub fn method(method: &Method) -> Option<&'static MethodFacts> {
     // Names differ in length more often than not, which makes this cheaper than a binary search.
     METHODS.iter().find(|facts| facts.name == method.as_str())
+}
+
+impl Method {
+    /// Returns the member of the params that the `Mcp-Name` header repeats.
+    // H-47, H-48
+    #[must_use]
+    pub fn name_member(&self) -> Option<&'static str> {
+        method(self)?.name_member
+    }
 }
 
 /// The facts about every known method, by name.

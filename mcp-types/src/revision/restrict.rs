@@ -137,9 +137,9 @@ impl Restriction {
             return;
         }
         if let OneOrMany::Many(values) = member {
-            if values.len() > 1 {
-                note(&mut self.refused, name);
-            } else if let Some(value) = values.pop() {
+            if values.len() == 1
+                && let Some(value) = values.pop()
+            {
                 *member = OneOrMany::One(value);
             } else {
                 note(&mut self.refused, name);

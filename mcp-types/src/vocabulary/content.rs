@@ -1,4 +1,4 @@
-//! Content blocks in one line.
+//! Constructors and accessors of content blocks, messages and resource contents.
 
 use crate::base64::{self, InvalidBase64};
 use crate::{
@@ -6,175 +6,124 @@ use crate::{
     ResourceLink, Role, SamplingContent, SamplingMessage, TextContent, TextResourceContents,
 };
 
+/// Implements what the content blocks of prompts, tools and sampling have in common.
+macro_rules! media_blocks {
+    ($($block:ident),*) => {
+        $(
+            impl $block {
+                /// Creates a text block.
+                #[must_use]
+                pub fn text(text: impl Into<String>) -> Self {
+                    Self::Text(TextContent::new(text))
+                }
+
+                /// Creates an image block from the bytes of the image.
+                #[must_use]
+                pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+                    Self::Image(ImageContent::new(base64::encode(bytes.as_ref()), mime_type))
+                }
+
+                /// Creates an audio block from the bytes of the audio data.
+                #[must_use]
+                pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+                    Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
+                }
+
+                /// Returns the text of a text block.
+                #[must_use]
+                pub fn as_text(&self) -> Option<&str> {
+                    if let Self::Text(content) = self { Some(&content.text) } else { None }
+                }
+            }
+
+            impl From<&str> for $block {
+                fn from(text: &str) -> Self {
+                    Self::text(text)
+                }
+            }
+
+            impl From<String> for $block {
+                fn from(text: String) -> Self {
+                    Self::text(text)
+                }
+            }
+        )*
+    };
+}
+
+media_blocks!(ContentBlock, SamplingContent);
+
 impl ContentBlock {
-    /// Creates a block of text.
-    #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextContent::new(text))
-    }
-
-    /// Creates an image from its bytes.
-    #[must_use]
-    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
-        Self::Image(ImageContent::new(base64::encode(bytes.as_ref()), mime_type))
-    }
-
-    /// Creates a sound from its bytes.
-    #[must_use]
-    pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
-        Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
-    }
-
     /// Creates a link to a resource that the client may read.
     #[must_use]
     pub fn resource_link(name: impl Into<String>, uri: impl Into<String>) -> Self {
         Self::ResourceLink(ResourceLink::new(name, uri))
     }
 
-    /// Embeds the contents of a resource.
+    /// Creates a block that embeds the contents of a resource.
     #[must_use]
     pub fn resource(contents: impl Into<ResourceContents>) -> Self {
         Self::Resource(EmbeddedResource::new(contents))
     }
-
-    /// The text of a text block.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text(content) => Some(&content.text),
-            Self::Image(_) | Self::Audio(_) | Self::ResourceLink(_) | Self::Resource(_) | Self::Unknown(_) => None,
-        }
-    }
 }
 
-impl From<&str> for ContentBlock {
-    fn from(text: &str) -> Self {
-        Self::text(text)
-    }
+/// Implements the constructors of messages, by role.
+macro_rules! messages {
+    ($($message:ident of $block:ident),*) => {
+        $(
+            impl $message {
+                /// Creates a message of the user with one content block.
+                #[must_use]
+                pub fn user(content: impl Into<$block>) -> Self {
+                    Self::new(Role::USER, Into::<$block>::into(content))
+                }
+
+                /// Creates a message of the assistant with one content block.
+                #[must_use]
+                pub fn assistant(content: impl Into<$block>) -> Self {
+                    Self::new(Role::ASSISTANT, Into::<$block>::into(content))
+                }
+            }
+        )*
+    };
 }
 
-impl From<String> for ContentBlock {
-    fn from(text: String) -> Self {
-        Self::text(text)
-    }
+messages!(PromptMessage of ContentBlock, SamplingMessage of SamplingContent);
+
+/// Implements the decoding of members that are Base64.
+macro_rules! decoded {
+    ($($content:ident.$member:ident),*) => {
+        $(
+            impl $content {
+                #[doc = concat!("Decodes the Base64 text in `", stringify!($member), "`.")]
+                ///
+                /// # Errors
+                ///
+                #[doc = concat!("Returns an error if `", stringify!($member), "` is not Base64.")]
+                pub fn bytes(&self) -> Result<Vec<u8>, InvalidBase64> {
+                    base64::decode(&self.$member)
+                }
+            }
+        )*
+    };
 }
 
-impl SamplingContent {
-    /// Creates a block of text.
-    #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextContent::new(text))
-    }
-
-    /// Creates an image from its bytes.
-    #[must_use]
-    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
-        Self::Image(ImageContent::new(base64::encode(bytes.as_ref()), mime_type))
-    }
-
-    /// Creates a sound from its bytes.
-    #[must_use]
-    pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
-        Self::Audio(AudioContent::new(base64::encode(bytes.as_ref()), mime_type))
-    }
-
-    /// The text of a text block.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text(content) => Some(&content.text),
-            Self::Image(_) | Self::Audio(_) | Self::ToolUse(_) | Self::ToolResult(_) | Self::Unknown(_) => None,
-        }
-    }
-}
-
-impl From<&str> for SamplingContent {
-    fn from(text: &str) -> Self {
-        Self::text(text)
-    }
-}
-
-impl From<String> for SamplingContent {
-    fn from(text: String) -> Self {
-        Self::text(text)
-    }
-}
-
-impl PromptMessage {
-    /// Creates a message of the user.
-    #[must_use]
-    pub fn user(content: impl Into<ContentBlock>) -> Self {
-        Self::new(Role::USER, content)
-    }
-
-    /// Creates a message of the assistant.
-    #[must_use]
-    pub fn assistant(content: impl Into<ContentBlock>) -> Self {
-        Self::new(Role::ASSISTANT, content)
-    }
-}
-
-impl SamplingMessage {
-    /// Creates a message of the user with one block of content.
-    #[must_use]
-    pub fn user(content: impl Into<SamplingContent>) -> Self {
-        Self::new(Role::USER, content.into())
-    }
-
-    /// Creates a message of the assistant with one block of content.
-    #[must_use]
-    pub fn assistant(content: impl Into<SamplingContent>) -> Self {
-        Self::new(Role::ASSISTANT, content.into())
-    }
-}
-
-impl ImageContent {
-    /// Decodes the image.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `data` is not Base64.
-    pub fn bytes(&self) -> Result<Vec<u8>, InvalidBase64> {
-        base64::decode(&self.data)
-    }
-}
-
-impl AudioContent {
-    /// Decodes the sound.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `data` is not Base64.
-    pub fn bytes(&self) -> Result<Vec<u8>, InvalidBase64> {
-        base64::decode(&self.data)
-    }
-}
-
-impl BlobResourceContents {
-    /// Decodes the contents.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `blob` is not Base64.
-    pub fn bytes(&self) -> Result<Vec<u8>, InvalidBase64> {
-        base64::decode(&self.blob)
-    }
-}
+decoded!(ImageContent.data, AudioContent.data, BlobResourceContents.blob);
 
 impl ResourceContents {
-    /// Creates contents of text.
+    /// Creates text contents.
     #[must_use]
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Text(TextResourceContents::new(uri, text))
     }
 
-    /// Creates binary contents from their bytes.
+    /// Creates binary contents from bytes.
     #[must_use]
     pub fn blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         Self::Blob(BlobResourceContents::new(uri, base64::encode(bytes.as_ref())))
     }
 
-    /// The address of the resource.
+    /// Returns the URI of the resource.
     #[must_use]
     pub fn uri(&self) -> &str {
         match self {

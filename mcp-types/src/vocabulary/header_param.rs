@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Number;
 
+use crate::RawObject;
 use crate::json::excerpt::{NAME, excerpt};
 use crate::json::scan::{ScanError, Scanner, unquote};
 use crate::jsonrpc::Limits;
-use crate::{Method, RawObject};
 
 /// The annotation in a schema.
 const ANNOTATION: &str = "x-mcp-header";
@@ -21,20 +21,6 @@ pub struct HeaderParam {
     pub name: String,
     /// Where the value is in the arguments: the names of the properties, from the outermost to its own.
     pub path: Vec<String>,
-}
-
-impl Method {
-    /// The member of the parameters that says what a request is about: it is repeated in a header.
-    // H-47, H-48
-    #[must_use]
-    pub fn name_member(&self) -> Option<&'static str> {
-        match self.as_str() {
-            "tools/call" | "prompts/get" => Some("name"),
-            "resources/read" => Some("uri"),
-            "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-            _ => None,
-        }
-    }
 }
 
 impl HeaderParam {

@@ -4,6 +4,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::codec::object::object;
+use crate::codec::variants::from_variants;
 use crate::{BlobResourceContents, Meta, ResourceContents, TextResourceContents};
 
 /// The members of both forms.
@@ -35,17 +36,7 @@ impl<'de> Deserialize<'de> for ResourceContents {
     }
 }
 
-impl From<TextResourceContents> for ResourceContents {
-    fn from(contents: TextResourceContents) -> Self {
-        Self::Text(contents)
-    }
-}
-
-impl From<BlobResourceContents> for ResourceContents {
-    fn from(contents: BlobResourceContents) -> Self {
-        Self::Blob(contents)
-    }
-}
+from_variants!(ResourceContents { TextResourceContents => Text, BlobResourceContents => Blob });
 
 #[cfg(test)]
 mod tests {

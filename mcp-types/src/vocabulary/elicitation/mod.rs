@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::codec::closed_set::UnknownValue;
 use crate::codec::object::object;
+use crate::codec::variants::from_variants;
 use crate::{
     BooleanSchema, ElicitMode, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams,
     ElicitResult, EnumOption, InputRequest, JsonObject, LegacyTitledEnumSchema, Number, NumberSchema, NumberType,
@@ -93,17 +94,7 @@ impl<'de> Deserialize<'de> for ElicitRequestParams {
     }
 }
 
-impl From<ElicitRequestFormParams> for ElicitRequestParams {
-    fn from(form: ElicitRequestFormParams) -> Self {
-        Self::Form(form)
-    }
-}
-
-impl From<ElicitRequestUrlParams> for ElicitRequestParams {
-    fn from(url: ElicitRequestUrlParams) -> Self {
-        Self::Url(url)
-    }
-}
+from_variants!(ElicitRequestParams { ElicitRequestFormParams => Form, ElicitRequestUrlParams => Url });
 
 impl From<ElicitRequestFormParams> for InputRequest {
     fn from(form: ElicitRequestFormParams) -> Self {
@@ -171,19 +162,16 @@ pub enum ElicitValue {
     Strings(Vec<String>),
 }
 
-macro_rules! value_from {
-    ($($source:ty => $variant:ident),* $(,)?) => {
-        $(
-            impl From<$source> for ElicitValue {
-                fn from(value: $source) -> Self {
-                    Self::$variant(value.into())
-                }
-            }
-        )*
-    };
-}
-
-value_from!(&str => String, String => String, bool => Boolean, i32 => Number, i64 => Number, f64 => Number, Number => Number, Vec<String> => Strings);
+from_variants!(ElicitValue {
+    &str => String,
+    String => String,
+    bool => Boolean,
+    i32 => Number,
+    i64 => Number,
+    f64 => Number,
+    Number => Number,
+    Vec<String> => Strings,
+});
 
 impl<'de> Deserialize<'de> for ElicitValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -237,6 +225,17 @@ impl<'de> Deserialize<'de> for ElicitValue {
     }
 }
 
+/// Takes the default of a field, which must have the type of the field.
+macro_rules! default_as {
+    ($default:expr, $variant:ident, $expected:literal) => {
+        match $default {
+            None => Ok(None),
+            Some(ElicitValue::$variant(value)) => Ok(Some(value)),
+            Some(_) => Err(concat!("`default` must be ", $expected)),
+        }
+    };
+}
+
 impl<'de> Deserialize<'de> for PrimitiveSchema {
     /// Eight shapes overlap: `type` first, then `oneOf`, `enum` with or without `enumNames`, and the kind of `items`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -245,14 +244,14 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
             "boolean" => Ok(Self::Boolean(BooleanSchema {
                 title: fields.title,
                 description: fields.description,
-                default_value: fields.default.map(DefaultValue::boolean).transpose().map_err(D::Error::custom)?,
+                default_value: default_as!(fields.default, Boolean, "a boolean").map_err(D::Error::custom)?,
                 ..BooleanSchema::default()
             })),
             "number" | "integer" => Ok(Self::Number(NumberSchema {
                 kind: if fields.kind == "integer" { NumberType::Integer } else { NumberType::Number },
                 title: fields.title,
                 description: fields.description,
-                default_value: fields.default.map(DefaultValue::number).transpose().map_err(D::Error::custom)?,
+                default_value: default_as!(fields.default, Number, "a number").map_err(D::Error::custom)?,
                 minimum: fields.minimum,
                 maximum: fields.maximum,
             })),
@@ -271,7 +270,7 @@ struct SchemaFields {
     kind: String,
     title: Option<String>,
     description: Option<String>,
-    default: Option<DefaultValue>,
+    default: Option<ElicitValue>,
     min_length: Option<i64>,
     max_length: Option<i64>,
     format: Option<StringFormat>,
@@ -316,14 +315,13 @@ object!(ItemFields {
 impl SchemaFields {
     fn string(self) -> Result<PrimitiveSchema, String> {
         let Self { title, description, .. } = self;
-        let default_value = self.default.map(DefaultValue::string).transpose()?;
+        let default_value = default_as!(self.default, String, "a string")?;
         if let Some(options) = self.options {
-            let schema = TitledSingleSelectEnumSchema::new(options);
             return Ok(PrimitiveSchema::TitledSingleSelect(TitledSingleSelectEnumSchema {
                 title,
                 description,
                 default_value,
-                ..schema
+                ..TitledSingleSelectEnumSchema::new(options)
             }));
         }
         Ok(match (self.values, self.names) {
@@ -354,7 +352,7 @@ impl SchemaFields {
 
     fn array(self) -> Result<PrimitiveSchema, String> {
         let Self { title, description, min_items, max_items, .. } = self;
-        let default_value = self.default.map(DefaultValue::strings).transpose()?;
+        let default_value = default_as!(self.default, Strings, "a list of strings")?;
         let items = self.items.ok_or("missing field `items`")?;
         match (items.options, items.values) {
             (Some(options), _) => Ok(PrimitiveSchema::TitledMultiSelect(TitledMultiSelectEnumSchema {
@@ -378,50 +376,7 @@ impl SchemaFields {
     }
 }
 
-/// A default, before the kind of its field is known.
-struct DefaultValue(ElicitValue);
-
-impl<'de> Deserialize<'de> for DefaultValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ElicitValue::deserialize(deserializer).map(Self)
-    }
-}
-
-impl DefaultValue {
-    fn string(self) -> Result<String, String> {
-        if let ElicitValue::String(text) = self.0 { Ok(text) } else { Err("`default` must be a string".to_owned()) }
-    }
-
-    fn number(self) -> Result<Number, String> {
-        if let ElicitValue::Number(number) = self.0 { Ok(number) } else { Err("`default` must be a number".to_owned()) }
-    }
-
-    fn boolean(self) -> Result<bool, String> {
-        if let ElicitValue::Boolean(value) = self.0 { Ok(value) } else { Err("`default` must be a boolean".to_owned()) }
-    }
-
-    fn strings(self) -> Result<Vec<String>, String> {
-        if let ElicitValue::Strings(list) = self.0 {
-            Ok(list)
-        } else {
-            Err("`default` must be a list of strings".to_owned())
-        }
-    }
-}
-
-macro_rules! schema_from {
-    ($($source:ident => $variant:ident),* $(,)?) => {
-        $(
-            impl From<$source> for PrimitiveSchema {
-                fn from(schema: $source) -> Self {
-                    Self::$variant(schema)
-                }
-            }
-        )*
-    };
-}
-
-schema_from!(
+from_variants!(PrimitiveSchema {
     StringSchema => String,
     NumberSchema => Number,
     BooleanSchema => Boolean,
@@ -430,7 +385,7 @@ schema_from!(
     UntitledMultiSelectEnumSchema => MultiSelect,
     TitledMultiSelectEnumSchema => TitledMultiSelect,
     LegacyTitledEnumSchema => LegacyEnum,
-);
+});
 
 #[cfg(test)]
 mod tests {
