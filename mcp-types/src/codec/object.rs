@@ -157,12 +157,12 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Member<T> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
-        T::deserialize(deserializer).map_err(|fault| D::Error::custom(blame(self.name, &fault.to_string())))
+        T::deserialize(deserializer).map_err(|fault| D::Error::custom(in_member(self.name, &fault.to_string())))
     }
 }
 
 /// Puts the name of a member in front of what went wrong inside it: `` `a.b`: expected a string``.
-pub(crate) fn blame(member: &str, fault: &str) -> String {
+pub(crate) fn in_member(member: &str, fault: &str) -> String {
     match fault.strip_prefix('`') {
         Some(path) => format!("`{member}.{path}"),
         None => format!("`{member}`: {fault}"),

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 use super::erased;
 use crate::RawJson;
-use crate::codec::object::{NameVisitor, blame};
+use crate::codec::object::{NameVisitor, in_member};
 
 /// A union whose variants are told apart by the string in one member.
 pub(crate) trait Tagged: Sized {
@@ -77,7 +77,7 @@ impl<'de, U: Tagged> Visitor<'de> for UnionVisitor<U> {
         }
         let tag = members
             .next_value_seed(TagSeed { known: U::KNOWN })
-            .map_err(|fault| A::Error::custom(blame(U::TAG, &fault.to_string())))?;
+            .map_err(|fault| A::Error::custom(in_member(U::TAG, &fault.to_string())))?;
         let tag = match tag {
             Tag::Known(tag) => tag.into(),
             Tag::Unknown(tag) => {
@@ -157,7 +157,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<A> {
                 self.value = Some(value);
                 seed.deserialize(StringDeserializer::new(name)).map(Some)
             }
-            None => self.members.next_key_seed(Once { tag: self.tag, inner: seed }),
+            None => self.members.next_key_seed(RejectTag { tag: self.tag, inner: seed }),
         }
     }
 
@@ -174,24 +174,24 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<A> {
 }
 
 /// Passes the name of a member on, unless it is the tag: a second tag would let two readers see two variants.
-struct Once<T> {
+struct RejectTag<T> {
     tag: &'static str,
     inner: T,
 }
 
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Once<K> {
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for RejectTag<K> {
     type Value = K::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K::Value, D::Error> {
-        self.inner.deserialize(Once { tag: self.tag, inner: deserializer })
+        self.inner.deserialize(RejectTag { tag: self.tag, inner: deserializer })
     }
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Once<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for RejectTag<D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_identifier(Once { tag: self.tag, inner: visitor })
+        self.inner.deserialize_identifier(RejectTag { tag: self.tag, inner: visitor })
     }
 
     serde::forward_to_deserialize_any! {
@@ -200,7 +200,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Once<D> {
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Once<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for RejectTag<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -138,7 +138,7 @@ struct Value<'a>(&'a str);
 ///
 /// Forwarding everything to `deserialize_any` would not do: `serde_json` reads some types
 /// differently when it is told which one it is to read.
-macro_rules! leave_to_serde_json {
+macro_rules! delegate_to_serde_json {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {
         $(
             fn $method<V: Visitor<'a>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value> {
@@ -168,7 +168,7 @@ impl<'a> Deserializer<'a> for Value<'a> {
         visitor.visit_unit()
     }
 
-    leave_to_serde_json! {
+    delegate_to_serde_json! {
         deserialize_any();
         deserialize_bool();
         deserialize_i8();

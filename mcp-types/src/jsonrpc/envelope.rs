@@ -7,7 +7,7 @@
 use serde_json::value::RawValue;
 
 use super::fault::Fault;
-use super::invalid_message::{InvalidMessage, Party};
+use super::invalid_message::{InvalidMessage, Origin};
 use super::limits::Limits;
 use super::members::{Indexed, Members, MetaIndex, Unindexed};
 use super::message::{Message, Notification, Request, Response};
@@ -100,32 +100,32 @@ impl<'a> Envelope<'a> {
 
     /// Checks the rules of the envelope.
     pub(super) fn into_message(mut self) -> Checked<Message<'a>> {
-        self.check().map_err(|invalid| invalid.of(self.party()))
+        self.check().map_err(|invalid| invalid.about(self.origin()))
     }
 
     /// Returns who sent the message if `text` is broken behind what was scanned.
     ///
     /// An id may go on: what was read as `1` may have been `1_000`, or be cut. So it counts only if a comma or a brace
     /// stands behind it, or if it is a string with which the whole text ends.
-    pub(super) fn party_before(&self, text: &str, is_whole: bool) -> Party {
+    pub(super) fn origin_before(&self, text: &str, is_whole: bool) -> Origin {
         if let Some(id) = self.id {
             let behind = text.get(id.at + id.value.len()..).unwrap_or_default().trim_start();
             let is_last_string = behind.is_empty() && is_whole && id.value.ends_with('"');
             if !behind.starts_with([',', '}']) && !is_last_string {
-                return Party::Unknown;
+                return Origin::Unknown;
             }
         }
-        self.party()
+        self.origin()
     }
 
-    fn party(&self) -> Party {
+    fn origin(&self) -> Origin {
         if self.has_two_ids {
-            return Party::Unknown;
+            return Origin::Unknown;
         }
         match self.id.map(|id| request_id(id.value)) {
-            Some(Ok(id)) if self.is_response => Party::Response(id),
-            Some(Ok(id)) => Party::Request(id),
-            Some(Err(_)) | None => Party::Unknown,
+            Some(Ok(id)) if self.is_response => Origin::Response(id),
+            Some(Ok(id)) => Origin::Request(id),
+            Some(Err(_)) | None => Origin::Unknown,
         }
     }
 

@@ -66,7 +66,7 @@ fn single<'a>(
     let scanned = envelope.scan(&mut scanner, limits);
     match scanned.and_then(|()| scanner.finish()) {
         Ok(()) => envelope.into_message(),
-        Err(error) => Err(InvalidMessage::from_scan(error, text).of(envelope.party_before(text, true))),
+        Err(error) => Err(InvalidMessage::from_scan(error, text).about(envelope.origin_before(text, true))),
     }
 }
 
@@ -142,7 +142,7 @@ fn not_utf8(bytes: &[u8], valid: usize, limits: &Limits) -> InvalidMessage {
     // The text breaks off, so the scan does not end well; what it found before that is what counts. Nothing is found in
     // a batch, which is not an object.
     let _ = envelope.scan(&mut scanner, limits);
-    invalid.of(envelope.party_before(text, false))
+    invalid.about(envelope.origin_before(text, false))
 }
 
 #[cfg(test)]

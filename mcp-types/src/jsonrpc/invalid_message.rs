@@ -25,12 +25,12 @@ use crate::{ErrorCode, ErrorObject, RequestId};
 pub struct InvalidMessage {
     fault: Fault,
     offset: Option<usize>,
-    party: Party,
+    origin: Origin,
 }
 
 /// What the message was, as far as could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Party {
+pub(super) enum Origin {
     Unknown,
     Request(RequestId),
     Response(RequestId),
@@ -38,7 +38,7 @@ pub(super) enum Party {
 
 impl InvalidMessage {
     pub(super) fn new(fault: Fault, offset: Option<usize>) -> Self {
-        Self { fault, offset, party: Party::Unknown }
+        Self { fault, offset, origin: Origin::Unknown }
     }
 
     pub(super) fn from_scan(error: ScanError, text: &str) -> Self {
@@ -52,8 +52,8 @@ impl InvalidMessage {
         Self::new(fault, Some(error.at))
     }
 
-    pub(super) fn of(self, party: Party) -> Self {
-        Self { party, ..self }
+    pub(super) fn about(self, origin: Origin) -> Self {
+        Self { origin, ..self }
     }
 
     /// Returns the rule that is broken.
@@ -79,9 +79,9 @@ impl InvalidMessage {
     // M-11
     #[must_use]
     pub fn request_id(&self) -> Option<&RequestId> {
-        match &self.party {
-            Party::Request(id) => Some(id),
-            Party::Unknown | Party::Response(_) => None,
+        match &self.origin {
+            Origin::Request(id) => Some(id),
+            Origin::Unknown | Origin::Response(_) => None,
         }
     }
 
@@ -90,9 +90,9 @@ impl InvalidMessage {
     /// Whoever waits for that response waits in vain and can be told so.
     #[must_use]
     pub fn response_id(&self) -> Option<&RequestId> {
-        match &self.party {
-            Party::Response(id) => Some(id),
-            Party::Unknown | Party::Request(_) => None,
+        match &self.origin {
+            Origin::Response(id) => Some(id),
+            Origin::Unknown | Origin::Request(_) => None,
         }
     }
 
@@ -128,9 +128,9 @@ mod tests {
     fn only_requests_give_an_id_to_answer() {
         let invalid = InvalidMessage::new(Fault::EmptyMethod, Some(3));
         assert_eq!((invalid.request_id(), invalid.response_id()), (None, None));
-        let request = invalid.clone().of(Party::Request(1_u32.into()));
+        let request = invalid.clone().about(Origin::Request(1_u32.into()));
         assert_eq!(request.request_id(), Some(&1_u32.into()));
-        let response = invalid.of(Party::Response(1_u32.into()));
+        let response = invalid.about(Origin::Response(1_u32.into()));
         assert_eq!(response.request_id(), None);
         assert_eq!(response.response_id(), Some(&1_u32.into()));
     }

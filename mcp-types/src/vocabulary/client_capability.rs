@@ -110,7 +110,7 @@ mod tests {
     ];
 
     #[test]
-    fn whoever_declares_what_is_required_has_it() {
+    fn declared_capabilities_are_found() {
         let mut all = ClientCapabilities::default();
         for capability in ALL {
             let mut capabilities = ClientCapabilities::default();
@@ -125,7 +125,7 @@ mod tests {
     /// Each kind of question needs its own.
     // covers: R-5, EL-2, SA-2
     #[test]
-    fn questions_need_what_they_are() {
+    fn input_requests_require_their_capability() {
         let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         let mut sample = CreateMessageRequestParams::new(vec![SamplingMessage::user("hi")], 5);
         for (question, needed) in [

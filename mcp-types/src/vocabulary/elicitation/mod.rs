@@ -453,7 +453,7 @@ mod tests {
     /// Numbers may be fractions, whatever the schema file says.
     // covers: EL-24, CG-9
     #[test]
-    fn answers_keep_their_kind() {
+    fn values_keep_their_type() {
         let text = r#"{"action":"accept","content":{"z":"x","a":1,"b":1.5,"c":false,"d":["p","q"]}}"#;
         let result: ElicitResult = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&result).unwrap(), text);
