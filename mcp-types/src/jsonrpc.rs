@@ -1,12 +1,10 @@
-//! JSON-RPC 2.0 as the protocol uses it: the envelope around every message.
+//! JSON-RPC 2.0 messages.
 //!
-//! [`parse`] reads what one transport unit holds, a line or a body, in a single pass. Envelope
-//! members become typed; `params` and `result` stay text with an index of their members, and are
-//! read as a type only once it is known which ([`Payload::decode`]). What breaks a rule comes
-//! back as an [`InvalidMessage`], which knows the rule, the place and the proper answer.
+//! [`Message::parse`] and [`parse`], which also accepts batches, read one line or HTTP body in a single pass. Envelope
+//! members become typed; `params` and `result` remain text with an index of their members, and are deserialized with
+//! [`Payload::decode`]. The error is an [`InvalidMessage`], with the position, the code and the id for the response.
 //!
-//! An [`EncodedMessage`] is a message on its way out: always a single line, whatever raw JSON it is made of. The `write_*`
-//! functions append one to a buffer.
+//! An [`EncodedMessage`] is a serialized message, always on a single line. The `write_*` functions append one to a buffer.
 //!
 //! ```
 //! use mcp_types::jsonrpc::{Limits, Message};

@@ -1,39 +1,84 @@
-//! The data of the Model Context Protocol: every revision from 2024-11-05 to 2026-07-28 in one set of types.
+//! Types of the Model Context Protocol for all revisions from 2024-11-05 to 2026-07-28, and their JSON-RPC messages.
 //!
-//! MCP messages are JSON-RPC. This crate reads and writes them, and says what exists in which revision. It does
-//! nothing else: no I/O, no clock, no state. Servers and clients are built on top of it, and so are gateways and tools
-//! that only look at messages.
+//! This crate parses and serializes messages, and knows which revision has which method and member. It performs no I/O and
+//! keeps no state. Servers and clients are built on it; use it directly for gateways, proxies and tools that inspect
+//! messages.
+//!
+//! # Reading a message
+//!
+//! [`Message::parse`](jsonrpc::Message::parse) validates one line or HTTP body without copying it. `params` and `result`
+//! remain text until they are decoded into the type of their method.
 //!
 //! ```
-//! use mcp_types::jsonrpc::{Limits, Message, write_result};
-//! use mcp_types::{CallToolRequestParams, CallToolResult, Method};
+//! use mcp_types::jsonrpc::{Limits, Message};
+//! use mcp_types::{CallToolRequestParams, Method};
 //!
 //! let line = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":3}}}"#;
-//!
-//! // One pass checks the text and finds the members; nothing is copied.
-//! let Message::Request(request) = Message::parse(line, &Limits::default())? else { panic!("a request") };
+//! let Message::Request(request) = Message::parse(line, &Limits::default())? else { panic!("not a request") };
 //! assert_eq!(request.method, Method::TOOLS_CALL);
 //!
-//! // Parameters become typed once it is known what they are.
-//! let params: CallToolRequestParams = request.params.expect("parameters").decode()?;
+//! let params: CallToolRequestParams = request.params.expect("params").decode()?;
+//! assert_eq!(params.name, "add");
 //!
+//! // Arguments are raw JSON, which deserializes into any type.
 //! #[derive(serde::Deserialize)]
 //! struct Add { a: i64, b: i64 }
 //! let Add { a, b } = params.arguments.expect("arguments").decode()?;
-//!
-//! let mut answer = Vec::new();
-//! write_result(&mut answer, &request.id, &CallToolResult::text((a + b).to_string()))?;
-//! assert_eq!(answer, br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"5"}]}}"#);
+//! assert_eq!(a + b, 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Where is what
+//! # Writing a message
+//!
+//! Types have a constructor for their required members and setters for the optional ones.
+//!
+//! ```
+//! use mcp_types::jsonrpc::EncodedMessage;
+//! use mcp_types::{CallToolResult, ContentBlock, RequestId};
+//!
+//! let result = CallToolResult::new(vec![ContentBlock::text("5")]).is_error(false);
+//! let message = EncodedMessage::result(&RequestId::from(1), &result)?;
+//! assert_eq!(
+//!     message.as_bytes(),
+//!     br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}"#
+//! );
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! # Differences between revisions
+//!
+//! Each type has the members of all revisions; its documentation names the revisions of each member. [`gate`] has the same
+//! information at run time, and [`restrict_to`] removes the members that a revision does not have.
+//!
+//! ```
+//! use mcp_types::{Icon, Revision, Tool, gate, restrict_to};
+//!
+//! let icons = gate::member("Tool", "icons").expect("a known member");
+//! assert!(icons.exists_in(Revision::V2025_11_25) && !icons.exists_in(Revision::V2025_06_18));
+//!
+//! let mut tool = Tool::new("search").icons(vec![Icon::new("https://example.com/icon.png")]);
+//! let restriction = restrict_to(&mut tool, Revision::V2025_06_18);
+//! assert_eq!((tool.icons, restriction.dropped()), (None, &["Tool.icons"][..]));
+//! ```
+//!
+//! Members that the protocol layer sets ([`result_type`](field@CallToolResult::result_type), cache hints, the reserved
+//! keys of [`RequestMeta`]) are optional here even in revisions that require them; see [`gate::member`].
+//!
+//! # Unknown and invalid data
+//!
+//! Data of later revisions and extensions is preserved: unknown members of metadata, capabilities, params and results,
+//! unknown values of open sets such as [`Role`], and unknown content blocks. Schemas, arguments and structured content are
+//! raw JSON, so that their text does not change.
+//!
+//! Errors name the path of the member: `` `requestedSchema.properties`: missing field `type` ``.
+//!
+//! # Overview
 //!
 //! | feature | types |
 //! |---|---|
-//! | the envelope | [`jsonrpc`]: [`Message`](jsonrpc::Message), [`Payload`](jsonrpc::Payload), [`PayloadBuf`](jsonrpc::PayloadBuf), [`parse`](jsonrpc::parse()), `write_*`; [`RequestId`], [`Method`], [`ErrorObject`], [`ErrorCode`] |
-//! | versions and eras | [`ProtocolVersion`] (what peers name), [`Revision`] (what is known here), [`Era`]; [`gate`] for what exists when; [`restrict_to`] to cut a value down to a revision |
-//! | opening | [`InitializeRequestParams`], [`InitializeResult`] (legacy), [`DiscoverResult`] (modern), [`Implementation`], [`Icon`] |
+//! | JSON-RPC | [`jsonrpc`]: [`Message`](jsonrpc::Message), [`Payload`](jsonrpc::Payload), [`PayloadBuf`](jsonrpc::PayloadBuf), [`parse`](jsonrpc::parse()), `write_*`; [`RequestId`], [`Method`], [`ErrorObject`], [`ErrorCode`] |
+//! | versions and eras | [`ProtocolVersion`] (as sent by peers), [`Revision`] (the known ones), [`Era`]; [`gate`]; [`restrict_to`] |
+//! | lifecycle | [`InitializeRequestParams`], [`InitializeResult`] (legacy), [`DiscoverResult`] (modern), [`Implementation`], [`Icon`] |
 //! | capabilities | [`ClientCapabilities`], [`ServerCapabilities`] and their parts; [`ClientCapability`] |
 //! | tools | [`Tool`], [`CallToolRequestParams`], [`CallToolResult`], [`ListToolsResult`] |
 //! | prompts | [`Prompt`], [`PromptMessage`], [`GetPromptRequestParams`], [`GetPromptResult`], [`ListPromptsResult`] |
@@ -46,26 +91,15 @@
 //! | multi round-trip requests | [`InputRequiredResult`], [`InputRequest`], [`InputResponses`] |
 //! | subscriptions | [`SubscriptionFilter`], [`SubscriptionsListenRequestParams`], [`SubscribeRequestParams`] (legacy), [`ResourceUpdatedNotificationParams`] |
 //! | progress, cancellation, logging | [`ProgressNotificationParams`], [`ProgressToken`], [`CancelledNotificationParams`], [`LoggingMessageNotificationParams`], [`LoggingLevel`] |
-//! | metadata | [`RequestMeta`], [`ResultMeta`], [`NotificationMeta`], [`Meta`]; [`meta`] for reserved keys, key names and trace context |
+//! | metadata | [`RequestMeta`], [`ResultMeta`], [`NotificationMeta`], [`Meta`]; [`meta`]: reserved keys, naming rules, trace context |
 //! | tasks | [`tasks`] (the extension), [`core_tasks`] (experimental in 2025-11-25) |
 //! | raw JSON | [`RawJson`], [`RawObject`], [`JsonObject`], [`Number`], [`OrderedMap`], [`OneOrMany`]; [`parse_value`] |
 //!
-//! # One superset
-//!
-//! A type holds the members of all revisions; its documentation says since when each exists. Members that only the
-//! protocol layer sets ([`result_type`](field@CallToolResult::result_type), cache hints, the keys of the modern
-//! [`RequestMeta`]) are optional here whatever a revision demands: [`gate::member`] tells what is required where.
-//!
-//! Nothing is lost on the way through. Unknown members are kept in metadata, capabilities, params and results; unknown
-//! values of open sets such as [`Role`] and unknown content blocks survive; they, schemas, arguments and structured
-//! content stay text, with their order and their numbers.
-//!
-//! Faults name the way to the member: `` `requestedSchema.properties`: missing field `type` ``.
-//!
 //! # Features
 //!
-//! `schemars` implements `schemars::JsonSchema` for the types. By default the crate depends on serde and serde_json
-//! alone.
+//! - `schemars`: implements `schemars::JsonSchema` for the types.
+//!
+//! Without it, the crate depends on serde and serde_json only.
 
 #![forbid(unsafe_code)]
 
@@ -86,5 +120,5 @@ pub use vocabulary::{
     UnsupportedProtocolVersionData, UrlElicitationRequiredData, meta, tasks,
 };
 
-/// A JSON object whose members stay text, in order: what this crate does not know is kept like this.
+/// A JSON object whose values are raw JSON, in order; it holds unknown members.
 pub type JsonObject = OrderedMap<RawJson>;

@@ -26,7 +26,7 @@ async fn answers_fit_their_form() {
         let client = connect_with(builder, revision).await;
         let refused = limited(client.call_tool("ask")).await;
         let told = format!("{refused:?}");
-        assert!(told.contains("the form content is invalid: `name` must be a text"), "{revision}: {told}");
+        assert!(told.contains("the form content is invalid: `name` must be a string"), "{revision}: {told}");
     }
 }
 

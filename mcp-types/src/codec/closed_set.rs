@@ -1,6 +1,6 @@
 //! Closed sets of strings.
 
-/// Declares an enum whose variants are strings on the wire; any other string is refused.
+/// Declares an enum whose variants are strings on the wire; any other string is an error.
 macro_rules! closed_set {
     (
         $(#[$meta:meta])*
@@ -19,7 +19,7 @@ macro_rules! closed_set {
             /// All values, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The value as it stands on the wire.
+            /// Returns the value as sent on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -80,7 +80,7 @@ use serde::de::{Error, Visitor};
 
 use crate::json::excerpt::{NAME, excerpt};
 
-/// A string that is not in a closed set.
+/// The error of parsing a string that is none of the values of an enum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownValue {
     found: String,
@@ -110,7 +110,7 @@ impl fmt::Display for UnknownValue {
 
 impl std::error::Error for UnknownValue {}
 
-/// Reads a value of a closed set from a string.
+/// Deserializes a value of a closed set from a string.
 pub(crate) struct TextVisitor<T>(pub(crate) PhantomData<T>);
 
 impl<T: FromStr<Err = UnknownValue>> Visitor<'_> for TextVisitor<T> {

@@ -1,6 +1,6 @@
 //! Members that always hold the same string.
 
-/// Declares an empty type that stands for one string on the wire and refuses any other.
+/// Declares a unit type that is serialized as one string and deserialized from no other.
 macro_rules! constant {
     ($name:ident = $text:literal) => {
         #[doc = concat!("Always the string `", $text, "`.")]

@@ -1,8 +1,7 @@
-//! JSON text as a deserializer that nothing may borrow from.
+//! Deserializes from text that does not live as long as `'de`.
 //!
-//! A value that was set aside as text has to be handed to a reader later, when the input it came from is out of reach.
-//! The reader may want to borrow from that input, and cannot borrow from a copy. Here borrowed strings become plain
-//! ones on their way through, so that any reader can be given the copy.
+//! A buffered value is deserialized after the input it came from, so `T: Deserialize<'de>` must not borrow from the
+//! buffer. The adapters here pass borrowed strings on as transient ones.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,13 +11,13 @@ use serde::forward_to_deserialize_any;
 
 use crate::RawJson;
 
-/// Reads a seed from text that does not live as long as the reader's input.
+/// Deserializes a seed from text that need not live for `'de`.
 pub(crate) fn read<'de, S: DeserializeSeed<'de>, E: Error>(text: &RawJson, seed: S) -> Result<S::Value, E> {
     let mut inner = serde_json::Deserializer::from_str(text.as_str());
     seed.deserialize(Erased::new(&mut inner)).map_err(E::custom)
 }
 
-/// Stands between something that reads from `'x`, the text, and a reader of `'de`, its own input.
+/// Adapts a deserializer, visitor, access or seed of the lifetime `'x` of the text to `'de`, or the other way round.
 struct Erased<'de, 'x, T> {
     inner: T,
     lifetimes: PhantomData<(&'de (), &'x ())>,

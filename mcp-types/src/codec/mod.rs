@@ -1,4 +1,4 @@
-//! Macros and traits that read and write the types of the protocol.
+//! Macros and helpers for the serialization of the protocol types.
 
 pub(crate) mod closed_set;
 pub(crate) mod constant;

@@ -1,8 +1,8 @@
-//! Reads structs from JSON objects.
+//! Deserializes structs from JSON objects.
 //!
-//! Serde's derived readers also take a list for a struct, copy everything that is flattened, and do not say in which
-//! member a fault lies. The readers that [`object!`] declares take objects only, keep unknown members as text, and name
-//! the member.
+//! Serde's derived implementations also accept a sequence for a struct, buffer everything that is flattened, and do not
+//! name the member in errors. The implementations of [`object!`] accept objects only, preserve unknown members as text,
+//! and name the member.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,21 +10,21 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, Unexpected, Visitor};
 
-/// Declares the reader of a struct: the wire name of each member, its field, and how it is read.
+/// Implements `Deserialize` for a struct, given the wire name, the field and the mode of each member.
 ///
-/// | mode | field | read from |
+/// | mode | field | accepts |
 /// |---|---|---|
-/// | `required` | `T` | a `T` that must be there |
+/// | `required` | `T` | a `T`, which must be present |
 /// | `optional` | `Option<T>` | a `T`; `null` is the same as absent |
 /// | `present` | `Option<T>` | a `T`, for which `null` may be a value |
 /// | `required_integer`, `optional_integer` | `i64`, `Option<i64>` | a number without a fraction, also one written as `5.0` |
 ///
-/// With `keep extra`, members that the table does not name are kept in the field `extra`.
+/// With `keep extra`, unknown members are stored in the field `extra`.
 macro_rules! object {
     ($type:ident { $($wire:literal => $field:ident: $mode:ident),* $(,)? } $(keep $extra:ident)?) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                #[allow(non_camel_case_types, reason = "variants are called like the fields")]
+                #[allow(non_camel_case_types, reason = "variants have the names of the fields")]
                 enum Key<N> {
                     $($field,)*
                     Other(N),
@@ -109,9 +109,9 @@ macro_rules! object {
 
 pub(crate) use object;
 
-/// What is remembered of the name of an unknown member.
+/// The name of an unknown member, as far as it is needed.
 pub(crate) trait OtherName {
-    /// Takes what is needed of the name.
+    /// Creates it from the name.
     fn of(name: &str) -> Self;
 }
 
@@ -125,7 +125,7 @@ impl OtherName for String {
     }
 }
 
-/// Turns the name of a member into something without owning it.
+/// Maps the name of a member without an allocation.
 pub(crate) struct NameVisitor<F>(pub(crate) F);
 
 impl<K, F: FnOnce(&str) -> K> Visitor<'_> for NameVisitor<F> {
@@ -140,14 +140,14 @@ impl<K, F: FnOnce(&str) -> K> Visitor<'_> for NameVisitor<F> {
     }
 }
 
-/// Reads the value of a member; a fault in it is blamed on the member.
+/// Deserializes the value of a member; its errors name the member.
 pub(crate) struct Member<T> {
     name: &'static str,
     value: PhantomData<T>,
 }
 
 impl<T> Member<T> {
-    /// Reads the member of this name.
+    /// Creates the seed for the member of this name.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, value: PhantomData }
     }
@@ -161,7 +161,7 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Member<T> {
     }
 }
 
-/// Puts the name of a member in front of what went wrong inside it: `` `a.b`: expected a string``.
+/// Prefixes an error with the member in which it occurred: `` `a.b`: expected a string``.
 pub(crate) fn in_member(member: &str, fault: &str) -> String {
     match fault.strip_prefix('`') {
         Some(path) => format!("`{member}.{path}"),
@@ -169,7 +169,7 @@ pub(crate) fn in_member(member: &str, fault: &str) -> String {
     }
 }
 
-/// An integer on its way in. JSON does not tell `5` from `5.0`, and neither do the official schemas.
+/// An integer, which may be written as `5.0`: the official schemas do not distinguish it from `5`.
 pub(crate) struct Integer(pub(crate) i64);
 
 impl<'de> Deserialize<'de> for Integer {
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for Integer {
 
             #[expect(clippy::cast_possible_truncation, reason = "the value is checked to be an integer in range")]
             fn visit_f64<E: Error>(self, value: f64) -> Result<Integer, E> {
-                /// Beyond this, floating point numbers no longer tell neighbours apart.
+                /// The largest range in which `f64` represents every integer.
                 const EXACT: f64 = 9_007_199_254_740_992.0;
                 if value.fract() == 0.0 && value.abs() <= EXACT {
                     Ok(Integer(value as i64))

@@ -1,4 +1,4 @@
-//! A value or a list of such values.
+//! A single value or a list of values.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,22 +7,22 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// One value, or a list of them, and which of the two it was.
+/// A single value or a list of values; deserialization preserves which of the two.
 ///
-/// Sampling messages hold one content block up to 2025-06-18 and one or many since 2025-11-25.
+/// Sampling messages have a single content block up to 2025-06-18, and one or several since 2025-11-25.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third way to hold values")]
+#[expect(clippy::exhaustive_enums, reason = "JSON has no third form")]
 pub enum OneOrMany<T> {
-    /// A single value, not in a list.
+    /// A single value outside of a list.
     One(T),
-    /// A list, which may be empty or hold a single value.
+    /// A list, which may be empty or have a single element.
     Many(Vec<T>),
 }
 
 impl<T> OneOrMany<T> {
-    /// The values, whichever form they have.
+    /// Returns the values as a slice.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         match self {
@@ -31,7 +31,7 @@ impl<T> OneOrMany<T> {
         }
     }
 
-    /// The values, whichever form they have, to change them.
+    /// Returns the values as a mutable slice.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         match self {
@@ -40,7 +40,7 @@ impl<T> OneOrMany<T> {
         }
     }
 
-    /// Turns the values into a list.
+    /// Converts the values into a list.
     #[must_use]
     pub fn into_vec(self) -> Vec<T> {
         match self {

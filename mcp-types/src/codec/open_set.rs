@@ -1,9 +1,8 @@
-//! Open sets of strings: known values are constants, unknown ones survive.
+//! Open sets of strings: known values are constants, unknown ones are preserved.
 
 /// Declares a struct around a string whose known values are associated constants.
 ///
-/// A peer of a later revision may send a value that this crate does not know. It is kept and
-/// written back as it came, so one new value never spoils the message around it.
+/// A peer of a later revision may send an unknown value. It is preserved, so that it does not invalidate the message.
 macro_rules! open_set {
     (
         $(#[$meta:meta])*
@@ -21,16 +20,16 @@ macro_rules! open_set {
                 pub const $constant: Self = Self(std::borrow::Cow::Borrowed($text));
             )*
 
-            /// The values that this crate knows, in the order of the specification.
+            /// The known values, in the order of the specification.
             pub const KNOWN: &'static [Self] = &[$(Self::$constant),*];
 
-            /// The value as it stands on the wire.
+            /// Returns the value as sent on the wire.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
 
-            /// Whether the value is one of [`KNOWN`](Self::KNOWN).
+            /// Returns whether the value is one of [`KNOWN`](Self::KNOWN).
             #[must_use]
             pub fn is_known(&self) -> bool {
                 matches!(self.as_str(), $($text)|*)
@@ -38,7 +37,7 @@ macro_rules! open_set {
         }
 
         impl From<&str> for $name {
-            /// Known values cost no allocation.
+            /// Does not allocate for known values.
             fn from(text: &str) -> Self {
                 match text {
                     $($text => Self::$constant,)*
@@ -107,7 +106,7 @@ macro_rules! open_set {
 
 pub(crate) use open_set;
 
-/// Reads a string without owning it first, so that known values stay free of allocation.
+/// Deserializes from a string, without an allocation for known values.
 pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: for<'a> From<&'a str> + From<String>,

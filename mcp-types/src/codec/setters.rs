@@ -1,6 +1,6 @@
-//! Chained setters for the optional members of generated types.
+//! Setters for the optional members of generated types.
 
-/// Declares for each optional member a method of the same name that sets it and returns the value.
+/// Declares a builder-style setter for each optional member.
 macro_rules! setters {
     ($type:ident { $($member:ident: $kind:ty),* $(,)? }) => {
         impl $type {

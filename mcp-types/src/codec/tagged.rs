@@ -1,8 +1,7 @@
-//! Reads unions whose variants are named by one of their members.
+//! Deserializes internally tagged unions.
 //!
-//! Serde's own internally tagged enums copy the whole object into a buffer before they look at the
-//! tag. Peers write the tag first, so here the variant is chosen at once and reads straight from the
-//! input; members that come before the tag are set aside as text and handed over first.
+//! Serde's own implementation buffers the whole object before it looks at the tag. Peers usually write the tag first, so
+//! here the variant is selected at once and deserialized from the input; only members in front of the tag are buffered.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,14 +13,14 @@ use super::erased;
 use crate::RawJson;
 use crate::codec::object::{NameVisitor, in_member};
 
-/// A union whose variants are told apart by the string in one member.
+/// A union whose variant is selected by a string member, the tag.
 pub(crate) trait Tagged: Sized {
-    /// The member that holds the tag.
+    /// The name of the member with the tag.
     const TAG: &'static str;
     /// The tags of the known variants.
     const KNOWN: &'static [&'static str];
 
-    /// Reads the variant of a known tag from the other members; for an unknown tag `rest` holds the tag too.
+    /// Deserializes the variant from the other members; for an unknown tag, `rest` includes the tag.
     fn read<'de, D: Deserializer<'de>>(tag: &str, rest: D) -> Result<Self, D::Error>;
 }
 
@@ -52,7 +51,7 @@ macro_rules! tagged_union {
 
 pub(crate) use tagged_union;
 
-/// Reads a tagged union.
+/// Deserializes a tagged union.
 pub(crate) fn read<'de, U: Tagged, D: Deserializer<'de>>(deserializer: D) -> Result<U, D::Error> {
     deserializer.deserialize_map(UnionVisitor(PhantomData))
 }
@@ -140,7 +139,7 @@ impl Visitor<'_> for TagSeed {
     }
 }
 
-/// The members that came before the tag, then those that are still in the input.
+/// The buffered members from in front of the tag, then those that remain in the input.
 struct Rest<A> {
     tag: &'static str,
     before: std::vec::IntoIter<(String, RawJson)>,
@@ -173,7 +172,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<A> {
     }
 }
 
-/// Passes the name of a member on, unless it is the tag: a second tag would let two readers see two variants.
+/// Rejects a second tag, for which parsers could disagree about the variant, and passes other names on.
 struct RejectTag<T> {
     tag: &'static str,
     inner: T,

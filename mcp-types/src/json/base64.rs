@@ -16,8 +16,8 @@ pub fn encode(bytes: &[u8]) -> String {
 ///
 /// # Errors
 ///
-/// Returns an error if the padding is wrong, if there is any other character (white space included), or if bits of the
-/// last character that stand for nothing are set.
+/// Returns an error if the padding is wrong, if there is any other character (white space included), or if unused
+/// bits of the last character are set.
 // H-75
 pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
     if !text.len().is_multiple_of(4) {
@@ -41,8 +41,8 @@ pub mod url_safe {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is any other character (padding included), or if bits of the last character that stand
-    /// for nothing are set.
+    /// Returns an error if there is any other character (padding included), or if unused bits of the last character
+    /// are set.
     pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
         decode_unpadded(URL_SAFE, text)
     }
@@ -66,7 +66,7 @@ fn encode_unpadded(alphabet: Alphabet, bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes strictly, so that no two texts stand for the same bytes.
+/// Decodes strictly, so that there is only one encoding of the same bytes.
 fn decode_unpadded(alphabet: Alphabet, text: &str) -> Result<Vec<u8>, InvalidBase64> {
     let mut bytes = Vec::with_capacity(text.len().div_ceil(4) * 3);
     for (index, group) in text.as_bytes().chunks(4).enumerate() {

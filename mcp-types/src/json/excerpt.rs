@@ -1,11 +1,11 @@
-//! Foreign text that is safe to show.
+//! Excerpts of untrusted text for messages.
 
 use std::fmt::Write as _;
 
-/// Copies the beginning of a foreign text, with everything unprintable escaped.
+/// Copies the first `limit` characters of untrusted text, with unprintable characters escaped.
 ///
-/// Texts of a peer end up in logs and in answers. Neither must grow with the input, nor carry
-/// control characters into a terminal.
+/// Text of a peer appears in logs and error responses, which must neither grow with the input nor contain control
+/// characters.
 pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     let mut out = String::with_capacity(text.len().min(limit));
     for (index, character) in text.chars().enumerate() {
@@ -14,10 +14,10 @@ pub(crate) fn excerpt(text: &str, limit: usize) -> String {
             break;
         }
         match character {
-            // Quotation marks are harmless, and escaping them makes messages hard to read.
+            // Quotation marks are harmless, and easier to read unescaped.
             '"' | '\'' => out.push(character),
             other => {
-                // Writing to a string does not fail.
+                // Writing to a string is infallible.
                 let _ = write!(out, "{}", other.escape_debug());
             }
         }
@@ -25,7 +25,7 @@ pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     out
 }
 
-/// How many characters of a name are shown.
+/// The maximum length of an excerpt of a name, in characters.
 pub(crate) const NAME: usize = 40;
 
 #[cfg(test)]

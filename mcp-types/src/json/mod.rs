@@ -1,4 +1,4 @@
-//! JSON as text: scanned, kept to the letter, and made a tree only on demand.
+//! JSON as text: validated by a scanner, preserved exactly, and parsed into values on demand.
 
 pub mod base64;
 pub(crate) mod excerpt;

@@ -1,23 +1,23 @@
-//! Numbers that keep their kind.
+//! JSON numbers.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A JSON number, integer or fraction, that is written back as it was read: `5` stays `5` and `5.0` stays `5.0`.
+/// A JSON number, which preserves whether it is an integer: `5` stays `5`, and `5.0` stays `5.0`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(with = "f64"))]
 #[serde(transparent)]
 pub struct Number(serde_json::Number);
 
 impl Number {
-    /// The value as a floating-point number; integers beyond 2^53 lose precision.
+    /// Returns the value as a floating-point number; integers beyond 2^53 lose precision.
     #[must_use]
     pub fn as_f64(&self) -> f64 {
         self.0.as_f64().unwrap_or(0.0)
     }
 
-    /// The value as an integer, if it was written as one and fits.
+    /// Returns the value as an integer, if it was written as one and is in range.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         self.0.as_i64()
@@ -25,7 +25,7 @@ impl Number {
 }
 
 impl From<f64> for Number {
-    /// JSON has no infinities and no NaN: infinities become the largest number, NaN becomes 0.
+    /// Converts infinities to the largest finite number and NaN to 0, because JSON has neither.
     fn from(value: f64) -> Self {
         let finite = if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) };
         Self(serde_json::Number::from_f64(finite).unwrap_or_else(|| 0.into()))

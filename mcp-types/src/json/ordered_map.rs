@@ -1,4 +1,4 @@
-//! A map from names to values that keeps the order of the wire.
+//! A map that preserves the order of its entries.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,22 +11,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::excerpt::{NAME, excerpt};
 
-/// A map from names to values in the order in which they were written.
+/// A map with string keys that preserves insertion order.
 ///
-/// The fields of a form are shown in this order, and a map that is passed on looks as it came.
-/// Two maps are equal when they hold the same entries, in whatever order.
+/// The order of form fields is the order in which they are displayed. Equality does not depend on the order.
 ///
-/// Most maps are small, and are searched from the beginning. A larger one gets an index when it is searched for the
-/// first time, because a peer may have chosen its size.
+/// Small maps are searched linearly. Larger ones build an index on their first look-up, because a peer may have chosen
+/// their size.
 pub struct OrderedMap<T> {
     entries: Vec<(String, T)>,
     index: OnceLock<Index>,
 }
 
-/// Where each name is.
+/// The position of each name.
 type Index = Box<HashMap<Box<str>, usize>>;
 
-/// Up to here a search is cheaper than an index.
+/// The size up to which a linear search is cheaper than an index.
 const SMALL: usize = 16;
 
 impl<T> OrderedMap<T> {
@@ -36,7 +35,7 @@ impl<T> OrderedMap<T> {
         Self { entries: Vec::new(), index: OnceLock::new() }
     }
 
-    /// Takes entries over if no name occurs twice; otherwise says which one does.
+    /// Creates a map from entries, or returns an error that names a duplicate.
     pub(crate) fn unique(entries: Vec<(String, T)>) -> Result<Self, String> {
         match repeated(&entries) {
             Some(name) => Err(format!("duplicate member `{}`", excerpt(name, NAME))),
@@ -55,26 +54,26 @@ impl<T> OrderedMap<T> {
         index.get(name).copied()
     }
 
-    /// Whether there is an index of all entries.
+    /// Returns whether there is an index of all entries.
     #[cfg(test)]
     pub(crate) fn is_indexed(&self) -> bool {
         self.index.get().is_some_and(|index| index.len() == self.entries.len())
     }
 
-    /// The value under `name`.
+    /// Returns the value of `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
         self.entries.get(self.position(name)?).map(|(_, value)| value)
     }
 
-    /// The value under `name`, to change it.
+    /// Returns a mutable reference to the value of `name`.
     #[must_use]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         let place = self.position(name)?;
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
-    /// Puts a value under `name` and returns the one it replaces; a new name goes to the end.
+    /// Inserts a value and returns the one that it replaces. A new name is appended.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         let name = name.into();
         if let Some(known) = self.get_mut(&name) {
@@ -87,49 +86,49 @@ impl<T> OrderedMap<T> {
         None
     }
 
-    /// Takes the value under `name` out. All entries behind it move up.
+    /// Removes and returns the value of `name`, in linear time.
     pub fn remove(&mut self, name: &str) -> Option<T> {
         let place = self.position(name)?;
         self.index = OnceLock::new();
         Some(self.entries.remove(place).1)
     }
 
-    /// Whether there is a value under `name`.
+    /// Returns whether the map has an entry for `name`.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether the map has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.entries.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The entries in order, with values to change.
+    /// Returns the entries in order, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut T)> {
         self.entries.iter_mut().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Keeps only the entries that pass the test.
+    /// Retains only the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut T) -> bool) {
         self.index = OnceLock::new();
         self.entries.retain_mut(|(name, value)| keep(name, value));
     }
 }
 
-/// The copy makes an index of its own when it needs one.
+/// The clone builds its own index when needed.
 impl<T: Clone> Clone for OrderedMap<T> {
     fn clone(&self) -> Self {
         Self { entries: self.entries.clone(), index: OnceLock::new() }
@@ -144,7 +143,7 @@ impl<T> Default for OrderedMap<T> {
 
 impl<T: PartialEq> PartialEq for OrderedMap<T> {
     fn eq(&self, other: &Self) -> bool {
-        // Maps that took the same way are in the same order; only others need a search.
+        // Most equal maps have the same order; only others need look-ups.
         self.entries == other.entries
             || (self.len() == other.len() && self.iter().all(|(name, value)| other.get(name) == Some(value)))
     }
@@ -220,7 +219,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
     }
 }
 
-/// The first name that occurs twice. A peer chooses the number of entries, so large maps are not searched pairwise.
+/// Returns the first duplicate name. A peer chooses the number of entries, so the cost must not be quadratic.
 fn repeated<T>(entries: &[(String, T)]) -> Option<&str> {
     if entries.len() <= SMALL {
         let before = |index: usize, name: &str| entries[..index].iter().any(|(known, _)| known == name);

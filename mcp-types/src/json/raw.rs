@@ -1,4 +1,4 @@
-//! JSON of any kind, kept as text.
+//! JSON values as text.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,15 +14,14 @@ use crate::json::scan::{MAX_DEPTH, Scanner};
 use crate::json::tree::{Tree, parse_value};
 use crate::json::validated::{raw_from_validated, visit_raw};
 
-/// One JSON value of any kind as the text it came in.
+/// A JSON value of any type as text.
 ///
-/// Numbers of any size, the order of members and the whitespace inside survive exactly; nothing
-/// is interpreted before [`decode`](Self::decode). Two values are equal if their texts are, so
-/// `1` and `1.0`, or `{"a":1}` and `{"a": 1}`, differ; compare [`to_value`](Self::to_value)
-/// where the meaning counts.
+/// Numbers of any size, the order of members and inner whitespace are preserved exactly; nothing is interpreted before
+/// [`decode`](Self::decode). Equality is equality of the text, so `1` and `1.0`, or `{"a":1}` and `{"a": 1}`, differ;
+/// compare [`to_value`](Self::to_value) for equality of the JSON value.
 ///
-/// The text is lost in one place: `#[serde(flatten)]` and untagged or internally tagged enums
-/// buffer what they read, and a value that comes out of such a buffer is written anew.
+/// The text is not preserved inside of `#[serde(flatten)]` and of untagged or internally tagged enums, which buffer their
+/// input.
 #[derive(Clone)]
 pub struct RawJson(Box<RawValue>);
 
@@ -31,16 +30,16 @@ impl RawJson {
     ///
     /// # Errors
     ///
-    /// Fails if the value has no form in JSON, such as a map whose keys are no strings.
+    /// Returns an error if the value cannot be serialized, such as a map whose keys are not strings.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// Checks that a text is one JSON value and keeps it, without the whitespace around it.
+    /// Validates text that is one JSON value; surrounding whitespace is removed.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON, nests deeper than [`MAX_SUPPORTED_DEPTH`](crate::jsonrpc::Limits::MAX_SUPPORTED_DEPTH) levels, or has a
+    /// Returns an error if the text is not JSON, nests deeper than [`MAX_SUPPORTED_DEPTH`](crate::jsonrpc::Limits::MAX_SUPPORTED_DEPTH) levels, or has a
     /// member with one of the names that `serde_json` reserves for itself, which begin with `$serde_json::private::`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut scanner = Scanner::new(text, MAX_DEPTH);
@@ -48,7 +47,7 @@ impl RawJson {
         value.map(|value| raw_from_validated(value).into()).map_err(serde::de::Error::custom)
     }
 
-    /// Writes a text as a JSON string.
+    /// Creates a JSON string.
     pub(crate) fn from_text(text: &str) -> Self {
         Value::from(text).into()
     }
@@ -65,27 +64,26 @@ impl RawJson {
         self.0.get()
     }
 
-    /// Whether the value is an object.
+    /// Returns whether the value is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.as_str().starts_with('{')
     }
 
-    /// Reads the text as a typed value, which may borrow from it.
+    /// Deserializes the text; the value may borrow from it.
     ///
     /// # Errors
     ///
-    /// Fails if the text does not have the shape of `T`, or nests deeper than the 127 levels
-    /// that `serde_json` follows.
+    /// Returns an error if the text does not match `T`, or nests deeper than the 127 levels that `serde_json` supports.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
         serde_json::from_str(self.as_str())
     }
 
-    /// Reads the text as a tree of values.
+    /// Parses the text into a [`Value`].
     ///
     /// # Errors
     ///
-    /// Fails if the text is deeper or a number is larger than a [`Value`] can be.
+    /// Returns an error if the text nests deeper, or a number is larger, than [`Value`] supports.
     pub fn to_value(&self) -> Result<Value, Error> {
         parse_value(self.as_str())
     }
@@ -176,10 +174,9 @@ impl schemars::JsonSchema for RawJson {
     }
 }
 
-/// Lets a raw value be read from deserializers that do not know raw values.
+/// Allows a raw value to be deserialized from deserializers without support for raw values.
 ///
-/// Such a deserializer treats the request as one for an ordinary newtype. Then the value is
-/// read as a tree and written again.
+/// They treat it as an ordinary newtype; then the value is parsed and serialized again.
 struct OrBuffered<T>(T);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for OrBuffered<D> {

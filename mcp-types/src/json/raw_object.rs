@@ -1,4 +1,4 @@
-//! JSON objects, kept as text.
+//! JSON objects as text.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde_json::{Error, Map, Value};
 use crate::RawJson;
 use crate::json::validated::raw_from_validated;
 
-/// One JSON object as the text it came in.
+/// A JSON object as text.
 ///
-/// This is a [`RawJson`] that is known to be an object, for places where the protocol wants
-/// one: `params`, `result`, `arguments`, schemas. Equality is by text here, too.
+/// This is a [`RawJson`] that is an object, for members such as `params`, `result`, `arguments` and schemas. Equality is
+/// equality of the text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawObject(RawJson);
 
@@ -21,27 +21,27 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// Fails if the value has no form in JSON, or its form is not an object.
+    /// Returns an error if the value cannot be serialized, or not as an object.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         RawJson::new(value)?.try_into()
     }
 
-    /// Checks that a text is one JSON object and keeps it, without the whitespace around it.
+    /// Validates text that is one JSON object; surrounding whitespace is removed.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not JSON, is JSON of another kind, or is refused by [`RawJson::parse`].
+    /// Returns an error if the text is not a JSON object, or if [`RawJson::parse`] rejects it.
     pub fn parse(text: &str) -> Result<Self, Error> {
         RawJson::parse(text)?.try_into()
     }
 
-    /// Returns the object without members.
+    /// Returns `{}`.
     #[must_use]
     pub fn empty() -> Self {
         Self::from_static("{}")
     }
 
-    /// Wraps an object that is spelled out in the program.
+    /// Creates an object from a literal.
     pub(crate) fn from_static(text: &'static str) -> Self {
         Self::from_checked(raw_from_validated(text).into())
     }
@@ -52,32 +52,31 @@ impl RawObject {
         self.0.as_str()
     }
 
-    /// Reads the text as a typed value, which may borrow from it.
+    /// Deserializes the text; the value may borrow from it.
     ///
     /// # Errors
     ///
-    /// Fails if the text does not have the shape of `T`, or nests deeper than the 127 levels
-    /// that `serde_json` follows.
+    /// Returns an error if the text does not match `T`, or nests deeper than the 127 levels that `serde_json` supports.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
         self.0.decode()
     }
 
-    /// Reads the text as a tree of values.
+    /// Parses the text into a [`Value`].
     ///
     /// # Errors
     ///
-    /// Fails if the text is deeper or a number is larger than a [`Value`] can be.
+    /// Returns an error if the text nests deeper, or a number is larger, than [`Value`] supports.
     pub fn to_value(&self) -> Result<Value, Error> {
         self.0.to_value()
     }
 
-    /// Wraps a raw value that is known to be an object.
+    /// Wraps a raw value that was checked to be an object.
     pub(crate) fn from_checked(raw: RawJson) -> Self {
         debug_assert!(raw.as_str().starts_with('{'), "checked to be an object");
         Self(raw)
     }
 
-    /// Gives up the knowledge that this is an object.
+    /// Returns the object as any JSON value.
     pub(crate) fn into_raw(self) -> RawJson {
         self.0
     }
@@ -86,13 +85,13 @@ impl RawObject {
 impl TryFrom<RawJson> for RawObject {
     type Error = Error;
 
-    /// Fails if the value is not an object.
+    /// Returns an error if the value is not an object.
     fn try_from(raw: RawJson) -> Result<Self, Error> {
         check(raw)
     }
 }
 
-/// A raw value has no whitespace in front, so the first byte tells the kind.
+/// A raw value has no leading whitespace, so its first byte determines its type.
 fn check<E: de::Error>(raw: RawJson) -> Result<RawObject, E> {
     if raw.as_str().starts_with('{') {
         Ok(RawObject(raw))

@@ -1,9 +1,8 @@
-//! A check of JSON text in one pass.
+//! Validates JSON text in one pass.
 //!
-//! The scanner accepts exactly the grammar of RFC 8259, and of that only what Rust strings can
-//! hold: escaped surrogates have to come in pairs. Members must not have the names that `serde_json`
-//! reserves for itself. It does not call itself and keeps nothing, so neither memory nor stack depend
-//! on what a peer sends.
+//! The scanner accepts the grammar of RFC 8259, with two restrictions: escaped surrogates must be pairs, so that strings
+//! fit into Rust strings, and members must not have names that `serde_json` uses internally. It does not recurse or
+//! allocate, so neither memory nor stack usage depend on the input.
 
 mod number;
 mod string;
@@ -12,19 +11,19 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// The deepest nesting that any limit can allow: the bits of [`Nesting`].
+/// The largest supported limit of the depth: the number of bits of [`Nesting`].
 pub(crate) const MAX_DEPTH: usize = WORDS * 64;
 
 const WORDS: usize = 16;
 
-/// Walks over a text from value to value.
+/// Scans text value by value.
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     nesting: Nesting,
 }
 
-/// Where the text broke a rule, and which.
+/// The position and the cause of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScanError {
     pub(crate) at: usize,
@@ -49,18 +48,18 @@ impl fmt::Display for ScanError {
 }
 
 impl<'a> Scanner<'a> {
-    /// Starts in front of a text; `limit` is the number of arrays and objects that may be open.
+    /// Creates a scanner; `limit` is the maximum nesting depth of arrays and objects.
     pub(crate) fn new(text: &'a str, limit: usize) -> Self {
         Self { text, at: 0, nesting: Nesting::new(limit.min(MAX_DEPTH)) }
     }
 
-    /// Returns where the next token begins, and its first byte.
+    /// Returns the position and the first byte of the next token.
     pub(crate) fn peek(&mut self) -> (usize, Option<u8>) {
         self.whitespace();
         (self.at, self.byte())
     }
 
-    /// Passes one value of any kind and returns its text.
+    /// Scans a value of any type and returns its text.
     pub(crate) fn value(&mut self) -> Result<&'a str, ScanError> {
         self.whitespace();
         let start = self.at;
@@ -87,7 +86,7 @@ impl<'a> Scanner<'a> {
                 Some(b'n') => self.literal("null")?,
                 _ => return Err(self.expected("a value")),
             }
-            // The value is complete, and perhaps the containers around it are, too.
+            // The value is complete, and containers around it may be complete, too.
             loop {
                 if self.nesting.depth == floor {
                     return Ok(self.since(start));
@@ -99,9 +98,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes an object; `member` is called behind each name and has to pass the value.
+    /// Scans an object; `member` is called after each name and has to scan the value.
     ///
-    /// Calls may nest as deep as the source code does, not as deep as the text.
+    /// Callers that recurse must bound their recursion.
     pub(crate) fn object<E: From<ScanError>>(
         &mut self,
         mut member: impl FnMut(&mut Self, Name<'a>) -> Result<(), E>,
@@ -129,7 +128,7 @@ impl<'a> Scanner<'a> {
         Ok(self.since(start))
     }
 
-    /// Passes an array; `element` is called in front of each element and has to pass it.
+    /// Scans an array; `element` is called before each element and has to scan it.
     pub(crate) fn array<E: From<ScanError>>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), E>,
@@ -150,13 +149,13 @@ impl<'a> Scanner<'a> {
         Ok(self.since(start))
     }
 
-    /// Checks that nothing but whitespace is left.
+    /// Checks that only whitespace remains.
     pub(crate) fn finish(mut self) -> Result<(), ScanError> {
         self.whitespace();
         if self.at == self.text.len() { Ok(()) } else { Err(self.expected("the end of the text")) }
     }
 
-    /// Enters a container; an empty one is left at once, which the result tells.
+    /// Enters a container. If it is empty, leaves it again and returns `true`.
     fn open(&mut self, container: Container) -> Result<bool, ScanError> {
         if !self.nesting.push(container) {
             let limit = self.nesting.limit;
@@ -176,9 +175,9 @@ impl<'a> Scanner<'a> {
         self.step();
     }
 
-    /// Passes what stands between the values of a container, up to the next value.
+    /// Scans up to the next value of a container.
     ///
-    /// Returns `false` if there was none and the container is left.
+    /// Leaves the container and returns `false` if there is none.
     fn next(&mut self) -> Result<bool, ScanError> {
         self.whitespace();
         let container = self.nesting.top();
@@ -201,7 +200,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes the name of a member, the colon, and the whitespace around both.
+    /// Scans the name of a member, the colon, and the whitespace around both.
     fn member_name(&mut self) -> Result<Name<'a>, ScanError> {
         self.whitespace();
         let start = self.at;
@@ -245,7 +244,7 @@ impl<'a> Scanner<'a> {
         self.at += 1;
     }
 
-    /// Tokens begin and end with ASCII, so both ends are boundaries of characters.
+    /// Tokens begin and end with ASCII, so both ends are character boundaries.
     fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
@@ -259,39 +258,39 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The name of a member as it stands in the text.
+/// The name of a member.
 #[derive(Clone, Copy)]
 pub(crate) struct Name<'a> {
-    /// Where the opening quotation mark stands in the text.
+    /// The position of the opening quotation mark.
     start: usize,
     quoted: &'a str,
     escaped: bool,
 }
 
-/// What the names begin with by which `serde_json` hands raw values and long numbers over to itself.
+/// The prefix of the member names that `serde_json` uses internally for raw values and long numbers.
 ///
-/// A `serde_json::Value` is made of such an object by reading the text in it as JSON, with a recursion limit of its own:
-/// unseen by the scanner, deeper than any limit, and different from what others see in the same text.
+/// `serde_json::Value` parses the text in such an object as JSON, with a recursion limit of its own: past the scanner,
+/// deeper than any limit, and differently from other parsers.
 const RESERVED: &str = "$serde_json::private::";
 
 impl<'a> Name<'a> {
     fn is_reserved(self) -> bool {
-        // Most names begin with a letter and have no escapes, which is seen without a comparison.
+        // Fast path: most names begin with a letter and have no escapes.
         (self.escaped || self.quoted.as_bytes().get(1) == Some(&b'$')) && self.unescape().starts_with(RESERVED)
     }
 
-    /// Returns the name that the text stands for.
+    /// Returns the name without escapes.
     pub(crate) fn unescape(self) -> Cow<'a, str> {
         unescape(self.quoted, self.escaped)
     }
 
-    /// Returns where the name stands in the text, without the quotation marks.
+    /// Returns the range of the name in the text, without the quotation marks.
     pub(crate) fn span(self) -> Range<usize> {
         self.start + 1..self.start + self.quoted.len() - 1
     }
 }
 
-/// Returns what a scanned string stands for; `quoted` includes the quotation marks.
+/// Returns the value of a scanned string; `quoted` includes the quotation marks.
 pub(crate) fn unquote(quoted: &str) -> Cow<'_, str> {
     unescape(quoted, quoted.contains('\\'))
 }
@@ -301,7 +300,7 @@ fn unescape(quoted: &str, escaped: bool) -> Cow<'_, str> {
     if escaped { serde_json::from_str(quoted).map_or(Cow::Borrowed(inner), Cow::Owned) } else { Cow::Borrowed(inner) }
 }
 
-/// Counts the members of an object that was scanned before.
+/// Counts the members of an object that was scanned before; `None` if it is not an object.
 pub(crate) fn count_members(text: &str) -> Option<usize> {
     let mut count = 0;
     let passed = Scanner::new(text, MAX_DEPTH).object(|scanner, _| {
@@ -311,7 +310,7 @@ pub(crate) fn count_members(text: &str) -> Option<usize> {
     passed.is_ok().then_some(count)
 }
 
-/// Names the kind of a scanned value, with an article.
+/// Returns the type of a scanned value, with an article.
 pub(crate) fn kind(value: &str) -> &'static str {
     match value.as_bytes().first() {
         Some(b'{') => "an object",

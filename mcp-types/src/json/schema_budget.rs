@@ -1,4 +1,4 @@
-//! How much work a JSON Schema may make.
+//! Bounds the cost of JSON Schema validation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -9,11 +9,11 @@ use crate::RawObject;
 use crate::json::excerpt::{NAME, excerpt};
 use crate::json::tree::Tree;
 
-/// A JSON Schema that may come from a peer, with a bound for the work of checking values by it.
+/// A JSON Schema of an untrusted peer, with a bound for the cost of validating values against it.
 ///
-/// Validators follow references as often as they occur, so a schema of a few lines can make them evaluate more than ever
-/// ends, or nest deeper than their stack is. Before a value is checked, [`admit`](Self::admit) walks the same way without
-/// comparing anything, and stops where that would become too much.
+/// Validators follow every reference, so a small schema can take exponential time or overflow the stack. Call
+/// [`admit`](Self::admit) before the validation of a value: it counts the evaluations of a validator, without performing
+/// them, and stops at the limits.
 ///
 /// ```
 /// use mcp_types::{RawObject, SchemaBudget};
@@ -29,26 +29,26 @@ pub struct SchemaBudget {
 }
 
 impl SchemaBudget {
-    /// How many bytes a schema may have.
+    /// The maximum size of a schema, in bytes.
     pub const MAX_BYTES: usize = 256 * 1024;
 
-    /// How many objects and arrays of a schema may be open at once.
+    /// The maximum nesting depth of a schema.
     pub const MAX_DEPTH: usize = 64;
 
-    /// How many regular expressions a schema may have: each is compiled.
+    /// The maximum number of regular expressions of a schema, each of which is compiled.
     pub const MAX_PATTERNS: usize = 64;
 
-    /// How deep evaluations may nest: each takes room on the stack.
+    /// The maximum nesting depth of evaluations, each of which takes stack space.
     pub const MAX_NESTED_EVALUATIONS: usize = 512;
 
-    /// How many evaluations any value may take; there are more for larger values, in proportion to their size.
+    /// The maximum number of evaluations for a small value; it grows in proportion to the size of the value.
     pub const MAX_EVALUATIONS: usize = 200_000;
 
-    /// Reads a schema.
+    /// Parses and checks a schema.
     ///
     /// # Errors
     ///
-    /// Says which limit the schema exceeds, or that it refers to something outside of it, which is never fetched.
+    /// Returns an error if the schema exceeds a limit or has a reference to another document. Nothing is ever fetched.
     pub fn new(schema: &RawObject) -> Result<Self, String> {
         if schema.as_str().len() > Self::MAX_BYTES {
             return Err(format!("it has more than {} bytes", Self::MAX_BYTES));
@@ -58,17 +58,17 @@ impl SchemaBudget {
         Ok(Self { schema })
     }
 
-    /// The schema.
+    /// Returns the schema.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Returns how many evaluations it takes at most to check a value.
+    /// Returns an upper bound for the number of evaluations that validate a value.
     ///
     /// # Errors
     ///
-    /// Says which limit that would exceed.
+    /// Returns an error if the validation would exceed a limit.
     pub fn admit(&self, value: &Value) -> Result<usize, String> {
         let mut anchors = BTreeMap::new();
         find_anchors(&self.schema, &mut anchors);
@@ -79,26 +79,26 @@ impl SchemaBudget {
     }
 }
 
-/// Checks what does not depend on a value.
+/// Checks a schema, independently of values.
 struct Survey<'a> {
     root: &'a Value,
-    /// Whether `id` names a schema, which it does in draft 4 alone.
+    /// Whether `id` identifies a schema, which is so in draft 4 only.
     has_draft_4: bool,
     patterns: usize,
-    /// What was looked at, and as what.
+    /// The parts that were checked, and as which kind.
     seen: HashSet<(*const Value, Kind)>,
-    /// Where references lead to.
+    /// The targets of references.
     targets: Vec<&'a Value>,
 }
 
-/// What a part of a schema is.
+/// The kind of a part of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// A schema, or a list of schemas. So is what stands under a name that is not known.
+    /// A schema or a list of schemas; also the value of an unknown keyword.
     Schema,
-    /// Schemas by names, which are no keywords.
+    /// An object of schemas, whose names are not keywords.
     Named,
-    /// A value, such as an example, whose members mean nothing.
+    /// Data, such as an example, whose members are not keywords.
     Data,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Survey<'a> {
         let mut survey =
             Self { root, has_draft_4: has_draft_4(root), patterns: 0, seen: HashSet::new(), targets: Vec::new() };
         survey.part(root, Kind::Schema, 0)?;
-        // Whatever it was taken for before, what is referred to is a schema.
+        // The target of a reference is a schema, even inside of data.
         while let Some(target) = survey.targets.pop() {
             survey.part(target, Kind::Schema, 1)?;
         }
@@ -155,7 +155,7 @@ impl<'a> Survey<'a> {
                     .ok_or_else(|| format!("`{}` is not inside of it", excerpt(reference, NAME)))?;
                 self.targets.extend(self.root.pointer(&percent_decoded(fragment)));
             }
-            // References would mean something else inside of it.
+            // References inside of it would be relative to its id.
             ("$id", Value::String(id)) if depth > 0 && !id.starts_with('#') => return Err(embeds(id)),
             ("id", Value::String(id)) if depth > 0 && self.has_draft_4 && !id.starts_with('#') => {
                 return Err(embeds(id));
@@ -172,7 +172,7 @@ fn embeds(id: &str) -> String {
     format!("it embeds another schema, `{}`", excerpt(id, NAME))
 }
 
-/// Whether anything says that it is of draft 4. A part may be of another draft than the whole.
+/// Whether the schema or a part of it declares draft 4.
 fn has_draft_4(part: &Value) -> bool {
     match part {
         Value::Object(members) => members.iter().any(|(name, member)| {
@@ -184,14 +184,14 @@ fn has_draft_4(part: &Value) -> bool {
     }
 }
 
-/// The place inside of the schema that a reference names, which may begin with the schema's own address.
+/// Returns the fragment of a reference into the schema, which may begin with the `$id` of the schema.
 fn fragment<'a>(root: &Value, reference: &'a str) -> Option<&'a str> {
     if let Some(fragment) = reference.strip_prefix('#') {
         return Some(fragment);
     }
     let id = root.get("$id")?.as_str()?;
     let id = id.strip_suffix('#').unwrap_or(id);
-    // Validators have the schemas of the drafts at hand, under their addresses.
+    // Validators know the meta-schemas of the drafts by their URIs.
     if !id.contains(':') || id.contains("json-schema.org") {
         return None;
     }
@@ -224,7 +224,7 @@ fn find_anchors<'a>(schema: &'a Value, anchors: &mut Anchors<'a>) {
     }
 }
 
-/// About how many bytes a value has.
+/// Estimates the size of a value.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
@@ -234,11 +234,11 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Walks the way of a validator that never stops early.
+/// Counts the evaluations of a validator that never stops early.
 struct Walk<'a> {
     root: &'a Value,
     anchors: Anchors<'a>,
-    /// What the references that were followed before refer to.
+    /// The targets of references that were resolved before.
     references: HashMap<&'a str, Rc<[&'a Value]>>,
     steps: usize,
     most: usize,
@@ -247,7 +247,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn evaluate(&mut self, schema: &'a Value, value: &Value, depth: usize) -> Result<(), String> {
         let Value::Object(schema) = schema else { return self.take(1) };
-        // Comparing takes longer with long texts and lists.
+        // Comparisons of long strings and lists cost more.
         let lists = ["enum", "required"].iter().filter_map(|name| schema.get(*name)?.as_array());
         let text = value.as_str().map_or(0, |text| text.len() / 64);
         self.take(1 + text + lists.map(Vec::len).sum::<usize>())?;
@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
             Value::Array(items) => self.evaluate_items(schema, items, depth + 1)?,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
         };
-        // Whether a member was evaluated is found out by evaluating again.
+        // Validators find out which members were evaluated by evaluating them again.
         let is_repeated = schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
         for _ in 0..if is_repeated { 1 + children } else { 1 } {
             self.evaluate_in_place(schema, value, depth + 1)?;
@@ -267,7 +267,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Follows what is about the value itself.
+    /// Counts the keywords that apply to the value itself.
     fn evaluate_in_place(&mut self, schema: &'a Map<String, Value>, value: &Value, depth: usize) -> Result<(), String> {
         for (name, schema) in schema {
             match (name.as_str(), schema) {
@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Follows what is about the members of an object; returns how many there are.
+    /// Counts the keywords that apply to the members of an object; returns the number of members.
     fn evaluate_members(
         &mut self,
         schema: &'a Map<String, Value>,
@@ -305,7 +305,7 @@ impl<'a> Walk<'a> {
         let others = ["additionalProperties", "unevaluatedProperties"].map(|name| schema.get(name));
         let names = schema.get("propertyNames");
         for (name, member) in members {
-            // Each expression is tried on each name.
+            // Each expression is matched with each name.
             self.take(patterns.map_or(0, Map::len).saturating_mul(name.len() / 64))?;
             let named = properties.and_then(|properties| properties.get(name));
             let matching = patterns.into_iter().flatten().map(|(_, schema)| schema);
@@ -320,7 +320,7 @@ impl<'a> Walk<'a> {
         Ok(members.len())
     }
 
-    /// Follows what is about the items of an array; returns how many there are.
+    /// Counts the keywords that apply to the items of an array; returns the number of items.
     fn evaluate_items(
         &mut self,
         schema: &'a Map<String, Value>,
@@ -340,7 +340,7 @@ impl<'a> Walk<'a> {
         Ok(items.len())
     }
 
-    /// What a reference may refer to; one that refers to nothing is refused when the schema is compiled.
+    /// Returns the targets of a reference; one without a target fails when the schema is compiled.
     fn targets(&mut self, reference: &'a str) -> Rc<[&'a Value]> {
         if let Some(known) = self.references.get(reference) {
             return Rc::clone(known);

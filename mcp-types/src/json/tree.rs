@@ -1,8 +1,8 @@
-//! JSON as a tree, without surprises.
+//! Parses untrusted JSON into a `serde_json::Value`.
 //!
-//! `serde_json::Value` gives a meaning to objects with certain names, by which it takes raw values and long numbers
-//! over from itself. A peer that knows the names could make text inside a string count as JSON, unseen by the scanner
-//! and its limits. Trees that are read here have no such names.
+//! `serde_json::Value` gives objects with certain member names a special meaning, as raw values and long numbers. A peer
+//! could use these names to have the text of a string parsed as JSON, past the scanner and its limits. Here no name has a
+//! special meaning.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads JSON as a [`Value`] in which every object is an object, whatever its members are called.
+/// Parses untrusted JSON into a [`Value`].
 ///
-/// Use it for text that is not one's own: `serde_json` reads objects with certain names as something else, by parsing
-/// text inside of them anew.
+/// Unlike `serde_json::from_str`, it gives no special meaning to the member names that `serde_json` uses internally, for
+/// which `serde_json` parses the text of a string as JSON.
 ///
 /// # Errors
 ///
-/// Fails if the text is not JSON, or is deeper or a number is larger than a [`Value`] can be.
+/// Returns an error if the text is not JSON, nests deeper than [`Value`] supports, or has a number out of its range.
 pub fn parse_value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Tree>(text).map(|tree| tree.0)
 }
 
-/// Reads a [`Value`] in which an object is an object.
+/// Deserializes a [`Value`] without special member names.
 pub(crate) struct Tree(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Tree {
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         while let Some((name, Tree(value))) = members.next_entry::<String, Tree>()? {
             object.insert(name, value);
         }
-        // With its feature `arbitrary_precision`, `serde_json` spells fractions as objects of this one name.
+        // With its feature `arbitrary_precision`, `serde_json` represents fractions as objects with this member.
         if object.len() == 1
             && let Some(digits) = object.get(NUMBER).and_then(Value::as_str)
             && fractions_are_objects()
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
 
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Whether `serde_json` spells fractions as objects.
+/// Returns whether `serde_json` represents fractions as objects.
 fn fractions_are_objects() -> bool {
     struct Probe;
 

@@ -1,33 +1,32 @@
-//! Raw values from text that was checked before.
+//! Creates raw values from text that was validated before.
 //!
-//! `serde_json` offers no safe constructor of a [`RawValue`] that skips its own scan. It does
-//! accept one from any deserializer that follows its protocol, though: the raw value asks for a
-//! newtype struct of a certain name and wants a map in return, with that name as the only key
-//! and the text as the value. The deserializers here echo the name they are asked for, so they
-//! need not know it.
+//! `serde_json` has no safe constructor of a [`RawValue`] that skips validation. However, a `RawValue` can be deserialized
+//! from any deserializer that follows its protocol: it requests a newtype struct of a certain name and expects a map
+//! with that name as its only key and the text as its value. The deserializers here repeat the name that they receive,
+//! so they need not know it.
 
 use serde::de::value::{BorrowedStrDeserializer, Error as PlainError};
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
 
-/// Views text as a raw value without reading it again.
+/// Returns the text as a raw value without validating it again.
 ///
 /// The text must be exactly one JSON value without whitespace around it.
 pub(crate) fn raw_from_validated(text: &str) -> &RawValue {
-    // Should the protocol of `serde_json` change, a second scan costs time but nothing else.
-    unscanned(text).or_else(|| serde_json::from_str(text).ok()).expect("the scanner accepts nothing but JSON")
+    // If the protocol of `serde_json` changes, this only costs a second validation.
+    unscanned(text).or_else(|| serde_json::from_str(text).ok()).expect("the scanner accepts only JSON")
 }
 
-/// The fast path alone.
+/// The fast path, without validation.
 fn unscanned(text: &str) -> Option<&RawValue> {
     <&RawValue>::deserialize(Validated(text)).ok()
 }
 
-/// Finds out by which name `serde_json` asks for a raw value.
+/// Returns the newtype name with which `serde_json` requests a raw value.
 ///
-/// A deserializer that knows the name can tell a raw value from other newtypes. `None` means
-/// that raw values are asked for in some other way, and have to be read like everything else.
+/// It distinguishes raw values from other newtypes. `None` means that the protocol changed, and raw values have to be
+/// deserialized like all other types.
 pub(crate) fn raw_value_name() -> Option<&'static str> {
     match <&RawValue>::deserialize(NameFinder) {
         Ok(_) => None,
@@ -35,7 +34,7 @@ pub(crate) fn raw_value_name() -> Option<&'static str> {
     }
 }
 
-/// Answers a request for a raw value with a text that is valid JSON.
+/// Passes text that is valid JSON to the visitor of a raw value.
 pub(crate) fn visit_raw<'de, V, D>(name: &'static str, text: D, visitor: V) -> Result<V::Value, D::Error>
 where
     V: Visitor<'de>,
@@ -68,7 +67,7 @@ impl<'de> Deserializer<'de> for Validated<'de> {
     }
 }
 
-/// The one entry of the map that stands for a raw value.
+/// The map with one entry that represents a raw value.
 struct Echo<D> {
     name: &'static str,
     text: Option<D>,
@@ -92,7 +91,7 @@ impl<'de, D: Deserializer<'de>> MapAccess<'de> for Echo<D> {
     }
 }
 
-/// Fails with the name it was asked for.
+/// Fails with the name of the requested newtype.
 struct NameFinder;
 
 #[derive(Debug)]

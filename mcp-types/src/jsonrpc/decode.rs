@@ -1,8 +1,7 @@
-//! Typed reading of an indexed object.
+//! Deserializes an indexed object.
 //!
-//! Deriving serde's traits is all that a type needs to be read from a payload. The
-//! deserializers here differ from those of `serde_json` in two ways: a raw member is not read a
-//! second time, and errors name the member they occurred in.
+//! The deserializers differ from those of `serde_json` in two ways: raw members are not parsed again, and errors name the
+//! member.
 
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
@@ -14,7 +13,7 @@ use crate::json::validated::{raw_value_name, visit_raw};
 
 type Result<T> = std::result::Result<T, InvalidPayload>;
 
-/// Deserializes the object as a whole.
+/// Deserializes the object.
 pub(super) struct PayloadDeserializer<'m, 'a> {
     text: &'a str,
     members: &'m Members,
@@ -65,7 +64,7 @@ impl<'a> Deserializer<'a> for PayloadDeserializer<'_, 'a> {
     }
 }
 
-/// Hands out the members one by one.
+/// Iterates over the members.
 struct MemberAccess<'m, 'a> {
     text: &'a str,
     rest: std::slice::Iter<'m, Member>,
@@ -85,7 +84,7 @@ impl<'a> MapAccess<'a> for MemberAccess<'_, 'a> {
 
     fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value> {
         let Some(member) = self.current.take() else {
-            return Err(de::Error::custom("a value was asked for before its name"));
+            return Err(de::Error::custom("a value was requested before its name"));
         };
         seed.deserialize(Value(member.value(self.text))).map_err(|invalid| invalid.within(member.name(self.text)))
     }
@@ -134,10 +133,9 @@ impl<'a> Deserializer<'a> for Name<'_, 'a> {
 /// Deserializes the value of a member.
 struct Value<'a>(&'a str);
 
-/// Leaves a method to `serde_json`.
+/// Delegates methods to `serde_json`.
 ///
-/// Forwarding everything to `deserialize_any` would not do: `serde_json` reads some types
-/// differently when it is told which one it is to read.
+/// Forwarding all of them to `deserialize_any` would lose the type hint, on which `serde_json` depends for some types.
 macro_rules! delegate_to_serde_json {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {
         $(
@@ -270,7 +268,7 @@ mod tests {
             raw: Option<&'a RawValue>,
             owned: Option<RawJson>,
         }
-        // No scan would accept this text, so whoever passes it on did not scan.
+        // No scan would accept this text.
         let text = "{\"raw\":\u{1},\"owned\":\u{1}}";
         let members = Members::unchecked(&[(2..5, 7..8), (10..15, 17..18)]);
         let access = super::PayloadDeserializer::new(text, &members);

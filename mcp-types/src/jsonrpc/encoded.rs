@@ -1,4 +1,4 @@
-//! Whole messages, ready to be sent.
+//! Serialized messages.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,11 +9,11 @@ use serde_json::Error;
 use super::write::{UnknownId, append, write_error, write_notification, write_request, write_result};
 use crate::{ErrorObject, Method, ProgressToken, RawObject, RequestId};
 
-/// A message that may be written to a peer: JSON on a single line.
+/// A serialized message: JSON on a single line.
 ///
-/// Raw JSON of a caller or a handler may be spread over lines, and a transport that frames messages by lines would send
-/// such a text as several messages. So transports take this type, and every way to make one replaces the line breaks
-/// between tokens with spaces; strings have theirs escaped.
+/// Raw JSON of an application may contain line breaks, which would split the message in a transport that frames messages
+/// by lines. Therefore transports accept this type only, and all constructors replace line breaks between tokens by
+/// spaces; in strings they are escaped.
 ///
 /// ```
 /// use mcp_types::jsonrpc::EncodedMessage;
@@ -28,22 +28,22 @@ use crate::{ErrorObject, Method, ProgressToken, RawObject, RequestId};
 pub struct EncodedMessage(Vec<u8>);
 
 impl EncodedMessage {
-    /// Writes a request.
+    /// Serializes a request.
     ///
     /// # Errors
     ///
-    /// Returns an error if the parameters cannot be serialized, or are not an object then.
+    /// Returns an error if the parameters cannot be serialized, or not as an object.
     pub fn request<P: Serialize + ?Sized>(id: &RequestId, method: &Method, params: Option<&P>) -> Result<Self, Error> {
         Self::write(USUAL_SIZE, |out| write_request(out, id, method, params))
     }
 
-    /// Writes a request with metadata added to its parameters, which are copied without being read.
+    /// Serializes a request and adds `_meta` to its parameters, which are copied without being parsed.
     ///
-    /// The parameters must not have a `_meta` of their own. Without a token and with no or empty metadata, none is added.
+    /// The parameters must not have a `_meta` member. If there is neither a token nor metadata, none is added.
     ///
     /// # Errors
     ///
-    /// Returns an error only if the serializer fails, which no id, method or token makes it do today.
+    /// Returns an error only if the serializer fails, which no id, method or token causes today.
     pub fn request_with_meta(
         id: &RequestId,
         method: &Method,
@@ -74,35 +74,34 @@ impl EncodedMessage {
         })
     }
 
-    /// Writes a notification.
+    /// Serializes a notification.
     ///
     /// # Errors
     ///
-    /// Returns an error if the parameters cannot be serialized, or are not an object then.
+    /// Returns an error if the parameters cannot be serialized, or not as an object.
     pub fn notification<P: Serialize + ?Sized>(method: &Method, params: Option<&P>) -> Result<Self, Error> {
         Self::write(0, |out| write_notification(out, method, params))
     }
 
-    /// Writes the response to a request that succeeded.
+    /// Serializes a success response.
     ///
     /// # Errors
     ///
-    /// Returns an error if the result cannot be serialized, or is not an object then.
+    /// Returns an error if the result cannot be serialized, or not as an object.
     pub fn result<R: Serialize + ?Sized>(id: &RequestId, result: &R) -> Result<Self, Error> {
         Self::write(USUAL_SIZE, |out| write_result(out, id, result))
     }
 
-    /// Writes the response to a request that failed, or that could not be read.
+    /// Serializes an error response; `id` is `None` if it could not be read.
     ///
     /// # Errors
     ///
-    /// Returns an error only if the serializer fails, which no error object makes it do today.
+    /// Returns an error only if the serializer fails, which no error object causes today.
     pub fn error(id: Option<&RequestId>, error: &ErrorObject, unknown_id: UnknownId) -> Result<Self, Error> {
         Self::write(0, |out| write_error(out, id, error, unknown_id))
     }
 
-    /// Joins messages to a batch, which only revision 2025-03-26 allows. Returns `None` without messages, because a
-    /// batch holds at least one.
+    /// Joins messages into a batch, which only revision 2025-03-26 allows. Returns `None` if there are no messages.
     #[must_use]
     pub fn batch<'a>(messages: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let mut out = Vec::new();
@@ -116,14 +115,14 @@ impl EncodedMessage {
         })
     }
 
-    /// Takes a message that was encoded before, such as one from a store; line breaks in it become spaces.
+    /// Creates a message from bytes, such as those of a store; line breaks become spaces.
     #[must_use]
     pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
         join_lines(&mut bytes);
         Self(bytes)
     }
 
-    /// Adds metadata to the result or the parameters, which must be there and must not have any yet.
+    /// Adds `_meta` to the result or the parameters, which must be present and must not have it yet.
     pub fn add_meta(&mut self, meta: &RawObject) {
         self.close_with_meta(|out| {
             out.extend_from_slice(meta.as_str().as_bytes());
@@ -131,8 +130,8 @@ impl EncodedMessage {
         });
     }
 
-    /// Returns a copy with one member as the metadata of its result or parameters, which must be there and must not have
-    /// any yet.
+    /// Returns a copy with a `_meta` of one member in its result or parameters, which must be present and must not have
+    /// `_meta` yet.
     #[must_use]
     pub fn clone_with_meta(&self, name: &str, value: &impl Serialize) -> Self {
         let mut out = Vec::with_capacity(self.len() + name.len() + FRAME);
@@ -149,19 +148,19 @@ impl EncodedMessage {
         copy
     }
 
-    /// Returns the text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Returns the text, which is bytes like any others from then on.
+    /// Converts the message into its JSON text.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// Gives back memory that the text does not need.
+    /// Releases unused capacity.
     pub fn shrink_to_fit(&mut self) {
         self.0.shrink_to_fit();
     }
@@ -172,14 +171,14 @@ impl EncodedMessage {
         Ok(Self(out))
     }
 
-    /// Reopens the object at the end for metadata; if that cannot be written, the message stays as it is.
+    /// Appends `_meta` to the object at the end; if it cannot be serialized, the message does not change.
     fn close_with_meta(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) {
         if !self.0.ends_with(b"}}") {
             return;
         }
         self.0.truncate(self.0.len() - 2);
         let is_empty = self.0.trim_ascii_end().ends_with(b"{");
-        // Should it fail, nothing was appended, and the message is closed as it was.
+        // If it fails, nothing was appended.
         let _ = append(&mut self.0, |out| {
             out.extend_from_slice(if is_empty { b"\"_meta\":" } else { b",\"_meta\":" });
             write(out)
@@ -188,7 +187,7 @@ impl EncodedMessage {
     }
 }
 
-/// Replaces line breaks with spaces. Strings have theirs escaped, so what is found in JSON is whitespace between tokens.
+/// Replaces line breaks by spaces. In strings they are escaped, so all others are between tokens.
 pub(super) fn join_lines(text: &mut [u8]) {
     // The store is unconditional, so that the loop has no branch and becomes a few vector instructions.
     for byte in text {
@@ -196,16 +195,16 @@ pub(super) fn join_lines(text: &mut [u8]) {
     }
 }
 
-/// The members of an object, without the braces and the whitespace inside of them.
+/// Returns the members of an object, without the braces and surrounding whitespace.
 fn members(object: &RawObject) -> &str {
     let inside = object.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     inside.unwrap_or_default().trim_ascii()
 }
 
-/// The room for most results, so that they grow no further while they are written.
+/// The initial capacity, sufficient for most results.
 const USUAL_SIZE: usize = 512;
 
-/// The room for what is around the parameters and the metadata of a request: member names, the method, numbers.
+/// The capacity for the rest of a request: member names, the method, numbers.
 const FRAME: usize = 160;
 
 impl Deref for EncodedMessage {
@@ -228,7 +227,7 @@ impl From<EncodedMessage> for Vec<u8> {
     }
 }
 
-/// Says how long it is: what it says may be long, and secret.
+/// Shows the length only: the content may be long or secret.
 impl fmt::Debug for EncodedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EncodedMessage({} bytes)", self.0.len())
@@ -309,11 +308,11 @@ mod tests {
         let mut result = EncodedMessage::result(&id, &RawObject::empty()).unwrap();
         result.add_meta(&RawObject::parse(r#"{"a":1}"#).unwrap());
         assert_eq!(&*result, br#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"a":1}}}"#);
-        let told = EncodedMessage::notification(&method, Some(&RawObject::parse(r#"{"b":2}"#).unwrap())).unwrap();
-        let told = told.clone_with_meta("c", &id);
-        assert_eq!(&*told, br#"{"jsonrpc":"2.0","method":"m","params":{"b":2,"_meta":{"c":1}}}"#);
+        let message = EncodedMessage::notification(&method, Some(&RawObject::parse(r#"{"b":2}"#).unwrap())).unwrap();
+        let message = message.clone_with_meta("c", &id);
+        assert_eq!(&*message, br#"{"jsonrpc":"2.0","method":"m","params":{"b":2,"_meta":{"c":1}}}"#);
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
-        assert_eq!(told.clone_with_meta("c", &unwritable), told, "what cannot be written is left out");
+        assert_eq!(message.clone_with_meta("c", &unwritable), message, "what cannot be written is left out");
     }
 
     // covers: RB-26

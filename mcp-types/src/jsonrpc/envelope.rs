@@ -1,8 +1,7 @@
-//! The members that make a message.
+//! The members of a message.
 //!
-//! A message is read in two steps. The scan passes the text once and notes where the members
-//! are, whatever they hold. Only then, with all members known, are the rules checked, so that
-//! the verdict does not depend on the order of the members.
+//! The scan records the positions of all members in one pass. The rules are checked after it, so that the result does not
+//! depend on the order of the members.
 
 use serde_json::value::RawValue;
 
@@ -17,7 +16,7 @@ use crate::json::scan::{ScanError, Scanner, kind, unquote};
 use crate::vocabulary::id;
 use crate::{ErrorObject, Method, RequestId};
 
-/// What was found of a message so far.
+/// The members of a message that were scanned so far.
 pub(super) struct Envelope<'a> {
     at: usize,
     jsonrpc: Option<Slot<&'a str>>,
@@ -26,15 +25,15 @@ pub(super) struct Envelope<'a> {
     params: Option<Slot<Body<'a>>>,
     result: Option<Slot<Body<'a>>>,
     error: Option<Slot<Body<'a>>>,
-    /// A known member that was found again.
+    /// The first duplicate of a known member.
     repeated: Option<Slot<&'static str>>,
-    /// Whether a `result` or an `error` began, even if it did not end.
+    /// Whether there is a `result` or an `error`, even an incomplete one.
     is_response: bool,
-    /// Whether an `id` began after there was one, even if it did not end.
+    /// Whether there is a second `id`, even an incomplete one.
     has_two_ids: bool,
 }
 
-/// Something and its place in the text.
+/// A value and its position in the text.
 #[derive(Clone, Copy)]
 struct Slot<T> {
     at: usize,
@@ -50,7 +49,7 @@ enum Body<'a> {
 type Checked<T> = Result<T, InvalidMessage>;
 
 impl<'a> Envelope<'a> {
-    /// Starts with an object that begins at `at`.
+    /// Creates an envelope for the object at the position `at`.
     pub(super) fn new(at: usize) -> Self {
         Self {
             at,
@@ -66,9 +65,9 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Passes the object and notes its members; what is unknown is ignored.
+    /// Scans the object and records its members; unknown members are ignored.
     ///
-    /// If the text breaks off, everything in front of that place is known.
+    /// If the scan fails, the members before the error are recorded.
     // M-19
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>, limits: &Limits) -> Result<(), ScanError> {
         scanner.object(|scanner, name| {
@@ -103,10 +102,10 @@ impl<'a> Envelope<'a> {
         self.check().map_err(|invalid| invalid.about(self.origin()))
     }
 
-    /// Returns who sent the message if `text` is broken behind what was scanned.
+    /// Returns the origin of the message if the scan of `text` failed.
     ///
-    /// An id may go on: what was read as `1` may have been `1_000`, or be cut. So it counts only if a comma or a brace
-    /// stands behind it, or if it is a string with which the whole text ends.
+    /// The id may be incomplete: `1` may be the beginning of `1_000`. It is used only if a comma or a brace follows, or if
+    /// it is a string at the end of the whole text.
     pub(super) fn origin_before(&self, text: &str, is_whole: bool) -> Origin {
         if let Some(id) = self.id {
             let behind = text.get(id.at + id.value.len()..).unwrap_or_default().trim_start();
@@ -202,7 +201,7 @@ impl<'a> Envelope<'a> {
         self.id.map(|id| request_id(id.value).map_err(|fault| id.fault(fault))).transpose()
     }
 
-    /// Blames the message as a whole.
+    /// Creates an error at the position of the message.
     fn fault(&self, fault: Fault) -> InvalidMessage {
         InvalidMessage::new(fault, Some(self.at))
     }
@@ -244,7 +243,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Passes a value into its slot; the result is the place of a value that came too late.
+/// Scans a value into its slot; returns the position of a duplicate.
 fn note<'a, T>(
     slot: &mut Option<Slot<T>>,
     scanner: &mut Scanner<'a>,
@@ -259,7 +258,7 @@ fn note<'a, T>(
     Ok(None)
 }
 
-/// Reads an id.
+/// Parses an id.
 // M-2, M-3, CG-5
 fn request_id(text: &str) -> Result<RequestId, Fault> {
     match text.as_bytes().first() {
@@ -274,7 +273,7 @@ fn request_id(text: &str) -> Result<RequestId, Fault> {
     }
 }
 
-/// Reads an error.
+/// Parses an error object.
 // M-11, M-12
 fn error_object(error: &Payload<'_>) -> Result<ErrorObject, Fault> {
     let member = |name| error.get(name).map(RawValue::get);
@@ -296,7 +295,7 @@ fn error_object(error: &Payload<'_>) -> Result<ErrorObject, Fault> {
     })
 }
 
-/// Whether a number is not written as an integer.
+/// Returns whether a number is not written as an integer.
 fn is_fraction(text: &str) -> bool {
     kind(text) == "a number" && text.contains(['.', 'e', 'E'])
 }

@@ -1,98 +1,98 @@
-//! The rules that a message can break.
+//! The rules for messages.
 
 use std::fmt;
 
 use crate::ErrorCode;
 use crate::vocabulary::id;
 
-/// Names the rule that a message breaks, one variant per rule.
+/// The rule that an invalid message violates.
 ///
-/// Text of the peer appears in it as a short, escaped excerpt only.
+/// It contains text of the peer only as short, escaped excerpts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// The bytes are not UTF-8.
     NotUtf8,
-    /// The text begins with a byte order mark, which JSON does not have.
+    /// The text begins with a byte order mark, which JSON does not allow.
     ByteOrderMark,
     /// The text is not JSON.
     Syntax {
-        /// What would have been right at this place.
+        /// What was expected at this position.
         expected: &'static str,
-        /// The character that is there instead; `None` at the end of the text.
+        /// The character that was found; `None` at the end of the text.
         found: Option<char>,
     },
     /// Objects and arrays nest too deep.
     TooDeep {
-        /// How deep they may nest.
+        /// The maximum depth.
         limit: usize,
     },
-    /// A member has a name that `serde_json` reserves for itself, so that readers could disagree about its value.
+    /// A member has a name that `serde_json` uses internally, so that parsers could disagree about its value.
     ReservedName,
     /// The message is JSON, but not an object.
     NotAnObject {
-        /// What it is instead.
+        /// The type that was found.
         found: &'static str,
     },
-    /// The batch holds no message.
+    /// The batch is empty.
     EmptyBatch,
-    /// The batch holds too many messages.
+    /// The batch has too many messages.
     BatchTooLarge {
-        /// How many it may hold.
+        /// The maximum number of messages.
         limit: usize,
     },
-    /// The text is a batch where only a single message may stand.
+    /// The text is a batch where only a single message is allowed.
     BatchNotAllowed,
     /// The payload has too many members.
     TooManyMembers {
-        /// Which payload it is, such as `params`.
+        /// The name of the payload, such as `params`.
         payload: &'static str,
-        /// How many members it may have.
+        /// The maximum number of members.
         limit: usize,
     },
-    /// A member that the message needs is absent.
+    /// A required member is missing.
     MissingMember(&'static str),
-    /// A member is JSON of the wrong kind.
+    /// A member has the wrong JSON type.
     WrongKind {
-        /// Which member it is, such as `params` or `error.code`.
+        /// The member, such as `params` or `error.code`.
         member: &'static str,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is instead.
+        /// The type that was found.
         found: &'static str,
     },
     /// `jsonrpc` is not `"2.0"`.
     WrongVersion {
-        /// The beginning of what it is instead.
+        /// An excerpt of the value that was found.
         found: Box<str>,
     },
     /// `method` is the empty string.
     EmptyMethod,
-    /// A member of the envelope appears twice, so that its readers could disagree.
+    /// A member of the envelope is duplicated, so that parsers could disagree.
     DuplicateMember(&'static str),
-    /// A member of the payload appears twice, so that its readers could disagree.
+    /// A member of the payload is duplicated, so that parsers could disagree.
     DuplicatePayloadMember {
-        /// Which payload it is, such as `params`.
+        /// The name of the payload, such as `params`.
         payload: &'static str,
-        /// The beginning of the name of the member.
+        /// An excerpt of the name of the member.
         member: Box<str>,
     },
-    /// The message has a `method` together with a `result` or an `error`.
+    /// The message has a `method` and also a `result` or an `error`.
     MixedKinds,
     /// The message has both a `result` and an `error`.
     ResultAndError,
     /// The message has neither `method` nor `result` nor `error`.
     NoKind,
-    /// `id` is `null` where an id is needed.
+    /// `id` is `null` where an id is required.
     NullId,
     /// `id` is a number with a fraction or an exponent.
     FractionalId,
-    /// `id` is an integer of more than 64 bits.
+    /// `id` is an integer that does not fit into 64 bits.
     IdOutOfRange,
 }
 
 impl Fault {
-    /// Returns the code with which the fault is answered, if it is answered at all.
+    /// Returns the code for the error response, if one is sent.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -156,9 +156,9 @@ impl fmt::Display for Fault {
             Self::DuplicatePayloadMember { payload, member } => {
                 write!(f, "`{payload}.{member}` appears twice")
             }
-            Self::MixedKinds => f.write_str("`method` must not stand together with `result` or `error`"),
-            Self::ResultAndError => f.write_str("`result` must not stand together with `error`"),
-            Self::NoKind => f.write_str("one of `method`, `result` and `error` is needed"),
+            Self::MixedKinds => f.write_str("`method` must not be combined with `result` or `error`"),
+            Self::ResultAndError => f.write_str("`result` must not be combined with `error`"),
+            Self::NoKind => f.write_str("one of `method`, `result` and `error` is required"),
             Self::NullId => write!(f, "`id` must be {}, found null", id::EXPECTED),
             Self::FractionalId => write!(f, "`id` must be {}, found a fraction", id::EXPECTED),
             Self::IdOutOfRange => f.write_str("`id` must fit into 64 bits"),

@@ -1,4 +1,4 @@
-//! What one unit of a transport holds.
+//! Parses a line or a body.
 
 use super::envelope::Envelope;
 use super::fault::Fault;
@@ -7,27 +7,26 @@ use super::limits::Limits;
 use super::message::Message;
 use crate::json::scan::{ScanError, Scanner, kind};
 
-/// What a line or a body holds: a message, or several.
+/// A single message or a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows these two")]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these two")]
 pub enum Incoming<'a> {
-    /// One message.
+    /// A single message.
     Single(Message<'a>),
-    /// At least one message, in an array, which only revision 2025-03-26 allows.
+    /// An array of at least one message, which only revision 2025-03-26 allows.
     ///
-    /// Messages stand for themselves: an invalid one does not spoil the others.
+    /// An invalid message does not affect the others.
     Batch(Vec<Result<Message<'a>, InvalidMessage>>),
 }
 
-/// Reads a text that may be one message or a batch.
+/// Parses a single message or a batch.
 ///
-/// Use [`Message::parse`] wherever batches are not allowed.
+/// Use [`Message::parse`] if batches are not allowed.
 ///
 /// # Errors
 ///
-/// Fails if the text as a whole is wrong: it is not JSON, nests too deep, is neither an object
-/// nor an array, or is an array of no or too many elements. Within a batch, such an error names
-/// no id, since one answer stands for the whole batch.
+/// Returns an error if the text is not JSON, nests too deep, is neither an object nor an array, or is an array that is
+/// empty or too long. For an array the error has no id, because there is one response for the whole batch.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, InvalidMessage> {
     let text = decode_utf8(bytes, limits)?;
     let mut scanner = Scanner::new(text, limits.max_depth);
@@ -51,7 +50,7 @@ fn single<'a>(
     limits: &Limits,
 ) -> Result<Message<'a>, InvalidMessage> {
     if scanner.peek().1 != Some(b'{') {
-        // What is wrong depends on whether this is JSON at all, so it is read to the end.
+        // The error depends on whether the whole text is JSON.
         let fault = scanner
             .value()
             .and_then(|value| scanner.finish().map(|()| value))
@@ -111,7 +110,7 @@ fn element<'a>(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Result<Mess
     }
 }
 
-/// Why a batch is read no further.
+/// The reason why the scan of a batch stopped.
 enum Stop {
     Scan(ScanError),
     TooLarge,
@@ -131,7 +130,7 @@ fn decode_utf8<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, InvalidM
     Ok(text)
 }
 
-/// Blames bytes that are not UTF-8 on the message in front of them, as far as it can be read.
+/// Attributes bytes that are not UTF-8 to the message in front of them, if it can be identified.
 // M-11
 fn not_utf8(bytes: &[u8], valid: usize, limits: &Limits) -> InvalidMessage {
     let invalid = InvalidMessage::new(Fault::NotUtf8, Some(valid));
@@ -139,8 +138,8 @@ fn not_utf8(bytes: &[u8], valid: usize, limits: &Limits) -> InvalidMessage {
     let mut scanner = Scanner::new(text, limits.max_depth);
     let (at, _) = scanner.peek();
     let mut envelope = Envelope::new(at);
-    // The text breaks off, so the scan does not end well; what it found before that is what counts. Nothing is found in
-    // a batch, which is not an object.
+    // The text is incomplete, so the scan fails, but it has recorded the members before that. In a batch, which is not an
+    // object, there are none.
     let _ = envelope.scan(&mut scanner, limits);
     invalid.about(envelope.origin_before(text, false))
 }

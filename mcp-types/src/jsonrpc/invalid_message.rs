@@ -1,4 +1,4 @@
-//! Texts that are no messages.
+//! The error of parsing a message.
 
 use std::fmt;
 
@@ -6,10 +6,9 @@ use super::fault::Fault;
 use crate::json::scan::{Problem, ScanError};
 use crate::{ErrorCode, ErrorObject, RequestId};
 
-/// Why a text of the peer is not a message, and what to answer.
+/// The error of parsing a message of a peer.
 ///
-/// The peer is to blame. One invalid message says nothing about the next one, so it is no
-/// reason to end a connection.
+/// Later messages may be valid, so it is no reason to close the connection.
 ///
 /// ```
 /// use mcp_types::jsonrpc::{Limits, Message};
@@ -28,7 +27,7 @@ pub struct InvalidMessage {
     origin: Origin,
 }
 
-/// What the message was, as far as could be read.
+/// The kind and the id of the invalid message, if they could be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
     Unknown,
@@ -56,15 +55,15 @@ impl InvalidMessage {
         Self { origin, ..self }
     }
 
-    /// Returns the rule that is broken.
+    /// Returns the violated rule.
     #[must_use]
     pub fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// Returns the code for the answer.
+    /// Returns the code for the error response.
     ///
-    /// It is [`PARSE_ERROR`](ErrorCode::PARSE_ERROR) for what is not JSON,
+    /// It is [`PARSE_ERROR`](ErrorCode::PARSE_ERROR) for text that is not JSON,
     /// [`INVALID_PARAMS`](ErrorCode::INVALID_PARAMS) if only `params` are wrong, and
     /// [`INVALID_REQUEST`](ErrorCode::INVALID_REQUEST) for everything else.
     #[must_use]
@@ -72,10 +71,10 @@ impl InvalidMessage {
         self.fault.code()
     }
 
-    /// Returns the id of the request, where it could be read.
+    /// Returns the id of the invalid request, if it could be parsed, for the error response.
     ///
-    /// An answer repeats it. It is there even if the text broke off behind the id, and it is never the id of what has a
-    /// `result` or an `error`: nobody answers a response.
+    /// It is available even if the text is not JSON after the id. It is `None` for messages with a `result` or an `error`,
+    /// because responses get no response.
     // M-11
     #[must_use]
     pub fn request_id(&self) -> Option<&RequestId> {
@@ -85,9 +84,7 @@ impl InvalidMessage {
         }
     }
 
-    /// Returns the id of the response, where it could be read.
-    ///
-    /// Whoever waits for that response waits in vain and can be told so.
+    /// Returns the id of the invalid response, if it could be parsed, so that the pending request can fail.
     #[must_use]
     pub fn response_id(&self) -> Option<&RequestId> {
         match &self.origin {
@@ -96,13 +93,13 @@ impl InvalidMessage {
         }
     }
 
-    /// Returns the byte of the text at which the rule is broken, where there is one such place.
+    /// Returns the byte offset of the error, if there is a single one.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.offset
     }
 
-    /// Creates the error of the answer.
+    /// Creates the error object for the response.
     #[must_use]
     pub fn to_error_object(&self) -> ErrorObject {
         ErrorObject::new(self.code(), self.to_string())

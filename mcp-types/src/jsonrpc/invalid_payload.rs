@@ -1,4 +1,4 @@
-//! Payloads that do not fit their type.
+//! The error of decoding a payload.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,15 +9,15 @@ use super::members::Unindexed;
 use crate::json::excerpt::{NAME, excerpt};
 use crate::{ErrorCode, ErrorObject};
 
-/// Why a payload does not have the shape that its reader wants.
+/// The error of decoding a payload.
 ///
-/// The message names the member and is short whatever the peer sent; it may be shown to the
-/// peer. The [source](std::error::Error::source) may quote the payload at length and may not.
+/// `Display` names the member, has a bounded length, and may be sent to the peer. The
+/// [source](std::error::Error::source) may quote the payload at length and should not be sent.
 #[derive(Debug)]
 pub struct InvalidPayload {
     member: Option<Cow<'static, str>>,
     reason: Box<str>,
-    /// Whether the reason names the member itself, so that it is not named twice.
+    /// Whether the reason already names the member.
     names_member: bool,
     source: Option<serde_json::Error>,
 }
@@ -29,28 +29,28 @@ impl InvalidPayload {
 
     pub(super) fn unindexed(unindexed: &Unindexed) -> Self {
         match unindexed {
-            Unindexed::TooMany { limit } => Self::new(&format!("more than {limit} members are too many")),
+            Unindexed::TooMany { limit } => Self::new(&format!("more than {limit} members")),
             Unindexed::Twice { name } => Self::new("the member appears twice").within(name),
         }
     }
 
-    /// Adds the member that was being read.
+    /// Adds the name of the member.
     pub(super) fn within(mut self, name: &str) -> Self {
         let name = excerpt(name, NAME);
-        // The reader of the type may have named the member, or the way further inside, already.
+        // The reason may already begin with the member or a path in it.
         let rest = self.reason.strip_prefix('`').and_then(|reason| reason.strip_prefix(name.as_str()));
         self.names_member = rest.is_some_and(|rest| rest.starts_with(['`', '.']));
         self.member = Some(name.into());
         self
     }
 
-    /// Returns the member of the payload that is wrong or missing, if it is one alone.
+    /// Returns the invalid or missing member of the payload, if it is a single one.
     #[must_use]
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()
     }
 
-    /// Creates the error with which a request is answered.
+    /// Creates the error object for the response, with [`ErrorCode::INVALID_PARAMS`].
     #[must_use]
     pub fn to_error_object(&self) -> ErrorObject {
         ErrorObject::new(ErrorCode::INVALID_PARAMS, self.to_string())
@@ -85,7 +85,7 @@ impl de::Error for InvalidPayload {
 impl From<serde_json::Error> for InvalidPayload {
     fn from(source: serde_json::Error) -> Self {
         let mut reason = source.to_string();
-        // The position counts from the beginning of the member, which would only mislead.
+        // The position is relative to the member, which would be misleading.
         let place = format!(" at line {} column {}", source.line(), source.column());
         if reason.ends_with(&place) {
             reason.truncate(reason.len() - place.len());
@@ -94,7 +94,7 @@ impl From<serde_json::Error> for InvalidPayload {
     }
 }
 
-/// How many characters of a reason are kept.
+/// The maximum length of a reason, in characters.
 const REASON: usize = 200;
 
 #[cfg(test)]

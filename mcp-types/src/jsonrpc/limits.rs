@@ -1,34 +1,31 @@
-//! What a peer may ask of the parser.
+//! Limits of the parser.
 
 use crate::json::scan::MAX_DEPTH;
 
-/// Bounds the work and the memory that one incoming text can cost.
+/// Limits for the cost of parsing one line or body.
 ///
-/// The size of the text is the transport's to bound: it is in memory before a parser sees it.
+/// Its size is limited by the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How many objects and arrays may be open at once, the message itself included.
+    /// Maximum nesting depth of objects and arrays, including the message itself.
     ///
-    /// The default is 128, so that whatever passes can also be read by `serde_json`, which gives
-    /// up at that depth. Higher values cost nothing in the parser, which does not recurse, but
-    /// decoding what lies deeper fails. Values above [`MAX_SUPPORTED_DEPTH`](Self::MAX_SUPPORTED_DEPTH) mean that
-    /// maximum.
+    /// Defaults to 128, the recursion limit of `serde_json`. Higher values cost nothing in the parser, which does not
+    /// recurse, but deeper values cannot be decoded. Values above [`MAX_SUPPORTED_DEPTH`](Self::MAX_SUPPORTED_DEPTH)
+    /// are reduced to it.
     pub max_depth: usize,
-    /// How many messages a batch may hold.
+    /// Maximum number of messages in a batch.
     ///
-    /// The default is 100. Each message costs some hundred bytes and, further up, an answer, so
-    /// this is also how far one text is amplified.
+    /// Defaults to 100. Each message costs a few hundred bytes and a response.
     pub max_batch_size: usize,
-    /// How many members `params`, `result` and `error` may have at their top level.
+    /// Maximum number of members of `params`, `result` and `error`, not counting nested members.
     ///
-    /// The default is 1024, far above any message of the protocol. Each member costs about
-    /// forty bytes of index, as little as six bytes of text pay for them.
+    /// Defaults to 1024. Each member, which takes at least six bytes of text, costs about forty bytes of index.
     pub max_members: usize,
 }
 
 impl Limits {
-    /// The greatest depth that can be allowed.
+    /// The largest supported value of [`max_depth`](field@Self::max_depth).
     pub const MAX_SUPPORTED_DEPTH: usize = MAX_DEPTH;
 
     /// Sets the maximum nesting [depth](field@Self::max_depth).

@@ -1,19 +1,19 @@
-//! The index of an object's members.
+//! The index of the members of an object.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::json::scan::{ScanError, Scanner};
 
-/// Lists the top-level members of one object in the order of the text.
+/// The top-level members of an object, in order.
 ///
-/// The index holds places, not text, so it can move along when the text does.
+/// The index has offsets, not slices, so it stays valid if the text is moved.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
     list: Vec<Member>,
 }
 
-/// Where one member is; the value is one JSON value without whitespace around it.
+/// The position of a member; the value has no surrounding whitespace.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     name: Name,
@@ -22,9 +22,9 @@ pub(super) struct Member {
 
 #[derive(Debug, Clone)]
 enum Name {
-    /// It stands in the text as it is.
+    /// A name without escapes.
     Plain(Range<usize>),
-    /// It has escapes in the text.
+    /// A name with escapes.
     Unescaped(Box<str>),
 }
 
@@ -37,7 +37,7 @@ impl Member {
         }
     }
 
-    /// Whether this is the name. Most names differ in length, which is known without looking at the text.
+    /// Returns whether this is the name. The length is compared first, which needs no access to the text.
     fn is_named(&self, text: &str, name: &str) -> bool {
         self.name_len() == name.len() && self.name(text) == name
     }
@@ -49,7 +49,7 @@ impl Member {
         }
     }
 
-    /// Returns the name as a part of the text, unless it has escapes there.
+    /// Returns the name as a slice of the text, unless it has escapes.
     pub(super) fn plain_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         match &self.name {
             Name::Plain(span) => Some(slice(text, span)),
@@ -63,33 +63,33 @@ impl Member {
     }
 }
 
-/// Takes a part of the text that the index was made of.
+/// Returns a part of the text of the index.
 fn slice<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
     text.get(span.clone()).unwrap_or_default()
 }
 
-/// Why there is no index although the text is JSON.
+/// The reason why an object has no index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unindexed {
     TooMany { limit: usize },
     Twice { name: String },
 }
 
-/// An object that was scanned, with its index if it can have one.
+/// A scanned object, with its index if it has one.
 pub(super) type Indexed<'a> = (&'a str, Result<Members, Unindexed>);
 
-/// The index of a payload's `_meta`, if that is an object: every modern request is read by it.
+/// The index of the `_meta` of a payload, if it is an object.
 pub(super) type MetaIndex = Option<Result<Members, Unindexed>>;
 
 impl Members {
-    /// Passes an object and indexes up to `limit` members.
+    /// Scans an object and indexes its members, if there are at most `limit`.
     ///
-    /// The whole object is passed in any case, so that the text behind it can be read.
+    /// The whole object is scanned in any case, so that the scan can continue after it.
     pub(super) fn scan<'a>(scanner: &mut Scanner<'a>, limit: usize) -> Result<Indexed<'a>, ScanError> {
         Self::scan_with(scanner, limit, |scanner, _| scanner.value())
     }
 
-    /// Does the same, and indexes `_meta` in the same pass.
+    /// Like `scan`, but also indexes `_meta` in the same pass.
     pub(super) fn scan_with_meta<'a>(
         scanner: &mut Scanner<'a>,
         limit: usize,
@@ -108,7 +108,7 @@ impl Members {
         Ok((indexed, meta))
     }
 
-    /// Passes an object; `pass` passes the values.
+    /// Scans an object; `pass` scans the values.
     fn scan_with<'a>(
         scanner: &mut Scanner<'a>,
         limit: usize,
@@ -143,7 +143,7 @@ impl Members {
         Ok((text, members))
     }
 
-    /// Makes up an index, for tests that must not scan.
+    /// Creates an index without a scan, for tests.
     #[cfg(test)]
     pub(super) fn unchecked(places: &[(Range<usize>, Range<usize>)]) -> Self {
         let member = |(name, value): &(Range<usize>, Range<usize>)| Member {
@@ -163,7 +163,7 @@ impl Members {
     }
 }
 
-/// Finds a name that occurs more than once.
+/// Returns a duplicate name.
 fn twice<'m>(text: &'m str, list: &'m [Member]) -> Option<&'m str> {
     if list.len() <= FEW {
         let is_known = |(index, member): (usize, &Member)| {
@@ -173,7 +173,7 @@ fn twice<'m>(text: &'m str, list: &'m [Member]) -> Option<&'m str> {
         let index = list.iter().enumerate().position(is_known)?;
         return list.get(index).map(|member| member.name(text));
     }
-    // The limit on members is the user's to raise, so the cost must not be quadratic.
+    // Users can raise the limit on members, so the cost must not be quadratic.
     let mut names: Vec<&str> = list.iter().map(|member| member.name(text)).collect();
     names.sort_unstable();
     names.windows(2).find_map(|pair| match pair {
@@ -182,7 +182,7 @@ fn twice<'m>(text: &'m str, list: &'m [Member]) -> Option<&'m str> {
     })
 }
 
-/// Up to here comparing every name with every other is cheaper than sorting.
+/// The number of members up to which pairwise comparisons are cheaper than sorting.
 const FEW: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The three kinds of messages.
+//! Requests, notifications and responses.
 
 use super::incoming;
 use super::invalid_message::InvalidMessage;
@@ -6,7 +6,7 @@ use super::limits::Limits;
 use super::payload::Payload;
 use crate::{ErrorObject, Method, RequestId};
 
-/// One message; its kind shows in the members it has.
+/// A message; its members determine its kind.
 ///
 /// | kind | `method` | `id` | `result` or `error` |
 /// |---|---|---|---|
@@ -14,35 +14,35 @@ use crate::{ErrorObject, Method, RequestId};
 /// | notification | yes | no | no |
 /// | response | no | yes, with `error` perhaps | exactly one |
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows these three")]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these three")]
 pub enum Message<'a> {
-    /// A message that wants an answer.
+    /// A request, which expects a response.
     Request(Request<'a>),
-    /// A message that wants no answer.
+    /// A notification, which expects no response.
     Notification(Notification<'a>),
-    /// The answer to a request.
+    /// The response to a request.
     Response(Response<'a>),
 }
 
 impl<'a> Message<'a> {
-    /// Reads a text that must be one message; batches are refused.
+    /// Parses a single message; batches are rejected.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not a message; the error says which rule it breaks.
+    /// Returns an error if the text is not a valid message.
     // M-18
     pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, InvalidMessage> {
         incoming::parse_single(bytes, limits)
     }
 }
 
-/// A message that asks the peer to do something and to answer.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Request<'a> {
-    /// What the answer repeats.
+    /// The id, which the response repeats.
     pub id: RequestId,
-    /// What to do.
+    /// The method.
     pub method: Method,
     /// The parameters; both an absent member and `null` are `None`.
     pub params: Option<Payload<'a>>,
@@ -56,11 +56,11 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A message that tells the peer something.
+/// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notification<'a> {
-    /// What happened.
+    /// The method.
     pub method: Method,
     /// The parameters; both an absent member and `null` are `None`.
     pub params: Option<Payload<'a>>,
@@ -74,27 +74,26 @@ impl<'a> Notification<'a> {
     }
 }
 
-/// A message that answers a request.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Response<'a> {
     /// The id of the request.
     ///
-    /// It is `None` only if the outcome is an error and the peer could not read the id; the member may have been `null`
-    /// or absent then.
+    /// It is `None` only in an error response of a peer that could not read the id: `null` or absent.
     pub id: Option<RequestId>,
     /// The `result` or the `error`.
     pub outcome: Result<Payload<'a>, ErrorObject>,
 }
 
 impl<'a> Response<'a> {
-    /// Creates the answer to a request that succeeded.
+    /// Creates a success response.
     #[must_use]
     pub fn success(id: RequestId, result: Payload<'a>) -> Self {
         Self { id: Some(id), outcome: Ok(result) }
     }
 
-    /// Creates the answer to a request that failed, or that could not be read.
+    /// Creates an error response; `id` is `None` if it could not be read.
     #[must_use]
     pub fn failure(id: Option<RequestId>, error: ErrorObject) -> Self {
         Self { id, outcome: Err(error) }

@@ -1,4 +1,4 @@
-//! The objects that messages carry.
+//! The `params` and `result` of messages.
 
 use std::fmt;
 
@@ -13,13 +13,12 @@ use crate::json::scan::{Scanner, count_members, kind};
 use crate::json::validated::raw_from_validated;
 use crate::{RawJson, RawObject};
 
-/// The `params` or the `result` of a message: an object, as text with an index.
+/// The `params` or the `result` of a message: a JSON object as text, with an index of its members.
 ///
-/// The text was checked when the message was parsed, and where each member begins and ends is
-/// known since then. So looking at one member costs nothing, and [`decode`](Self::decode) hands
-/// raw members on without reading them again, however large they are.
+/// The text was validated and indexed when the message was parsed. Access to a member does not parse the object, and
+/// [`decode`](Self::decode) does not parse raw members again.
 ///
-/// No member appears twice at the top level; further inside, `serde` decides.
+/// Duplicate members are rejected at the top level; nested ones are up to `serde`.
 #[derive(Clone)]
 pub struct Payload<'a> {
     text: &'a str,
@@ -32,11 +31,11 @@ impl<'a> Payload<'a> {
         Self { text, members, meta }
     }
 
-    /// Checks and indexes an object outside of a message.
+    /// Validates and indexes an object outside of a message.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not one JSON object, a member appears twice, or a limit is exceeded.
+    /// Returns an error if the text is not a JSON object, has a duplicate member, or exceeds a limit.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, InvalidPayload> {
         let mut scanner = Scanner::new(text, limits.max_depth);
         let ((text, members), meta) = Members::scan_with_meta(&mut scanner, limits.max_members)
@@ -48,18 +47,18 @@ impl<'a> Payload<'a> {
 
     /// Returns the value of a member of `_meta`, which was indexed together with the payload.
     ///
-    /// There is none where `_meta` is not an object, or has a member twice.
+    /// Returns `None` if `_meta` is not an object or has duplicate members.
     #[must_use]
     pub fn meta(&self, name: &str) -> Option<&'a RawValue> {
         let members = self.meta.as_ref()?.as_ref().ok()?;
         members.get(self.members.get(self.text, "_meta")?, name).map(raw_from_validated)
     }
 
-    /// Reads `_meta` as a typed value; `null` is as good as none.
+    /// Deserializes `_meta`; `null` is the same as absent.
     ///
     /// # Errors
     ///
-    /// Fails if it is not an object, a member appears twice, a limit was exceeded, or it does not have the shape of `T`.
+    /// Returns an error if it is not an object, has duplicate members, exceeds a limit, or does not match `T`.
     pub fn decode_meta<T: Deserialize<'a>>(&self) -> Result<Option<T>, InvalidPayload> {
         let Some(text) = self.members.get(self.text, "_meta").filter(|text| *text != "null") else { return Ok(None) };
         match &self.meta {
@@ -69,7 +68,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Returns the text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn as_str(&self) -> &'a str {
         self.text
@@ -85,39 +84,37 @@ impl<'a> Payload<'a> {
         self.members.get(self.text, name).map(raw_from_validated)
     }
 
-    /// Returns the names and values of the members in the order of the text.
+    /// Returns the names and values of the members in order.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &'a RawValue)> {
         self.members.iter().map(|member| (member.name(self.text), raw_from_validated(member.value(self.text))))
     }
 
-    /// Reads the object as a typed value, which may borrow from the text of the message.
+    /// Deserializes the object; the value may borrow from the text of the message.
     ///
-    /// Members of the types [`RawJson`], [`RawObject`], `&RawValue` and `Box<RawValue>`, and
-    /// options of them, are taken over as they are; the others are read by `serde_json`.
+    /// Members of the types [`RawJson`], [`RawObject`], `&RawValue` and `Box<RawValue>`, and options of them, are not
+    /// parsed again; all others are deserialized by `serde_json`.
     ///
     /// # Errors
     ///
-    /// Fails if the object does not have the shape of `T`; the error names the member.
+    /// Returns an error, which names the member, if the object does not match `T`.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, InvalidPayload> {
         T::deserialize(PayloadDeserializer::new(self.text, &self.members))
     }
 
-    /// Copies the object out of the message, with its index.
+    /// Copies the object and its index.
     #[must_use]
     pub fn into_owned(self) -> PayloadBuf {
         PayloadBuf { text: self.text.into(), members: self.members }
     }
 
-    /// Copies the object out of the message.
+    /// Copies the object.
     #[must_use]
     pub fn to_object(&self) -> RawObject {
         RawObject::from_checked(RawJson::from(self.raw()))
     }
 }
 
-/// A [`Payload`] that owns its text: a copy, with the index that was made when it was parsed.
-///
-/// It outlives the buffer that the message came in, which a payload in a queue has to.
+/// An owned [`Payload`], with its index.
 #[derive(Clone)]
 pub struct PayloadBuf {
     text: Box<str>,
@@ -125,16 +122,16 @@ pub struct PayloadBuf {
 }
 
 impl PayloadBuf {
-    /// Checks and indexes an object.
+    /// Validates and indexes an object.
     ///
     /// # Errors
     ///
-    /// Fails if the text is not one JSON object, a member appears twice, or a limit is exceeded.
+    /// Returns an error if the text is not a JSON object, has a duplicate member, or exceeds a limit.
     pub fn parse(text: &str, limits: &Limits) -> Result<Self, InvalidPayload> {
         Payload::parse(text, limits).map(Payload::into_owned)
     }
 
-    /// Returns the text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -150,29 +147,29 @@ impl PayloadBuf {
         self.members.get(&self.text, name).map(raw_from_validated)
     }
 
-    /// Returns how many members a member has that is an object, without reading it into memory.
+    /// Returns the number of members of a member that is an object, without deserializing it.
     #[must_use]
     pub fn member_count(&self, name: &str) -> Option<usize> {
         count_members(self.members.get(&self.text, name)?)
     }
 
-    /// Returns the names and values of the members in the order of the text.
+    /// Returns the names and values of the members in order.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
         self.members.iter().map(|member| (member.name(&self.text), raw_from_validated(member.value(&self.text))))
     }
 
-    /// Reads the object as a typed value; see [`Payload::decode`].
+    /// Deserializes the object; see [`Payload::decode`].
     ///
     /// # Errors
     ///
-    /// Fails if the object does not have the shape of `T`; the error names the member.
+    /// Returns an error, which names the member, if the object does not match `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidPayload> {
         T::deserialize(PayloadDeserializer::new(&self.text, &self.members))
     }
 }
 
 impl Default for PayloadBuf {
-    /// Returns the object without members.
+    /// Returns `{}`.
     fn default() -> Self {
         Self { text: "{}".into(), members: Members::default() }
     }
@@ -198,7 +195,7 @@ impl Serialize for PayloadBuf {
     }
 }
 
-/// The text counts; the index follows from it.
+/// Compares the text, on which the index depends.
 impl PartialEq for Payload<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -286,6 +283,6 @@ mod tests {
         assert_eq!(refused("{} x"), "expected the end of the text (byte 3)");
         assert_eq!(refused(r#"{"a":1,"a":2}"#), "`a`: the member appears twice");
         assert_eq!(refused(r#"{"a":[[]]}"#), "deeper than 2 levels");
-        assert_eq!(refused(r#"{"a":1,"b":2,"c":3}"#), "more than 2 members are too many");
+        assert_eq!(refused(r#"{"a":1,"b":2,"c":3}"#), "more than 2 members");
     }
 }

@@ -1,27 +1,27 @@
-//! What can be told of a message that is too long to be kept.
+//! The kind and the id of a message that is too long to be buffered.
 
 use crate::RequestId;
 
-/// What an [`EnvelopeScan`] found out about a message: which kind it is, and whose answer it concerns.
+/// The kind and the id of a message, as found by an [`EnvelopeScan`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnvelopeSummary {
-    /// What the members of the message say that it is.
+    /// The kind of the message.
     pub kind: EnvelopeKind,
-    /// The id, if there is one and it is of reasonable length.
+    /// The id, if there is one of reasonable length.
     pub id: Option<RequestId>,
 }
 
-/// What a message is, by its members.
+/// The kind of a message, as determined by its members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows no other")]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC has no other")]
 pub enum EnvelopeKind {
     /// A JSON object without the members of any message.
     #[default]
     Unknown,
-    /// It is neither a JSON object nor a batch.
+    /// Neither a JSON object nor a batch.
     NotAnObject,
-    /// An array that begins with a JSON object. It may hold anything.
+    /// An array that begins with a JSON object.
     Batch,
     /// A request if it has an id, and a notification otherwise.
     Call,
@@ -29,10 +29,10 @@ pub enum EnvelopeKind {
     Response,
 }
 
-/// Reads the kind and the id of a message from its text, piece by piece, in constant memory.
+/// Finds the kind and the id of a message incrementally, in constant memory.
 ///
-/// It serves for texts that are longer than a transport keeps: of those the sender must be told, by the id. The grammar
-/// is not checked beyond what it takes to tell the members of the message from what is inside them.
+/// Transports use it for messages that exceed their size limit, so that they can send an error response with the id. The
+/// grammar is checked only as far as needed to find the members of the message.
 ///
 /// ```
 /// use mcp_types::jsonrpc::{EnvelopeKind, EnvelopeScan};
@@ -47,24 +47,24 @@ pub enum EnvelopeKind {
 #[derive(Debug, Clone, Default)]
 pub struct EnvelopeScan {
     at: Place,
-    /// Whether the byte before was a backslash inside of a string.
+    /// Whether the previous byte was a backslash in a string.
     is_escaped: bool,
-    /// How many objects and arrays are open inside of the message.
+    /// The nesting depth inside of the message.
     depth: usize,
-    /// The member whose value is being read.
+    /// The member whose value is being scanned.
     member: Member,
-    /// The name of a member, or the value of the id, as far as it was read.
+    /// The name of a member or the value of the id, as far as it was scanned.
     token: Vec<u8>,
     summary: EnvelopeSummary,
 }
 
-/// Where the next byte belongs.
+/// The position of the next byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
-    /// In front of the message.
+    /// Before the message.
     #[default]
     Start,
-    /// In front of the first message of a batch.
+    /// Before the first message of a batch.
     BatchStart,
     /// Between members.
     Between,
@@ -78,9 +78,9 @@ enum Place {
     Text,
     /// In an object or an array inside of the message.
     Inside,
-    /// In a string inside of such.
+    /// In a string inside of an object or an array.
     InsideText,
-    /// Behind all that counts.
+    /// After everything that is needed.
     End,
 }
 
@@ -91,14 +91,14 @@ enum Member {
     Other,
 }
 
-/// How much of an id is kept: more than any limit for ids allows.
+/// The maximum number of bytes of an id, more than any other limit for ids.
 const MAX_ID_LEN: usize = 4096;
 
-/// How much of a name is kept: `method`, all of it escaped.
+/// The maximum number of bytes of a name; sufficient for `method` with all characters escaped.
 const MAX_NAME_LEN: usize = 64;
 
 impl EnvelopeScan {
-    /// Reads on.
+    /// Scans the next bytes.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while self.at != Place::End
             && let Some((&byte, rest)) = bytes.split_first()
@@ -122,13 +122,13 @@ impl EnvelopeScan {
         }
     }
 
-    /// Whether nothing that follows would say more.
+    /// Returns whether further bytes cannot change the result.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.at == Place::End
     }
 
-    /// What was found out, if nothing more follows.
+    /// Returns the result at the end of the message.
     #[must_use]
     pub fn finish(mut self) -> EnvelopeSummary {
         if matches!(self.at, Place::Start | Place::BatchStart) {
@@ -137,9 +137,9 @@ impl EnvelopeScan {
         self.summary
     }
 
-    /// Passes what does not count, up to the next of the bytes that do, and that one.
+    /// Skips to the byte after the next one of `stops`.
     fn skip<'a>(&mut self, bytes: &'a [u8], stops: &[u8]) -> &'a [u8] {
-        // What follows a backslash never ends anything.
+        // The byte after a backslash is part of the string.
         if std::mem::take(&mut self.is_escaped) {
             return bytes.get(1..).unwrap_or_default();
         }
@@ -177,7 +177,7 @@ impl EnvelopeScan {
                 self.token.push(byte);
                 self.at = Place::Name;
             }
-            // It ended, or is no JSON.
+            // The end of the object, or not JSON.
             (Place::Between, _) => self.at = Place::End,
             (Place::Name, _) => {
                 if self.takes_end_of_text(byte, MAX_NAME_LEN) {
@@ -214,7 +214,7 @@ impl EnvelopeScan {
         }
     }
 
-    /// Keeps a byte of a string; returns whether it is the last one.
+    /// Stores a byte of a string; returns whether it is the last one.
     fn takes_end_of_text(&mut self, byte: u8, most: usize) -> bool {
         self.keep(byte, most);
         if std::mem::take(&mut self.is_escaped) {
@@ -225,13 +225,13 @@ impl EnvelopeScan {
     }
 
     fn keep(&mut self, byte: u8, most: usize) {
-        // One byte more shows that it is too long, and spoils it.
+        // One byte more than the maximum marks the token as too long.
         if self.token.len() <= most {
             self.token.push(byte);
         }
     }
 
-    /// Takes note of the name of a member.
+    /// Handles the name of a member.
     fn named(&mut self) {
         self.at = Place::Colon;
         self.member = Member::Other;
@@ -254,7 +254,7 @@ impl EnvelopeScan {
         self.decide();
     }
 
-    /// Takes note of a value, if it is that of the id.
+    /// Handles a value, if it is that of the id.
     fn identified(&mut self) {
         if std::mem::take(&mut self.member) == Member::Id && self.summary.id.is_none() && self.token.len() <= MAX_ID_LEN
         {

@@ -1,8 +1,6 @@
-//! Messages on their way out.
+//! Serializes messages into a buffer.
 //!
-//! Each function appends one message to a buffer, serializing each part of it once and straight to its place. A message
-//! is always a single line. If it cannot be written, the buffer is as it was before. What is sent is an
-//! [`EncodedMessage`](super::EncodedMessage).
+//! Each function appends one message on a single line, and leaves the buffer unchanged if it fails.
 
 use serde::Serialize;
 use serde_json::Error;
@@ -10,21 +8,21 @@ use serde_json::Error;
 use super::encoded::join_lines;
 use crate::{ErrorObject, Method, RawObject, RequestId, Revision};
 
-/// The parameters of a message that has none.
+/// No parameters, with a type.
 pub const NO_PARAMS: Option<&RawObject> = None;
 
-/// How an error response is written if the id of the request could not be read.
+/// How an error response is serialized if the id of the request could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "a member can be left out or be null, there is no third way")]
+#[expect(clippy::exhaustive_enums, reason = "a member is absent or null")]
 pub enum UnknownId {
-    /// Leaves `id` out, as from revision 2025-11-25 on.
+    /// Omits `id`, as since revision 2025-11-25.
     Omit,
-    /// Writes `null`, as before that revision, whose schemas demand an `id`.
+    /// Sends `null`, as in earlier revisions, whose schemas require an `id`.
     Null,
 }
 
 impl UnknownId {
-    /// The way of a revision.
+    /// Returns the representation in a revision.
     #[must_use]
     pub fn for_revision(revision: Revision) -> Self {
         if revision < Revision::V2025_11_25 { Self::Null } else { Self::Omit }
@@ -35,7 +33,7 @@ impl UnknownId {
 ///
 /// # Errors
 ///
-/// Fails if the parameters cannot be serialized, or are not an object then.
+/// Returns an error if the parameters cannot be serialized, or not as an object.
 pub fn write_request<P: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     id: &RequestId,
@@ -53,7 +51,7 @@ pub fn write_request<P: Serialize + ?Sized>(
 ///
 /// # Errors
 ///
-/// Fails if the parameters cannot be serialized, or are not an object then.
+/// Returns an error if the parameters cannot be serialized, or not as an object.
 pub fn write_notification<P: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     method: &Method,
@@ -65,11 +63,11 @@ pub fn write_notification<P: Serialize + ?Sized>(
     })
 }
 
-/// Appends the response to a request that succeeded.
+/// Appends a success response.
 ///
 /// # Errors
 ///
-/// Fails if the result cannot be serialized, or is not an object then.
+/// Returns an error if the result cannot be serialized, or not as an object.
 // M-5
 pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &R) -> Result<(), Error> {
     append(out, |out| {
@@ -81,11 +79,11 @@ pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, re
     })
 }
 
-/// Appends the response to a request that failed, or that could not be read.
+/// Appends an error response; `id` is `None` if it could not be read.
 ///
 /// # Errors
 ///
-/// Fails only if the serializer does, which no error object makes it do today.
+/// Returns an error if the serializer fails, which no error object causes today.
 pub fn write_error(
     out: &mut Vec<u8>,
     id: Option<&RequestId>,
@@ -108,7 +106,7 @@ pub fn write_error(
     })
 }
 
-/// Writes what requests and notifications have in common, to the end.
+/// Writes the members that requests and notifications share, and the closing brace.
 fn write_call<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &Method, params: Option<&P>) -> Result<(), Error> {
     out.extend_from_slice(br#","method":"#);
     serde_json::to_writer(&mut *out, method)?;
@@ -125,7 +123,7 @@ fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T)
     out.extend_from_slice(b"\":");
     let start = out.len();
     serde_json::to_writer(&mut *out, value)?;
-    // What a type looks like on the wire shows only now.
+    // Whether a type is an object on the wire is known only now.
     if out.get(start) == Some(&b'{') {
         Ok(())
     } else {
@@ -133,14 +131,14 @@ fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T)
     }
 }
 
-/// Appends all or nothing, on one line.
+/// Appends on one line, or leaves the buffer unchanged.
 pub(super) fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<(), Error> {
     let start = out.len();
     if let Err(error) = write(out) {
         out.truncate(start);
         return Err(error);
     }
-    // Raw JSON may be spread over lines.
+    // Raw JSON may contain line breaks.
     join_lines(&mut out[start..]);
     Ok(())
 }

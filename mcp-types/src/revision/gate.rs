@@ -1,6 +1,6 @@
-//! What exists in which revision: the questions that a kernel or a transport asks instead of knowing.
+//! The revisions that have a method, a type or a member.
 //!
-//! The tables behind these functions are generated from the official schemas of all revisions.
+//! The tables are generated from the official schemas of all revisions.
 //!
 //! ```
 //! use mcp_types::gate::{self, Direction};
@@ -30,25 +30,25 @@ impl Revisions {
     /// Every revision.
     pub const ALL: Self = Self::since(Revision::V2024_11_05);
 
-    /// `first` and everything after it.
+    /// Returns `first` and all later revisions.
     #[must_use]
     pub const fn since(first: Revision) -> Self {
         Self::between(first, Revision::LATEST)
     }
 
-    /// Everything up to and including `last`.
+    /// Returns all revisions up to and including `last`.
     #[must_use]
     pub const fn until(last: Revision) -> Self {
         Self::between(Revision::V2024_11_05, last)
     }
 
-    /// `revision` alone.
+    /// Returns the set of one revision.
     #[must_use]
     pub const fn only(revision: Revision) -> Self {
         Self::between(revision, revision)
     }
 
-    /// From `first` to `last`, both included.
+    /// Returns the revisions from `first` to `last`, inclusive.
     #[must_use]
     pub const fn between(first: Revision, last: Revision) -> Self {
         let up_to_last = (1_u8 << (last as u8 + 1)).wrapping_sub(1);
@@ -56,25 +56,25 @@ impl Revisions {
         Self(up_to_last & !before_first)
     }
 
-    /// Those in `self` but not in `other`.
+    /// Returns the revisions in `self` but not in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether `revision` is in the set.
+    /// Returns whether `revision` is in the set.
     #[must_use]
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 & (1 << revision as u8) != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The revisions, oldest first.
+    /// Returns the revisions, oldest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().filter(move |revision| self.contains(*revision))
     }
@@ -86,13 +86,13 @@ impl fmt::Debug for Revisions {
     }
 }
 
-/// Who sends to whom.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "there are two ends")]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two ends")]
 pub enum Direction {
-    /// The client sends.
+    /// From a client to a server.
     ClientToServer,
-    /// The server sends.
+    /// From a server to a client.
     ServerToClient,
 }
 
@@ -105,21 +105,21 @@ impl Direction {
     }
 }
 
-/// Whether a method expects an answer.
+/// Whether a method is a request or a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "JSON-RPC knows these two")]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC has these two")]
 pub enum MethodKind {
-    /// It is answered exactly once.
+    /// A request, which gets a response.
     Request,
-    /// It is never answered.
+    /// A notification, which gets no response.
     Notification,
 }
 
-/// What the protocol says about one core method.
+/// The revisions and directions of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MethodFacts {
-    /// The method's name on the wire.
+    /// The method, as sent on the wire.
     pub name: &'static str,
     /// Whether it is a request or a notification.
     pub kind: MethodKind,
@@ -127,21 +127,21 @@ pub struct MethodFacts {
     pub from_client: Revisions,
     /// The revisions in which a server may send it.
     pub from_server: Revisions,
-    /// The revisions in which a server asks it inside an `input_required` result instead.
+    /// The revisions in which a server sends it as an input request of an `input_required` result.
     pub input_request: Revisions,
-    /// The revisions in which its result carries cache hints.
+    /// The revisions in which its result has cache hints.
     pub cacheable: Revisions,
-    /// The revisions in which it may be answered with `input_required`.
+    /// The revisions in which its result may be `input_required`.
     pub may_require_input: Revisions,
-    /// The revisions in which it goes only to those who asked for it with `subscriptions/listen`.
+    /// The revisions in which it is sent only on streams of `subscriptions/listen`.
     pub listen_only: Revisions,
     /// The member of its params that the `Mcp-Name` header repeats.
     pub name_member: Option<&'static str>,
-    /// Who may send it between peers that both declared an extension.
+    /// Its revisions and directions if both peers declared an extension.
     pub extension: Option<ExtensionFacts>,
 }
 
-/// What an extension says about a method.
+/// The revisions and directions of a method of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExtensionFacts {
@@ -154,7 +154,7 @@ pub struct ExtensionFacts {
 }
 
 impl ExtensionFacts {
-    /// Whether the method may travel in `direction` between peers that both declared the extension.
+    /// Returns whether the method may be sent in `direction` if both peers declared the extension.
     #[must_use]
     pub const fn may_be_sent(&self, direction: Direction, revision: Revision) -> bool {
         direction.of(self.from_client, self.from_server).contains(revision)
@@ -162,14 +162,14 @@ impl ExtensionFacts {
 }
 
 impl MethodFacts {
-    /// Whether the method may travel in `direction` as a message of its own, without any extension.
+    /// Returns whether the method may be sent in `direction` as a message, without any extension.
     #[must_use]
     pub const fn may_be_sent(&self, direction: Direction, revision: Revision) -> bool {
         direction.of(self.from_client, self.from_server).contains(revision)
     }
 }
 
-/// What the protocol says about one type.
+/// The revisions of a type and of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TypeFacts {
@@ -179,25 +179,25 @@ pub struct TypeFacts {
     pub official_name: &'static str,
     /// The revisions that have it.
     pub revisions: Revisions,
-    /// The members of a struct, by name.
+    /// The members of a struct, sorted by name.
     pub members: &'static [MemberFacts],
     /// The variants of a union, in the order of the specification.
     pub variants: &'static [VariantFacts],
 }
 
-/// What the protocol says about one variant of a union.
+/// The revisions of a variant of a union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VariantFacts {
     /// The variant's name in this crate.
     pub name: &'static str,
-    /// The string that marks it on the wire, where the union has a tag.
+    /// Its tag on the wire, if the union has one.
     pub tag: Option<&'static str>,
     /// The revisions that have it.
     pub revisions: Revisions,
 }
 
-/// What the protocol says about one member of a type.
+/// The revisions of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemberFacts {
@@ -205,7 +205,7 @@ pub struct MemberFacts {
     pub name: &'static str,
     /// The revisions that have it.
     pub revisions: Revisions,
-    /// The revisions that demand it.
+    /// The revisions that require it.
     pub required: Revisions,
 }
 
@@ -214,23 +214,23 @@ impl MemberFacts {
         Self { name, revisions, required }
     }
 
-    /// Whether the member exists in `revision`.
+    /// Returns whether the member exists in `revision`.
     #[must_use]
     pub const fn exists_in(&self, revision: Revision) -> bool {
         self.revisions.contains(revision)
     }
 
-    /// Whether the member must be present in `revision`.
+    /// Returns whether the member is required in `revision`.
     #[must_use]
     pub const fn required_in(&self, revision: Revision) -> bool {
         self.required.contains(revision)
     }
 }
 
-/// The facts about a method of the core or of the tasks extension; others have none.
+/// Returns the facts about a method of the specification or of the tasks extension.
 #[must_use]
 pub fn method(method: &Method) -> Option<&'static MethodFacts> {
-    // Names differ in length more often than not, which makes this cheaper than a binary search.
+    // Most names differ in length, which makes this cheaper than a binary search.
     METHODS.iter().find(|facts| facts.name == method.as_str())
 }
 
@@ -243,24 +243,24 @@ impl Method {
     }
 }
 
-/// The facts about every known method, by name.
+/// Returns the facts about all known methods, sorted by name.
 #[must_use]
 pub fn methods() -> &'static [MethodFacts] {
     METHODS
 }
 
-/// The facts about a type, by its path in this crate.
+/// Returns the facts about a type, by its path in this crate.
 #[must_use]
 pub fn type_facts(name: &str) -> Option<&'static TypeFacts> {
     types().find(|facts| facts.name == name)
 }
 
-/// The facts about every generated type.
+/// Returns the facts about all generated types.
 pub fn types() -> impl Iterator<Item = &'static TypeFacts> {
     TYPES.iter().copied().flatten()
 }
 
-/// The facts about a member, by the path of its type in this crate and its own name on the wire.
+/// Returns the facts about a member, by the path of its type in this crate and its name on the wire.
 #[must_use]
 pub fn member(type_name: &str, member: &str) -> Option<&'static MemberFacts> {
     let members = type_facts(type_name)?.members;

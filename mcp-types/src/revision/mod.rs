@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and what exists in each.
+//! The revisions of the protocol and their differences.
 
 pub mod gate;
 mod restrict;

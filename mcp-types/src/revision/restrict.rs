@@ -1,8 +1,8 @@
-//! Cuts a value down to what one revision knows.
+//! Restricts a value to one revision.
 //!
-//! The types hold the members of all revisions. Before a value goes to a peer, [`restrict_to`] removes
-//! what the peer's revision lacks (`icons` for a client of 2025-06-18), and reports what cannot be said
-//! there at all (an audio block in 2024-11-05) and what the revision demands on top.
+//! The types have the members of all revisions. Before a value is sent to a peer, [`restrict_to`] removes the members
+//! that the revision does not have (such as `icons` in 2025-06-18), and reports what the revision cannot express (such as
+//! an audio block in 2024-11-05) and which required members are missing.
 //!
 //! ```
 //! use mcp_types::{Icon, Revision, Tool, restrict_to};
@@ -16,20 +16,20 @@
 use crate::gate::Revisions;
 use crate::{ElicitValue, OneOrMany, OrderedMap, RawJson, RawObject, Revision};
 
-/// Removes from `value` what `revision` lacks.
+/// Removes the members of `value` that `revision` does not have, and reports what has to be changed in addition.
 pub fn restrict_to<T: Restrict + ?Sized>(value: &mut T, revision: Revision) -> Restriction {
     let mut restriction = Restriction { revision, dropped: Vec::new(), refused: Vec::new(), missing: Vec::new() };
     value.restrict(&mut restriction);
     restriction
 }
 
-/// A type that can be cut down to a revision; implemented by all generated structs and unions.
+/// A type that can be restricted to a revision; implemented by all generated structs and unions.
 pub trait Restrict {
-    /// Removes what the revision of `restriction` lacks, and notes it there.
+    /// Removes what the revision of `restriction` does not have, and records it there.
     fn restrict(&mut self, restriction: &mut Restriction);
 }
 
-/// What [`restrict_to`] took away, and what it could not mend.
+/// The report of [`restrict_to`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restriction {
     revision: Revision,
@@ -39,52 +39,52 @@ pub struct Restriction {
 }
 
 impl Restriction {
-    /// The revision that the value was cut down to.
+    /// Returns the revision.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The members that were removed, as `Type.member`, each once.
+    /// Returns the removed members, as `Type.member`, without duplicates.
     #[must_use]
     pub fn dropped(&self) -> &[&'static str] {
         &self.dropped
     }
 
-    /// What the revision cannot express and what would change the meaning if it were left out, each once.
+    /// Returns what the revision cannot express and what cannot be removed without changing the meaning.
     ///
-    /// A value with refusals must not be sent.
+    /// If there is any, the value must not be sent.
     #[must_use]
     pub fn refused(&self) -> &[&'static str] {
         &self.refused
     }
 
-    /// What the revision demands but the value lacks, each once; members that the protocol layer fills in do not count.
+    /// Returns the missing required members, except for those that the protocol layer sets.
     #[must_use]
     pub fn missing(&self) -> &[&'static str] {
         &self.missing
     }
 
-    /// Whether the value, as it is now, may be sent to a peer of the revision.
+    /// Returns whether the restricted value may be sent to a peer of the revision.
     #[must_use]
     pub fn may_be_sent(&self) -> bool {
         self.refused.is_empty() && self.missing.is_empty()
     }
 
-    /// Refuses params and results that belong to methods of other revisions.
+    /// Refuses params and results of methods that the revision does not have.
     pub(crate) fn whole(&mut self, name: &'static str, revisions: Revisions) {
         self.variant(name, revisions);
     }
 
-    /// Refuses a member without which the rest would mean something else.
-    #[expect(clippy::needless_pass_by_ref_mut, reason = "generated code calls all rules alike")]
+    /// Refuses a member whose removal would change the meaning of the others.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "generated code calls all rules in the same way")]
     pub(crate) fn essential<T>(&mut self, member: &mut Option<T>, name: &'static str, revisions: Revisions) {
         if member.is_some() {
             self.variant(name, revisions);
         }
     }
 
-    /// Notes a member that `revisions` demand.
+    /// Records a missing member that `revisions` require.
     pub(crate) fn required(&mut self, is_there: bool, name: &'static str, revisions: Revisions) {
         if !is_there && revisions.contains(self.revision) {
             note(&mut self.missing, name);
@@ -104,7 +104,7 @@ impl Restriction {
         }
     }
 
-    /// Where `revisions` know only objects, another value is dropped: it also stands in `content` as text.
+    /// Drops a value that is not an object in `revisions` that accept only objects; `content` repeats it as text.
     // TL-9
     pub(crate) fn object(&mut self, member: &mut Option<RawJson>, name: &'static str, revisions: Revisions) {
         if revisions.contains(self.revision) && member.as_ref().is_some_and(|value| !value.is_object()) {
@@ -113,7 +113,7 @@ impl Restriction {
         }
     }
 
-    /// Where `revisions` know only schemas of objects, another schema is dropped.
+    /// Drops a schema that does not describe objects in `revisions` that accept only those.
     pub(crate) fn object_schema(&mut self, member: &mut Option<RawObject>, name: &'static str, revisions: Revisions) {
         #[derive(serde::Deserialize)]
         struct Root<'a> {
@@ -131,7 +131,7 @@ impl Restriction {
         }
     }
 
-    /// Where `revisions` know only single values, a list of one becomes that one and any other list is refused.
+    /// In `revisions` that accept only single values, replaces a list of one value by the value and refuses other lists.
     pub(crate) fn one<T>(&mut self, member: &mut OneOrMany<T>, name: &'static str, revisions: Revisions) {
         if !revisions.contains(self.revision) {
             return;
@@ -147,8 +147,8 @@ impl Restriction {
         }
     }
 
-    /// Where `revisions` know no lists among a form's values, they are refused.
-    #[expect(clippy::needless_pass_by_ref_mut, reason = "generated code calls all rules alike")]
+    /// Refuses lists among the values of a form in `revisions` that do not accept them.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "generated code calls all rules in the same way")]
     pub(crate) fn no_lists(
         &mut self,
         member: &mut Option<OrderedMap<ElicitValue>>,
@@ -201,12 +201,12 @@ impl<T: Restrict> Restrict for OneOrMany<T> {
     }
 }
 
-/// Raw JSON goes as it is: nothing is known of what it holds.
+/// Raw JSON is not restricted.
 impl Restrict for RawJson {
     fn restrict(&mut self, _: &mut Restriction) {}
 }
 
-/// Raw JSON goes as it is: nothing is known of what it holds.
+/// Raw JSON is not restricted.
 impl Restrict for RawObject {
     fn restrict(&mut self, _: &mut Restriction) {}
 }

@@ -1,14 +1,13 @@
-//! Protocol versions: what peers name, and what this crate knows.
+//! Protocol versions and revisions.
 
 use std::fmt;
 
 use crate::codec::open_set::open_set;
 
 open_set! {
-    /// A protocol version as a peer names it.
+    /// A protocol version as sent by a peer, which may be unknown.
     ///
-    /// Versions are dates, so their order as text is their order in time. A peer may name one that
-    /// nobody here knows; it still has a place in that order and an [`era`](Self::era).
+    /// Versions are dates and ordered as strings, so unknown versions have an order and an [`era`](Self::era), too.
     pub struct ProtocolVersion {
         /// 2024-11-05, the first published revision.
         V2024_11_05 = "2024-11-05",
@@ -24,15 +23,13 @@ open_set! {
 }
 
 impl ProtocolVersion {
-    /// The revision that this version names, if this crate knows it.
+    /// Returns the revision with this version, if it is known.
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {
         self.as_str().parse().ok()
     }
 
-    /// The era that the version belongs to, or would belong to: legacy if it sorts before 2026-07-28.
-    ///
-    /// That holds for names that are not dates as well, such as `v999`, which is modern.
+    /// Returns the era of the version: legacy if it sorts before 2026-07-28, even if it is unknown or not a date.
     ///
     /// ```
     /// use mcp_types::{Era, ProtocolVersion};
@@ -54,7 +51,7 @@ impl std::str::FromStr for Revision {
     }
 }
 
-/// The name of a revision that this crate does not know.
+/// The error of parsing an unknown revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownRevision;
@@ -73,9 +70,9 @@ impl From<Revision> for ProtocolVersion {
     }
 }
 
-/// A revision of the protocol that this crate implements, oldest first.
+/// A known revision of the protocol, ordered from the oldest to the newest.
 ///
-/// [`ProtocolVersion`] is what travels; a `Revision` is what remains once a version turned out to be a known one.
+/// [`ProtocolVersion`] is its wire format, which may have unknown values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Revision {
@@ -99,10 +96,10 @@ impl Revision {
     /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// The newest revision that opens with a handshake.
+    /// The newest revision with an `initialize` handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// The revision's name on the wire.
+    /// Returns the protocol version as sent on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -114,7 +111,7 @@ impl Revision {
         }
     }
 
-    /// The era of the revision.
+    /// Returns the era of the revision.
     #[must_use]
     pub const fn era(self) -> Era {
         match self {
@@ -130,13 +127,13 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The two ways in which peers talk.
+/// An era of the protocol: its revisions with sessions, or those without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "code that serves both eras must not forget one")]
 pub enum Era {
-    /// Up to 2025-11-25: a handshake, then a session that both sides remember.
+    /// Up to 2025-11-25: a session that begins with the `initialize` handshake.
     Legacy,
-    /// Since 2026-07-28: every request stands alone.
+    /// Since 2026-07-28: every request is self-contained.
     Modern,
 }
 

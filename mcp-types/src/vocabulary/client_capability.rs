@@ -1,30 +1,30 @@
-//! What a server may need of a client.
+//! Client capabilities that a server may require.
 
 use crate::{
     ClientCapabilities, ElicitRequestParams, ElicitationCapability, InputRequest, RawObject, RootsCapability,
     SamplingCapability,
 };
 
-/// A capability that a server may need of a client.
+/// A client capability that a server may require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientCapability {
-    /// Questions by form. A bare `elicitation` means this one.
+    /// Elicitation in form mode, which an empty `elicitation` object declares.
     ElicitationForm,
-    /// Questions by web page.
+    /// Elicitation in URL mode.
     ElicitationUrl,
-    /// Use of the client's model.
+    /// Sampling.
     Sampling,
-    /// Use of the client's model with tools.
+    /// Sampling with `tools` and `toolChoice`.
     SamplingTools,
-    /// Use of the client's model with context of servers.
+    /// Sampling with `includeContext`.
     SamplingContext,
-    /// The list of roots.
+    /// Roots.
     Roots,
 }
 
 impl ClientCapability {
-    /// The name under which a client declares it.
+    /// Returns the path of the capability in [`ClientCapabilities`].
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl ClientCapability {
         }
     }
 
-    /// Whether a client that declared `capabilities` has it.
+    /// Returns whether `capabilities` declare it.
     #[must_use]
     pub fn is_declared(self, capabilities: &ClientCapabilities) -> bool {
         let elicitation = capabilities.elicitation.as_ref();
@@ -54,7 +54,7 @@ impl ClientCapability {
         }
     }
 
-    /// Adds what a client would have to declare to have it.
+    /// Adds it to `capabilities`.
     pub fn declare(self, capabilities: &mut ClientCapabilities) {
         let elicitation = || ElicitationCapability::default();
         let sampling = || SamplingCapability::default();
@@ -69,11 +69,11 @@ impl ClientCapability {
         }
     }
 
-    /// What a client needs to be asked a question.
+    /// Returns the capabilities that a client needs for an input request.
     //
     #[must_use]
-    pub fn required_by(question: &InputRequest) -> Vec<Self> {
-        match question {
+    pub fn required_by(request: &InputRequest) -> Vec<Self> {
+        match request {
             InputRequest::Elicit(elicit) => match &elicit.params {
                 ElicitRequestParams::Url(_) => vec![Self::ElicitationUrl],
                 ElicitRequestParams::Form(_) => vec![Self::ElicitationForm],
@@ -122,19 +122,19 @@ mod tests {
         assert!(ALL.iter().all(|capability| capability.is_declared(&all)));
     }
 
-    /// Each kind of question needs its own.
+    /// Each kind of input request requires its own.
     // covers: R-5, EL-2, SA-2
     #[test]
     fn input_requests_require_their_capability() {
         let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         let mut sample = CreateMessageRequestParams::new(vec![SamplingMessage::user("hi")], 5);
-        for (question, needed) in [
+        for (request, needed) in [
             (InputRequest::from(form), vec![ClientCapability::ElicitationForm]),
             (ElicitRequestUrlParams::new("Go", "https://a.example").into(), vec![ClientCapability::ElicitationUrl]),
             (sample.clone().into(), vec![ClientCapability::Sampling]),
             (ListRootsRequest::default().into(), vec![ClientCapability::Roots]),
         ] {
-            assert_eq!(ClientCapability::required_by(&question), needed);
+            assert_eq!(ClientCapability::required_by(&request), needed);
         }
         sample.tools = Some(Vec::new());
         let needed = [ClientCapability::Sampling, ClientCapability::SamplingTools];

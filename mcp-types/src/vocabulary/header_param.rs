@@ -1,5 +1,4 @@
-//! What clients repeat in HTTP headers: what a request is about, and parameters of tools with the annotation
-//! `x-mcp-header`.
+//! Tool parameters that clients repeat in HTTP headers, by the annotation `x-mcp-header`.
 
 use std::collections::BTreeSet;
 
@@ -10,49 +9,47 @@ use crate::json::excerpt::{NAME, excerpt};
 use crate::json::scan::{ScanError, Scanner, unquote};
 use crate::jsonrpc::Limits;
 
-/// The annotation in a schema.
+/// The keyword in an input schema.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// A parameter of a tool that clients repeat in a header.
+/// A tool parameter that clients repeat in an `Mcp-Param-*` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaderParam {
     /// The name of the header, without `Mcp-Param-`.
     pub name: String,
-    /// Where the value is in the arguments: the names of the properties, from the outermost to its own.
+    /// The path of the value in the arguments: property names, outermost first.
     pub path: Vec<String>,
 }
 
 impl HeaderParam {
-    /// The maximum number of annotated parameters of one tool. HTTP servers take about as many headers.
+    /// The maximum number of annotated parameters of one tool, about as many as HTTP servers accept headers.
     pub const MAX_COUNT: usize = 64;
 
-    /// The maximum number of bytes that the names and paths of one tool's annotated parameters may have together.
+    /// The maximum total size of the names and paths of the annotated parameters of one tool, in bytes.
     pub const MAX_BYTES: usize = 16 * 1024;
 
-    /// Finds the annotations of an input schema, and checks them.
-    ///
-    /// Schemas may come from a peer: the text is passed once, and no more of it is kept than what is found.
+    /// Returns the annotated parameters of an input schema, which may be untrusted.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the first that breaks a rule, or that there are more than [`MAX_COUNT`](Self::MAX_COUNT)
-    /// or [`MAX_BYTES`](Self::MAX_BYTES) allow.
+    /// Returns an error if an annotation is invalid, or if there are more than [`MAX_COUNT`](Self::MAX_COUNT) or
+    /// [`MAX_BYTES`](Self::MAX_BYTES) allow.
     // H-62..H-66
     pub fn from_schema(schema: &RawObject) -> Result<Vec<Self>, String> {
         let text = schema.as_str();
-        // The annotation may be spelled with escapes, too.
+        // The keyword may be written with escapes.
         if !text.contains(ANNOTATION) && !text.contains("\\u") {
             return Ok(Vec::new());
         }
         let mut search = Search::default();
-        // What is deeper is read by nobody, and the search calls itself for each level.
+        // The search recurses, and deeper messages are rejected anyway.
         let mut scanner = Scanner::new(text, Limits::default().max_depth);
         search.schema(&mut scanner).map_err(|Invalid(why)| why)?;
         Ok(search.found)
     }
 
-    /// What the header says: the value in the arguments of a call, as text. Nothing, where there is none or `null`.
+    /// Returns the value of the header for the arguments of a call; `None` if it is absent, `null` or not a scalar.
     // H-70, H-71
     #[must_use]
     pub fn value(&self, arguments: &RawObject) -> Option<String> {
@@ -67,7 +64,7 @@ impl HeaderParam {
     }
 }
 
-/// Finds the text of a value by its path; of members with the same name the last one counts.
+/// Finds the text of a value by its path; the last of duplicate members counts.
 fn find_value<'a>(scanner: &mut Scanner<'a>, path: &[String]) -> Result<Option<&'a str>, ScanError> {
     let Some((name, rest)) = path.split_first() else { return scanner.value().map(Some) };
     if scanner.peek().1 != Some(b'{') {
@@ -85,19 +82,19 @@ fn find_value<'a>(scanner: &mut Scanner<'a>, path: &[String]) -> Result<Option<&
     Ok(found)
 }
 
-/// The way through a schema.
+/// The state of the search.
 #[derive(Default)]
 struct Search {
     found: Vec<HeaderParam>,
-    /// The names of the headers that were found, which are compared without case.
+    /// The header names in lower case.
     headers: BTreeSet<String>,
-    /// What all that was found holds.
+    /// The total size of names and paths.
     bytes: usize,
-    /// The properties around the place that is looked at.
+    /// The names of the enclosing properties.
     path: Vec<String>,
 }
 
-/// Why a schema is refused.
+/// The reason why a schema is invalid.
 struct Invalid(String);
 
 impl From<ScanError> for Invalid {
@@ -106,17 +103,17 @@ impl From<ScanError> for Invalid {
     }
 }
 
-/// What matters of the schema of one property.
+/// The relevant members of the schema of a property.
 #[derive(Default)]
 struct Property<'a> {
-    /// The text of the annotation.
+    /// The text of `x-mcp-header`.
     header: Option<&'a str>,
     /// The text of `type`.
     kind: Option<&'a str>,
 }
 
 impl Search {
-    /// Passes a schema that is reachable through `properties` alone; nothing else in it may be annotated.
+    /// Scans a schema that is reachable through `properties` only; other keywords may not contain annotations.
     fn schema<'a>(&mut self, scanner: &mut Scanner<'a>) -> Result<Property<'a>, Invalid> {
         let mut property = Property::default();
         let is_root = self.path.is_empty();
@@ -157,7 +154,7 @@ impl Search {
         Ok(())
     }
 
-    /// Checks an annotation of the property at the end of the path, and keeps it.
+    /// Checks the annotation of the property at the end of the path, and adds it.
     fn add(&mut self, header: &str, kind: Option<&str>) -> Result<(), Invalid> {
         let property = self.path.last().map(|name| excerpt(name, NAME)).unwrap_or_default();
         let wrong = |why: &str| Err(Invalid(format!("`{ANNOTATION}` of `{property}`: {why}")));
@@ -186,7 +183,7 @@ impl Search {
     }
 }
 
-/// Passes a value and returns whether anything in it is annotated.
+/// Scans a value and returns whether it contains an annotation.
 fn mentions(scanner: &mut Scanner<'_>) -> Result<bool, ScanError> {
     let mut is_found = false;
     match scanner.peek().1 {
@@ -204,7 +201,7 @@ fn mentions(scanner: &mut Scanner<'_>) -> Result<bool, ScanError> {
     Ok(is_found)
 }
 
-/// RFC 9110: what the name of a header may be made of.
+/// Returns whether RFC 9110 allows the byte in the name of a header.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

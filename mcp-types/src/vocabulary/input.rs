@@ -1,4 +1,4 @@
-//! Questions of an [`InputRequiredResult`](crate::InputRequiredResult) in one line.
+//! Conversions into input requests.
 
 use crate::{CreateMessageRequest, CreateMessageRequestParams, InputRequest};
 

@@ -1,12 +1,12 @@
-//! Severity of log messages.
+//! Severities of log messages.
 
 use crate::codec::closed_set::closed_set;
 
 closed_set! {
     /// The severity of a log message, in the order of RFC 5424: `Debug` is the least severe.
     ///
-    /// A level is a threshold: asking for `Warning` means warnings and everything more severe. Logging is
-    /// deprecated since 2026-07-28 in favour of stderr and OpenTelemetry.
+    /// A client that sets `Warning` receives warnings and more severe messages. Logging is deprecated since 2026-07-28
+    /// in favour of stderr and OpenTelemetry.
     ///
     /// Since 2024-11-05.
     ///
@@ -16,19 +16,19 @@ closed_set! {
     /// assert!(LoggingLevel::Error >= LoggingLevel::Warning);
     /// ```
     pub enum LoggingLevel {
-        /// Details for someone who looks for a fault.
+        /// Debugging information.
         Debug = "debug",
         /// Normal operation.
         Info = "info",
-        /// Normal, but worth a look.
+        /// A normal but significant event.
         Notice = "notice",
-        /// Something may go wrong.
+        /// A warning condition.
         Warning = "warning",
         /// An operation failed.
         Error = "error",
-        /// A part of the server failed.
+        /// A component failed.
         Critical = "critical",
-        /// Someone must act at once.
+        /// Immediate action is required.
         Alert = "alert",
         /// The server is unusable.
         Emergency = "emergency",

@@ -1,4 +1,4 @@
-//! Metadata: the `_meta` members, their reserved keys, and the rules for naming keys.
+//! `_meta`: reserved keys, the naming rules for keys, and trace context.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JsonObject, NotificationMeta, RawJson, RelatedTaskMetadata, RequestMeta, ResultMeta};
 
-/// Free metadata on a thing such as a tool or a content block.
+/// The `_meta` of items such as tools and content blocks.
 ///
-/// Requests, results and notifications have metadata of their own, with the reserved keys as members:
-/// [`RequestMeta`], [`ResultMeta`], [`NotificationMeta`].
+/// The `_meta` of requests, results and notifications has reserved keys: [`RequestMeta`], [`ResultMeta`],
+/// [`NotificationMeta`].
 ///
 /// Since 2025-06-18.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,41 +17,41 @@ use crate::{JsonObject, NotificationMeta, RawJson, RelatedTaskMetadata, RequestM
 #[serde(transparent)]
 #[non_exhaustive]
 pub struct Meta {
-    /// The entries, in order. Nothing checks keys that are put here directly.
+    /// The entries, in order. Keys that are inserted here directly are not checked.
     pub extra: JsonObject,
 }
 
-/// Keys that the specification reserves.
+/// Reserved keys.
 pub mod key {
-    /// The version that a request uses; its presence makes a request modern.
+    /// The protocol version of a request; its presence identifies a request of the modern era.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who the client is.
+    /// The name and version of the client.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the client can do, for this request.
+    /// The capabilities of the client for the request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// From which severity on the client wants log messages of this request.
+    /// The minimum severity of log messages for the request.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who the server is.
+    /// The name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// The listen request that a notification belongs to.
+    /// The id of the `subscriptions/listen` request to which a notification or a result belongs.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// The task that a message belongs to (only in 2025-11-25).
+    /// The task to which a message belongs (only in 2025-11-25).
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// The token under which progress is reported. The only core key without a prefix, trace context aside.
+    /// The progress token of a request.
     pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// W3C Trace Context: the position in the trace.
+    /// W3C Trace Context: the parent of the trace.
     pub const TRACEPARENT: &str = "traceparent";
-    /// W3C Trace Context: data of tracing systems.
+    /// W3C Trace Context: vendor-specific data.
     pub const TRACESTATE: &str = "tracestate";
     /// W3C Baggage.
     pub const BAGGAGE: &str = "baggage";
 }
 
-/// Checks a metadata key, or the id of an extension, against the naming rules.
+/// Checks a metadata key, or the identifier of an extension, against the naming rules.
 ///
-/// A key is a name, optionally after a prefix: labels with dots between them, then a slash. A label
-/// starts with a letter and ends with a letter or digit; a name starts and ends with a letter or
-/// digit, and may be empty. Receivers accept any key; the rules bind those who make up keys.
+/// A key is an optional prefix (labels separated by dots, then a slash) and a name. A label starts with a letter and ends
+/// with a letter or digit; a name starts and ends with a letter or digit, and may be empty. Receivers accept all keys; the
+/// rules are for senders that define keys.
 ///
 /// ```
 /// use mcp_types::meta::check_key;
@@ -62,7 +62,7 @@ pub mod key {
 ///
 /// # Errors
 ///
-/// Fails with the rule that the key breaks.
+/// Returns the violated rule.
 // X-2, X-3, X-6
 pub fn check_key(key: &str) -> Result<(), InvalidKey> {
     let (prefix, name) = split(key);
@@ -81,7 +81,7 @@ pub fn check_key(key: &str) -> Result<(), InvalidKey> {
     }
 }
 
-/// Whether the key's prefix is reserved for the specification: its second label is `modelcontextprotocol` or `mcp`.
+/// Returns whether the prefix is reserved for the specification: its second label is `modelcontextprotocol` or `mcp`.
 ///
 /// ```
 /// use mcp_types::meta::is_reserved;
@@ -96,7 +96,7 @@ pub fn is_reserved(key: &str) -> bool {
     matches!(prefix.split('.').nth(1), Some("modelcontextprotocol" | "mcp"))
 }
 
-/// The prefix before the slash, if there is one, and the name.
+/// Splits a key into its prefix, if there is one, and its name.
 fn split(key: &str) -> (Option<&str>, &str) {
     key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name))
 }
@@ -108,7 +108,7 @@ fn is_label(label: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }
 
-/// The naming rule that a metadata key breaks.
+/// The error of checking a metadata key: the violated naming rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidKey {
@@ -116,7 +116,7 @@ pub enum InvalidKey {
     Prefix,
     /// The name does not start and end with a letter or digit, or has other characters than those, `-`, `_` and `.`.
     Name,
-    /// The prefix belongs to the specification.
+    /// The prefix is reserved for the specification.
     Reserved,
 }
 
@@ -132,9 +132,7 @@ impl fmt::Display for InvalidKey {
 
 impl std::error::Error for InvalidKey {}
 
-/// The position of a message in a distributed trace: W3C Trace Context and Baggage, as text.
-///
-/// What is in here is well formed, as far as W3C says what that means.
+/// W3C Trace Context and Baggage of a message. `traceparent` is well-formed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext {
     traceparent: Option<String>,
@@ -143,14 +141,14 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Creates a trace context from the value of a `traceparent` header, if it is well formed.
+    /// Creates a trace context from the value of a `traceparent` header, if it is well-formed.
     #[must_use]
     pub fn new(traceparent: impl Into<String>) -> Option<Self> {
         let traceparent = traceparent.into();
         is_traceparent(&traceparent).then_some(Self { traceparent: Some(traceparent), tracestate: None, baggage: None })
     }
 
-    /// Sets the value of the `tracestate` header, which means nothing without a `traceparent`.
+    /// Sets the value of the `tracestate` header; ignored without a `traceparent`.
     pub fn set_tracestate(&mut self, tracestate: impl Into<String>) {
         self.tracestate = self.traceparent.is_some().then(|| tracestate.into());
     }
@@ -160,25 +158,25 @@ impl TraceContext {
         self.baggage = Some(baggage.into());
     }
 
-    /// The value of the `traceparent` header.
+    /// Returns the value of the `traceparent` header.
     #[must_use]
     pub fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_deref()
     }
 
-    /// The value of the `tracestate` header.
+    /// Returns the value of the `tracestate` header.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.tracestate.as_deref()
     }
 
-    /// The value of the `baggage` header.
+    /// Returns the value of the `baggage` header.
     #[must_use]
     pub fn baggage(&self) -> Option<&str> {
         self.baggage.as_deref()
     }
 
-    /// A malformed `traceparent` starts no trace, but does not spoil the baggage.
+    /// Ignores a malformed `traceparent`, together with `tracestate`.
     fn read(entries: &JsonObject) -> Self {
         let text = |key: &str| entries.get(key)?.decode::<String>().ok();
         let mut context = text(key::TRACEPARENT).and_then(Self::new).unwrap_or_default();
@@ -201,7 +199,7 @@ impl TraceContext {
     }
 }
 
-/// `version-traceid-parentid-flags` in lower-case hex; neither id is all zeros, and version `ff` is forbidden.
+/// Checks `version-traceid-parentid-flags` in lower-case hex; neither id may be zero, and version `ff` is invalid.
 fn is_traceparent(text: &str) -> bool {
     let mut fields = text.split('-');
     let mut field = |length: usize| {
@@ -217,22 +215,22 @@ fn is_traceparent(text: &str) -> bool {
     version != "ff" && !zero(trace) && !zero(parent) && (version != "00" || fields.next().is_none())
 }
 
-/// Access to the entries that all kinds of metadata share.
+/// Implements access to the entries of all metadata types.
 macro_rules! entries {
     ($($meta:ident),*) => {
         $(
             impl $meta {
-                /// The value under a key that is not one of the members.
+                /// Returns the value of a key that is not a member of this type.
                 #[must_use]
                 pub fn get(&self, key: &str) -> Option<&RawJson> {
                     self.extra.get(key)
                 }
 
-                /// Puts a value under a key of one's own and returns the one it replaces.
+                /// Inserts a value with an application-specific key, and returns the one that it replaces.
                 ///
                 /// # Errors
                 ///
-                /// Fails if the key breaks the naming rules (see [`check_key`]) or is reserved for the specification.
+                /// Returns an error if the key violates the naming rules (see [`check_key`]) or is reserved.
                 pub fn insert(
                     &mut self,
                     key: impl Into<String>,
@@ -252,32 +250,32 @@ macro_rules! entries {
 
 entries!(Meta, RequestMeta, ResultMeta, NotificationMeta);
 
-/// What messages carry beside the members that their metadata has by type.
+/// Implements access to reserved keys that are not members of the metadata types of messages.
 macro_rules! message_entries {
     ($($meta:ident),*) => {
         $(
             impl $meta {
-                /// The trace context under the three reserved keys.
+                /// Returns the trace context.
                 #[must_use]
                 pub fn trace_context(&self) -> TraceContext {
                     TraceContext::read(&self.extra)
                 }
 
-                /// Writes the trace context under the three reserved keys.
+                /// Sets the trace context.
                 pub fn set_trace_context(&mut self, context: &TraceContext) {
                     context.write(&mut self.extra);
                 }
 
-                /// The task that the message belongs to (only in 2025-11-25).
+                /// Returns the task to which the message belongs (only in 2025-11-25).
                 ///
                 /// # Errors
                 ///
-                /// Fails if something is there that names no task.
+                /// Returns an error if the value of the key is invalid.
                 pub fn related_task(&self) -> Result<Option<RelatedTaskMetadata>, serde_json::Error> {
                     self.extra.get(key::RELATED_TASK).map(RawJson::decode).transpose()
                 }
 
-                /// Says which task the message belongs to (only in 2025-11-25).
+                /// Sets the task to which the message belongs (only in 2025-11-25).
                 pub fn set_related_task(&mut self, task_id: &str) {
                     self.extra.insert(key::RELATED_TASK, RawJson::from(serde_json::json!({ "taskId": task_id })));
                 }

@@ -1,4 +1,4 @@
-//! Types and constructors of the protocol that are written by hand.
+//! Hand-written protocol types and constructors.
 
 mod client_capability;
 mod content;

@@ -1,4 +1,4 @@
-//! Reads resource contents, which are told apart by the member they have.
+//! Deserializes resource contents, which are text or binary.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -7,7 +7,7 @@ use crate::codec::object::object;
 use crate::codec::variants::from_variants;
 use crate::{BlobResourceContents, Meta, ResourceContents, TextResourceContents};
 
-/// The members of both forms.
+/// The members of both variants.
 struct Either {
     uri: String,
     text: Option<String>,

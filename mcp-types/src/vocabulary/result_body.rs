@@ -1,42 +1,42 @@
-//! What the protocol layer adds to results.
+//! Access to the members of results that the protocol layer sets.
 
 use serde::Serialize;
 
 use crate::{CacheScope, InputRequests, Restrict, ResultMeta, ResultType};
 
-/// A result of a request; implemented by all generated ones.
+/// A result of a request; implemented by all generated result types.
 ///
-/// A handler fills in what it has to say. The rest, which only some revisions have, is added on the way out: this trait
-/// is where. What a result cannot hold is `None`.
+/// It gives the protocol layer access to the members that handlers leave empty. Members that a type does not have are
+/// `None`.
 pub trait ResultBody: Serialize + Restrict {
-    /// Whether the result ends its request.
+    /// Returns the `resultType`.
     fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
         None
     }
 
-    /// What [`result_type_mut`](Self::result_type_mut) is where the handler left it empty.
+    /// Returns the value of an empty `resultType`.
     // M-7
     fn default_result_type(&self) -> ResultType {
         ResultType::COMPLETE
     }
 
-    /// Whether the result asks for input without a question and without a state, which no schema forbids.
+    /// Returns whether the result is `input_required` without input requests and state, which the schemas do not forbid.
     //
     fn is_empty_input_required(&self) -> bool {
         false
     }
 
-    /// The questions that the result asks.
+    /// Returns the input requests.
     fn input_requests_ref(&self) -> Option<&InputRequests> {
         None
     }
 
-    /// The metadata of the result.
+    /// Returns the metadata.
     fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
         None
     }
 
-    /// How long and by whom the result may be kept.
+    /// Returns the cache hints.
     fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
         None
     }
@@ -46,8 +46,8 @@ pub trait ResultBody: Serialize + Restrict {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CacheHints<'a> {
-    /// How long the result stays fresh, in milliseconds.
+    /// The time for which the result is fresh, in milliseconds.
     pub ttl_ms: &'a mut Option<i64>,
-    /// Who may share it.
+    /// The scope in which caches may share the result.
     pub scope: &'a mut Option<CacheScope>,
 }

@@ -1,27 +1,27 @@
-//! The tasks extension, `io.modelcontextprotocol/tasks`: requests that are answered later.
+//! The tasks extension, `io.modelcontextprotocol/tasks`: requests whose result is fetched later.
 //!
-//! A server may answer `tools/call` of a client that declared the extension with a [`CreateTaskResult`]; the client then
-//! polls `tasks/get`, answers questions with `tasks/update` and may ask for an end with `tasks/cancel`. Valid since
-//! 2026-07-28. The experimental tasks of 2025-11-25 look alike but differ on the wire: they are in
+//! If the client declared the extension, a server may respond to `tools/call` with a [`CreateTaskResult`]. The client then
+//! polls with `tasks/get`, responds to input requests with `tasks/update`, and may cancel the task with `tasks/cancel`.
+//! Since 2026-07-28. The experimental tasks of 2025-11-25 have a different wire format, see
 //! [`core_tasks`](crate::core_tasks).
 
 pub use crate::TaskStatus;
 pub use crate::generated::tasks::*;
 use crate::{EmptyResult, RawJson, ResultType, SubscriptionFilter};
 
-/// The extension's identifier, under which both sides declare it.
+/// The identifier of the extension in `extensions` of capabilities.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Result of `tasks/update`: the answers arrived, and may take effect later.
+/// Result of `tasks/update`: the input responses were received and may take effect later.
 pub type UpdateTaskResult = EmptyResult;
 
-/// Result of `tasks/cancel`: the wish arrived; the task may still end otherwise.
+/// Result of `tasks/cancel`: the cancellation was received; the task may still complete or fail.
 pub type CancelTaskResult = EmptyResult;
 
-/// The member of [`SubscriptionFilter`] that names the tasks to listen to.
+/// The member of [`SubscriptionFilter`] with the ids of tasks.
 const TASK_IDS: &str = "taskIds";
 
-/// Copies the members that all shapes of a task share.
+/// Moves the members that all task types share.
 macro_rules! task_members {
     ($shape:ident { $task:ident, $($member:ident: $value:expr),* $(,)? }) => {
         $shape {
@@ -38,7 +38,6 @@ macro_rules! task_members {
 }
 
 impl From<Task> for CreateTaskResult {
-    /// Announces a new task.
     // TK-9
     fn from(task: Task) -> Self {
         let extra = crate::JsonObject::new();
@@ -80,16 +79,16 @@ impl From<DetailedTask> for TaskNotificationParams {
 }
 
 impl SubscriptionFilter {
-    /// The tasks that the filter asks for, if it names any (extension `io.modelcontextprotocol/tasks`).
+    /// Returns the ids of the tasks that the filter selects, if any (extension `io.modelcontextprotocol/tasks`).
     ///
     /// # Errors
     ///
-    /// Fails if `taskIds` is there but not a list of strings.
+    /// Returns an error if `taskIds` is not a list of strings.
     pub fn decode_task_ids(&self) -> Result<Option<Vec<String>>, serde_json::Error> {
         self.extra.get(TASK_IDS).map(RawJson::decode).transpose()
     }
 
-    /// Asks for changes of these tasks (extension `io.modelcontextprotocol/tasks`).
+    /// Selects notifications of these tasks (extension `io.modelcontextprotocol/tasks`).
     #[must_use]
     pub fn task_ids(mut self, task_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let task_ids: Vec<String> = task_ids.into_iter().map(Into::into).collect();

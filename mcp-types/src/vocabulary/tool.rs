@@ -1,23 +1,23 @@
-//! Tools and their results in one line.
+//! Constructors of tools and their results.
 
 use serde::Serialize;
 
 use crate::{CallToolResult, ContentBlock, RawJson, RawObject, Tool};
 
 impl Tool {
-    /// Creates a tool without parameters; see [`input_schema`](Self::input_schema()) for the others.
+    /// Creates a tool without parameters; set [`input_schema`](Self::input_schema()) for others.
     ///
     /// ```
     /// use mcp_types::Tool;
     ///
-    /// let tool = Tool::new("now").title("Current time").description("Says what time it is.");
+    /// let tool = Tool::new("now").title("Current time").description("Returns the current time.");
     /// assert_eq!(tool.input_schema.as_str(), r#"{"type":"object","additionalProperties":false}"#);
     /// ```
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            // TL-4: the recommended schema of a tool that takes nothing.
+            // TL-4: the recommended schema of a tool without parameters.
             input_schema: RawObject::from_static(r#"{"type":"object","additionalProperties":false}"#),
             title: None,
             description: None,
@@ -36,7 +36,7 @@ impl Tool {
         self
     }
 
-    /// The name to show to people: `title`, else the title in the annotations, else `name`.
+    /// Returns the display name: `title`, otherwise the title in the annotations, otherwise `name`.
     // TL-23
     #[must_use]
     pub fn display_name(&self) -> &str {
@@ -46,24 +46,24 @@ impl Tool {
 }
 
 impl CallToolResult {
-    /// Creates a result of one block of text.
+    /// Creates a result with one text block.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![ContentBlock::text(text)])
     }
 
-    /// Creates the result of a tool that failed; the text is for the model to read.
+    /// Creates the result of a failed tool, with a message for the model.
     // TL-16
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self::text(text).is_error(true)
     }
 
-    /// Creates a structured result, and repeats it as text for clients that read only that.
+    /// Creates a structured result, repeated as text for clients that do not read `structuredContent`.
     ///
     /// # Errors
     ///
-    /// Fails if the value cannot be written as JSON.
+    /// Returns an error if the value cannot be serialized.
     // TL-9
     pub fn structured(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         let value = RawJson::new(value)?;

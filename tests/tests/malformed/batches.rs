@@ -38,7 +38,7 @@ fn elements_fail_alone() {
         ("[]", REQUEST, Of::Nobody, "a message must be an object, found an array"),
         ("[{}]", REQUEST, Of::Nobody, "a message must be an object, found an array"),
         ("{}", REQUEST, Of::Nobody, "`jsonrpc` is missing"),
-        (r#"{"jsonrpc":"2.0","id":1}"#, REQUEST, request(1), "one of `method`, `result` and `error` is needed"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, REQUEST, request(1), "one of `method`, `result` and `error` is required"),
         (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, REQUEST, Of::Nobody, "`id` must be"),
         (r#"{"jsonrpc":"2.0","id":2,"method":"m","params":[]}"#, PARAMS, request(2), "`params` must be an object"),
         (r#"{"jsonrpc":"2.0","id":3,"result":[]}"#, REQUEST, response(3), "`result` must be an object"),

@@ -126,16 +126,16 @@ fn methods() {
             r#"{"jsonrpc":"2.0","id":1,"Method":"m"}"#,
             REQUEST,
             request(1),
-            "one of `method`, `result` and `error` is needed",
+            "one of `method`, `result` and `error` is required",
         ),
     ]);
 }
 
 #[test]
 fn mixed_kinds() {
-    const MIXED: &str = "`method` must not stand together with `result` or `error`";
-    const BOTH: &str = "`result` must not stand together with `error`";
-    const NEITHER: &str = "one of `method`, `result` and `error` is needed";
+    const MIXED: &str = "`method` must not be combined with `result` or `error`";
+    const BOTH: &str = "`result` must not be combined with `error`";
+    const NEITHER: &str = "one of `method`, `result` and `error` is required";
     refuse_all(&[
         ("only a version", r#"{"jsonrpc":"2.0"}"#, REQUEST, Of::Nobody, NEITHER),
         ("only an id", r#"{"jsonrpc":"2.0","id":1}"#, REQUEST, request(1), NEITHER),

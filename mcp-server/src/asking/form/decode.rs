@@ -62,8 +62,8 @@ mod tests {
         let content = |count: f64| OrderedMap::from([("count", count), ("ratio", 2.0)]);
         assert_eq!(decode(&form, content(5.0)), Ok(Answer { count: 5, ratio: 2.0, name: "nobody".to_owned() }));
         let fault = decode::<Answer>(&form, content(5.5)).unwrap_err();
-        assert_eq!(fault.to_string(), "`count` must be a whole number");
+        assert_eq!(fault.to_string(), "`count` must be an integer");
         let fault = decode::<Answer>(&form, content(256.0)).unwrap_err();
-        assert_eq!(fault.to_string(), "the answer cannot be read: invalid value: integer `256`, expected u8");
+        assert_eq!(fault.to_string(), "the form content cannot be decoded: invalid value: integer `256`, expected u8");
     }
 }

@@ -3,14 +3,14 @@
 use super::{ScanError, Scanner};
 
 impl Scanner<'_> {
-    /// Passes a number; the scanner stands on its first byte.
+    /// Scans a number; the scanner is at its first byte.
     pub(super) fn number(&mut self) -> Result<(), ScanError> {
         if self.byte() == Some(b'-') {
             self.step();
         }
         if self.byte() == Some(b'0') {
             self.step();
-            // `01` is no number; without this it would be reported as two values.
+            // `01` is not a number; without this check it would be reported as two values.
             if let Some(b'0'..=b'9') = self.byte() {
                 return Err(self.expected("no digit after a leading zero"));
             }

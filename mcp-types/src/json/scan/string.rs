@@ -1,10 +1,9 @@
-//! The grammar of strings, which are most of a large message.
+//! The grammar of strings, of which large messages mostly consist.
 
 use super::{ScanError, Scanner};
 
 impl Scanner<'_> {
-    /// Passes a string and returns whether it has escapes; the scanner stands on the opening
-    /// quotation mark.
+    /// Scans a string and returns whether it has escapes; the scanner is at the opening quotation mark.
     pub(super) fn string(&mut self) -> Result<bool, ScanError> {
         let mut escaped = false;
         self.step();
@@ -37,7 +36,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes `\uXXXX`, or both halves of a surrogate pair.
+    /// Scans `\uXXXX`, or both halves of a surrogate pair.
     fn unicode_escape(&mut self) -> Result<(), ScanError> {
         let start = self.at;
         match self.code_unit()? {
@@ -58,7 +57,7 @@ impl Scanner<'_> {
         Err(self.expected("a surrogate pair"))
     }
 
-    /// Passes `uXXXX`.
+    /// Scans `uXXXX`.
     fn code_unit(&mut self) -> Result<u32, ScanError> {
         let mut unit = 0;
         for _ in 0..4 {
@@ -74,10 +73,10 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns the first position from `at` on that needs a closer look, or the end of the text.
+/// Returns the position of the first special byte from `at` on, or the end of the text.
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     let rest = |at: usize| bytes.get(at..).unwrap_or_default();
-    // Most strings are short, and a word finds their end sooner than a chunk does.
+    // Most strings are short, and words are faster than chunks for them.
     for _ in 0..2 {
         if let Some(word) = rest(at).first_chunk() {
             if let Some(plain) = special_in_word(*word) {

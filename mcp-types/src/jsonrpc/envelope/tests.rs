@@ -140,7 +140,7 @@ fn known_members_appear_once() {
         let invalid = refused(&members);
         let known = if name.ends_with('d') && name.starts_with('\\') { "id" } else { name };
         assert_eq!(invalid.fault(), &Fault::DuplicateMember(known));
-        // Which of two ids to answer is anybody's guess.
+        // It is ambiguous which of two ids the response should repeat.
         assert_eq!(invalid.request_id().is_some(), known != "id");
     }
     accepted(r#""method":"m","x":1,"x":2"#);

@@ -1,18 +1,17 @@
-//! What people answered, against the form that they were shown.
+//! Checks the submitted content of a form against its schema.
 
 use std::fmt;
 
 use crate::{ElicitValue, EnumOption, Number, NumberType, OrderedMap, PrimitiveSchema, RequestedSchema};
 
 impl RequestedSchema {
-    /// Checks an accepted answer: required members, types, bounds, lengths and choices.
+    /// Checks the content of an accepted form: required fields, types, bounds, lengths and choices.
     ///
-    /// Members that the form does not have are ignored. Formats are not checked: whoever reads the answer knows more about
-    /// dates and addresses.
+    /// Unknown fields are ignored, and formats are not checked.
     ///
     /// # Errors
     ///
-    /// The first member that breaks the form.
+    /// Returns an error for the first invalid field.
     pub fn check(&self, content: &OrderedMap<ElicitValue>) -> Result<(), InvalidFormContent> {
         let missing = self.required.iter().flatten().find(|name| !content.contains(name));
         if let Some(name) = missing {
@@ -26,7 +25,7 @@ impl RequestedSchema {
         Ok(())
     }
 
-    /// Fills in the defaults of fields that the answer does not have.
+    /// Adds the defaults of absent fields.
     pub fn fill_defaults(&self, content: &mut OrderedMap<ElicitValue>) {
         for (name, field) in self.properties.iter() {
             if !content.contains(name)
@@ -39,16 +38,16 @@ impl RequestedSchema {
 }
 
 impl PrimitiveSchema {
-    /// Checks one value.
+    /// Checks the value of a field.
     ///
     /// # Errors
     ///
-    /// Says what is wrong, as the end of a sentence that starts with the field.
+    /// Returns the reason as the end of a sentence that starts with the field, such as `must be a boolean`.
     pub fn check(&self, value: &ElicitValue) -> Result<(), String> {
         check(self, value).map_err(|fault| fault.to_string())
     }
 
-    /// The value that the field starts with.
+    /// Returns the default value of the field.
     #[must_use]
     pub fn default_value(&self) -> Option<ElicitValue> {
         match self {
@@ -64,7 +63,7 @@ impl PrimitiveSchema {
     }
 }
 
-/// An answer that does not fit its form.
+/// The error of form content that does not match its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidFormContent {
     member: Option<String>,
@@ -72,13 +71,13 @@ pub struct InvalidFormContent {
 }
 
 impl InvalidFormContent {
-    /// One that fits its form, and cannot be read all the same.
+    /// Creates the error of content that matches its schema but cannot be deserialized.
     #[must_use]
     pub fn undecodable(fault: &impl fmt::Display) -> Self {
         Self { member: None, fault: Fault::Undecodable(fault.to_string()) }
     }
 
-    /// The member at fault, if it is known.
+    /// Returns the invalid field, if it is known.
     #[must_use]
     pub fn member_name(&self) -> Option<&str> {
         self.member.as_deref()
@@ -89,14 +88,14 @@ impl fmt::Display for InvalidFormContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.member {
             Some(name) => write!(f, "`{name}` {}", self.fault),
-            None => write!(f, "the answer {}", self.fault),
+            None => write!(f, "the form content {}", self.fault),
         }
     }
 }
 
 impl std::error::Error for InvalidFormContent {}
 
-/// What is wrong with a member.
+/// The reason why a field is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fault {
     Missing,
@@ -117,7 +116,7 @@ impl Fault {
     }
 }
 
-/// Reads as the end of a sentence that starts with the member.
+/// Displayed as the end of a sentence that starts with the field.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,13 +128,13 @@ impl fmt::Display for Fault {
             Self::TooLong(most) => write!(f, "must have {most} or fewer characters"),
             Self::TooFewChoices(least) => write!(f, "must have {least} or more choices"),
             Self::TooManyChoices(most) => write!(f, "must have {most} or fewer choices"),
-            Self::NotAChoice => f.write_str("is none of the choices"),
-            Self::Undecodable(fault) => write!(f, "cannot be read: {fault}"),
+            Self::NotAChoice => f.write_str("is not one of the choices"),
+            Self::Undecodable(fault) => write!(f, "cannot be decoded: {fault}"),
         }
     }
 }
 
-/// Checks one value against its field.
+/// Checks a value against the schema of its field.
 fn check(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
     use PrimitiveSchema as P;
     match schema {
@@ -146,7 +145,7 @@ fn check(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
         P::Number(schema) => {
             let ElicitValue::Number(number) = found else { return Err(Fault::Type("a number")) };
             if schema.kind == NumberType::Integer && !is_whole(number) {
-                return Err(Fault::Type("a whole number"));
+                return Err(Fault::Type("an integer"));
             }
             if let Some(minimum) = schema.minimum.as_ref().filter(|minimum| is_less(number, minimum)) {
                 return Err(Fault::TooSmall(minimum.clone()));
@@ -177,11 +176,11 @@ fn check(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
 }
 
 fn text(found: &ElicitValue) -> Result<&str, Fault> {
-    if let ElicitValue::String(text) = found { Ok(text) } else { Err(Fault::Type("a text")) }
+    if let ElicitValue::String(text) = found { Ok(text) } else { Err(Fault::Type("a string")) }
 }
 
 fn texts(found: &ElicitValue) -> Result<&[String], Fault> {
-    if let ElicitValue::Strings(list) = found { Ok(list) } else { Err(Fault::Type("a list of texts")) }
+    if let ElicitValue::Strings(list) = found { Ok(list) } else { Err(Fault::Type("a list of strings")) }
 }
 
 fn choice(text: &str, values: &[String]) -> Result<(), Fault> {
@@ -217,7 +216,7 @@ fn is_less(left: &Number, right: &Number) -> bool {
     }
 }
 
-/// To JSON Schema `5.0` is an integer.
+/// In JSON Schema, `5.0` is an integer.
 fn is_whole(number: &Number) -> bool {
     number.as_i64().is_some() || number.as_f64().fract() == 0.0
 }
@@ -251,8 +250,8 @@ mod tests {
         assert_eq!(says(field(), "äöü"), "fits");
         assert_eq!(says(field(), "ä"), "`it` must have 2 or more characters");
         assert_eq!(says(field(), "äöüß"), "`it` must have 3 or fewer characters");
-        assert_eq!(says(field(), 22), "`it` must be a text");
-        assert_eq!(says(field(), list(&["aa"])), "`it` must be a text");
+        assert_eq!(says(field(), 22), "`it` must be a string");
+        assert_eq!(says(field(), list(&["aa"])), "`it` must be a string");
     }
 
     #[test]
@@ -275,7 +274,7 @@ mod tests {
         assert_eq!(says(field(), 5), "fits");
         assert_eq!(says(field(), 5.0), "fits");
         assert_eq!(says(field(), Number::from(u64::MAX)), "fits");
-        assert_eq!(says(field(), 5.5), "`it` must be a whole number");
+        assert_eq!(says(field(), 5.5), "`it` must be an integer");
     }
 
     #[test]
@@ -292,8 +291,8 @@ mod tests {
         let fields: [&dyn Fn() -> PrimitiveSchema; 3] = [&|| plain().into(), &|| titled().into(), &|| legacy().into()];
         for field in fields {
             assert_eq!(says(field(), "b"), "fits");
-            assert_eq!(says(field(), "B"), "`it` is none of the choices");
-            assert_eq!(says(field(), true), "`it` must be a text");
+            assert_eq!(says(field(), "B"), "`it` is not one of the choices");
+            assert_eq!(says(field(), true), "`it` must be a string");
         }
     }
 
@@ -305,10 +304,10 @@ mod tests {
         let fields: [&dyn Fn() -> PrimitiveSchema; 2] = [&|| plain().into(), &|| titled().into()];
         for field in fields {
             assert_eq!(says(field(), list(&["a", "b"])), "fits");
-            assert_eq!(says(field(), list(&["a", "c"])), "`it` is none of the choices");
+            assert_eq!(says(field(), list(&["a", "c"])), "`it` is not one of the choices");
             assert_eq!(says(field(), list(&[])), "`it` must have 1 or more choices");
             assert_eq!(says(field(), list(&["a", "b", "a"])), "`it` must have 2 or fewer choices");
-            assert_eq!(says(field(), "a"), "`it` must be a list of texts");
+            assert_eq!(says(field(), "a"), "`it` must be a list of strings");
         }
     }
 

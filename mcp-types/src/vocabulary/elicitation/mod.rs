@@ -1,4 +1,4 @@
-//! Reads what elicitation leaves untagged: the mode of a question, the kind of a field, a value of an answer.
+//! Deserializes the untagged unions of elicitation: the mode of a request, the schema of a field, a submitted value.
 
 mod form_content;
 
@@ -22,7 +22,7 @@ use crate::{
 pub use self::form_content::InvalidFormContent;
 
 impl ElicitRequestUrlParams {
-    /// Creates a question that the user answers on the page at `url`.
+    /// Creates a request for the user to open `url`.
     #[must_use]
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
@@ -59,7 +59,7 @@ object!(AnyMode {
     "_meta" => meta: optional,
 } keep extra);
 
-/// A mode that a client can act on; any other is refused where it stands.
+/// A known mode; unknown ones are an error.
 #[derive(Clone, Copy)]
 enum KnownMode {
     Form,
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for KnownMode {
 }
 
 impl<'de> Deserialize<'de> for ElicitRequestParams {
-    /// Without a `mode` it is a form.
+    /// Form mode is the default.
     // EL-4
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let AnyMode { message, mode, requested_schema, url, elicitation_id, task, meta, extra } =
@@ -109,7 +109,7 @@ impl From<ElicitRequestUrlParams> for InputRequest {
 }
 
 impl RequestedSchema {
-    /// Adds a field that the user may leave empty; fields are shown in the order in which they are added.
+    /// Adds an optional field; the order of the fields is their display order.
     ///
     /// ```
     /// use mcp_types::{BooleanSchema, RequestedSchema, StringFormat, StringSchema};
@@ -125,7 +125,7 @@ impl RequestedSchema {
         self
     }
 
-    /// Adds a field that the user has to fill in.
+    /// Adds a required field.
     #[must_use]
     pub fn required_field(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
@@ -135,14 +135,14 @@ impl RequestedSchema {
 }
 
 impl ElicitResult {
-    /// Creates the answer of a user who filled in a form.
+    /// Creates the result for a submitted form.
     #[must_use]
     pub fn accepted(content: impl Into<OrderedMap<ElicitValue>>) -> Self {
         Self::new(crate::ElicitAction::Accept).content(content)
     }
 }
 
-/// A value that a user entered in a form.
+/// A submitted value of a form field.
 ///
 /// Since 2025-06-18.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -150,13 +150,13 @@ impl ElicitResult {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ElicitValue {
-    /// A text, or the choice in a single-select field.
+    /// A string, or the choice of a single-select field.
     String(String),
-    /// A number, whole or not.
+    /// A number.
     Number(Number),
-    /// A yes or no.
+    /// A boolean.
     Boolean(bool),
-    /// The choices in a multi-select field.
+    /// The choices of a multi-select field.
     ///
     /// Since 2025-11-25.
     Strings(Vec<String>),
@@ -212,8 +212,7 @@ impl<'de> Deserialize<'de> for ElicitValue {
                 Vec::deserialize(SeqAccessDeserializer::new(items)).map(ElicitValue::Strings)
             }
 
-            /// Numbers arrive as maps where some other crate of the build enables the feature
-            /// `arbitrary_precision` of `serde_json`.
+            /// Numbers are maps if another crate enables the feature `arbitrary_precision` of `serde_json`.
             fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<ElicitValue, A::Error> {
                 Number::deserialize(MapAccessDeserializer::new(members))
                     .map(ElicitValue::Number)
@@ -237,7 +236,7 @@ macro_rules! default_as {
 }
 
 impl<'de> Deserialize<'de> for PrimitiveSchema {
-    /// Eight shapes overlap: `type` first, then `oneOf`, `enum` with or without `enumNames`, and the kind of `items`.
+    /// The eight variants overlap: `type` is checked first, then `oneOf`, `enum`, `enumNames` and `items`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = SchemaFields::deserialize(deserializer)?;
         match fields.kind.as_str() {
@@ -265,7 +264,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
     }
 }
 
-/// The members of all eight shapes.
+/// The members of all eight variants.
 struct SchemaFields {
     kind: String,
     title: Option<String>,

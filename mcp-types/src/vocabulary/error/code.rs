@@ -1,4 +1,4 @@
-//! The codes of JSON-RPC errors.
+//! JSON-RPC error codes.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::Revision;
 use crate::gate::Revisions;
 
-/// The kind of error that a peer reports.
+/// The code of a JSON-RPC error.
 ///
 /// Since 2024-11-05.
 ///
-/// The set is open: a code without a constant here is kept and written back as it came. The
-/// constants say which revisions may send them; reading one from another revision is harmless.
+/// The set is open, and unknown codes are preserved. The revisions of a constant are those in which it may be sent;
+/// receivers may accept it in all of them.
 ///
 /// | range | owner |
 /// |---|---|
 /// | -32768..=-32100 | JSON-RPC |
 /// | -32099..=-32020 | the MCP specification |
-/// | -32019..=-32000 | closed, nothing new may appear there |
+/// | -32019..=-32000 | implementations of older revisions; closed to new codes |
 /// | everything else | applications |
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -26,44 +26,44 @@ use crate::gate::Revisions;
 pub struct ErrorCode(i64);
 
 impl ErrorCode {
-    /// The text is not JSON, or not UTF-8. All revisions.
+    /// The message is not JSON or not UTF-8. All revisions.
     pub const PARSE_ERROR: Self = Self(-32700);
-    /// The JSON is not a message, or the message is not allowed here. All revisions.
+    /// The JSON is not a valid message, or the message is not allowed. All revisions.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// The method is unknown or its capability was not advertised. All revisions.
+    /// The method is unknown, or its capability was not declared. All revisions.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The parameters do not fit the method. All revisions.
+    /// The parameters are invalid. All revisions.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// The receiver failed for reasons of its own. All revisions.
+    /// The receiver failed to process the request. All revisions.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// There is no resource of that URI.
+    /// The resource does not exist.
     ///
-    /// Sent up to 2025-11-25 only. Clients go on reading it with this meaning.
+    /// Sent up to 2025-11-25; later clients still accept it.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// The user has to visit a URL first.
+    /// The user has to complete a URL mode elicitation first.
     ///
     /// Sent in 2025-11-25 only.
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
-    /// The HTTP headers contradict the body. From 2026-07-28 on.
+    /// The HTTP headers do not match the body. Since 2026-07-28.
     pub const HEADER_MISMATCH: Self = Self(-32020);
     /// The request needs a client capability that was not declared.
     ///
-    /// From 2026-07-28 on; `data.requiredCapabilities` has the shape of client capabilities.
+    /// Since 2026-07-28; `data` is a [`MissingRequiredClientCapabilityData`](crate::MissingRequiredClientCapabilityData).
     pub const MISSING_REQUIRED_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The server does not speak the protocol version of the request.
+    /// The server does not support the protocol version of the request.
     ///
-    /// From 2026-07-28 on; `data` names the `supported` and the `requested` versions.
+    /// Since 2026-07-28; `data` is an [`UnsupportedProtocolVersionData`](crate::UnsupportedProtocolVersionData).
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
-    /// The user refused a sampling request. Up to 2025-11-25 only.
+    /// The user rejected a sampling request. Up to 2025-11-25.
     pub const USER_REJECTED: Self = Self(-1);
 
-    /// Wraps any code.
+    /// Creates an error code.
     #[must_use]
     pub const fn new(code: i64) -> Self {
         Self(code)
     }
 
-    /// Returns the number on the wire.
+    /// Returns the code as a number.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
@@ -90,8 +90,8 @@ impl ErrorCode {
 
     /// Returns the revisions in which a peer may send the code.
     ///
-    /// Codes of applications may be sent in all of them. Of the reserved ranges only the constants may, except that
-    /// older revisions left -32019..=-32000 to implementations.
+    /// Application codes may be sent in all revisions. Of the reserved ranges, only the constants may be sent, except
+    /// that older revisions allow -32019..=-32000 to implementations.
     #[must_use]
     pub const fn revisions(self) -> Revisions {
         match self {
@@ -106,16 +106,16 @@ impl ErrorCode {
         }
     }
 
-    /// Returns whether applications must keep away from the code.
+    /// Returns whether the code is reserved, so that applications must not define it.
     // E-11
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         matches!(self.0, -32768..=-32000)
     }
 
-    /// Returns whether the code lies in the closed range.
+    /// Returns whether the code is in the closed range.
     ///
-    /// New implementations send none of these and give meaning to none but
+    /// Implementations of 2026-07-28 send none of these, and interpret only
     /// [`RESOURCE_NOT_FOUND`](Self::RESOURCE_NOT_FOUND).
     // E-2..E-4
     #[must_use]
@@ -123,7 +123,7 @@ impl ErrorCode {
         matches!(self.0, -32019..=-32000)
     }
 
-    /// Returns whether the code may be defined by the MCP specification only.
+    /// Returns whether the code is reserved for the MCP specification.
     // E-5
     #[must_use]
     pub const fn belongs_to_specification(self) -> bool {

@@ -1,4 +1,4 @@
-//! What errors of the protocol carry in `data`.
+//! The `data` of protocol errors.
 
 use serde::Serialize;
 
@@ -12,9 +12,9 @@ use crate::{ClientCapabilities, ElicitRequestUrlParams, Era, ErrorCode, ErrorObj
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UnsupportedProtocolVersionData {
-    /// The versions that the server serves.
+    /// The versions that the server supports.
     pub supported: Vec<ProtocolVersion>,
-    /// The version that the request named.
+    /// The version of the request.
     pub requested: ProtocolVersion,
 }
 
@@ -26,7 +26,7 @@ pub struct UnsupportedProtocolVersionData {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MissingRequiredClientCapabilityData {
-    /// What the client would have to declare, in the shape in which it would declare it.
+    /// The required capabilities that the client did not declare.
     pub required_capabilities: ClientCapabilities,
 }
 
@@ -37,18 +37,18 @@ pub struct MissingRequiredClientCapabilityData {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UrlElicitationRequiredData {
-    /// The pages that the user has to visit first.
+    /// The elicitations that the user has to complete first.
     pub elicitations: Vec<ElicitRequestUrlParams>,
 }
 
-/// The `data` of an error that says that a resource does not exist.
+/// The `data` of the error for a resource that does not exist.
 ///
 /// Since 2024-11-05.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ResourceNotFoundData {
-    /// The address that was asked for.
+    /// The URI of the resource.
     pub uri: String,
 }
 
@@ -70,7 +70,7 @@ object!(ResourceNotFoundData {
 });
 
 impl ErrorObject {
-    /// Creates the refusal of a version that the server does not serve.
+    /// Creates the error for a protocol version that the server does not support.
     #[must_use]
     pub fn unsupported_protocol_version(requested: ProtocolVersion, supported: Vec<ProtocolVersion>) -> Self {
         Self::with_typed_data(
@@ -80,7 +80,7 @@ impl ErrorObject {
         )
     }
 
-    /// Creates the refusal of a request that needs a capability which the client did not declare.
+    /// Creates the error for a request that requires a capability which the client did not declare.
     #[must_use]
     pub fn missing_required_client_capability(required_capabilities: ClientCapabilities) -> Self {
         Self::with_typed_data(
@@ -90,17 +90,17 @@ impl ErrorObject {
         )
     }
 
-    /// Creates the answer that sends the user to a page first (only in 2025-11-25).
+    /// Creates the error for a request that requires URL mode elicitations first (only in 2025-11-25).
     #[must_use]
     pub fn url_elicitation_required(elicitations: Vec<ElicitRequestUrlParams>) -> Self {
         Self::with_typed_data(
             ErrorCode::URL_ELICITATION_REQUIRED,
-            "the user has to visit a page first",
+            "the user has to open a URL first",
             &UrlElicitationRequiredData { elicitations },
         )
     }
 
-    /// Creates the answer for a resource that does not exist; the code depends on the era.
+    /// Creates the error for a resource that does not exist; the code depends on the revision.
     // B-45
     #[must_use]
     pub fn resource_not_found(revision: Revision, uri: impl Into<String>) -> Self {

@@ -1,4 +1,4 @@
-//! Errors of JSON-RPC and of the protocol.
+//! JSON-RPC errors.
 
 mod code;
 mod data;

@@ -1,4 +1,4 @@
-//! The errors that cross the wire.
+//! The `error` of a response.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,19 +10,18 @@ use crate::{ErrorCode, RawJson};
 
 /// The `error` of a response.
 ///
-/// It is what one peer told the other, never a local failure such as a timeout. Members that this type does not know
-/// are ignored on receipt.
+/// It is sent by a peer, unlike a local failure such as a timeout. Unknown members are ignored.
 ///
 /// Since 2024-11-05.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ErrorObject {
-    /// Says what kind of error it is.
+    /// The error code.
     pub code: ErrorCode,
-    /// Describes the error in one short sentence.
+    /// A short description of the error.
     pub message: Cow<'static, str>,
-    /// Holds details, whose shape the code defines; a present `null` differs from no data.
+    /// Details, whose type depends on the code; `null` differs from absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<RawJson>,
 }
@@ -40,16 +39,16 @@ impl ErrorObject {
         Self { code, message: message.into(), data: None }
     }
 
-    /// Adds the details.
+    /// Sets `data` to a serialized value.
     ///
     /// # Errors
     ///
-    /// Fails if the details have no form in JSON.
+    /// Returns an error if the value cannot be serialized.
     pub fn data<T: Serialize + ?Sized>(self, data: &T) -> Result<Self, serde_json::Error> {
         RawJson::new(data).map(|data| self.raw_data(data))
     }
 
-    /// Adds details that are JSON already.
+    /// Sets `data` to raw JSON.
     #[must_use]
     pub fn raw_data(self, data: RawJson) -> Self {
         Self { data: Some(data), ..self }
@@ -81,7 +80,7 @@ impl ErrorObject {
 
     /// Creates an error with [`ErrorCode::INTERNAL_ERROR`].
     ///
-    /// The message goes to the peer, so it must not tell what happened inside.
+    /// The message is sent to the peer, so it must not disclose internals.
     #[must_use]
     pub fn internal_error(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INTERNAL_ERROR, message)

@@ -1,4 +1,4 @@
-//! The common form of request ids and progress tokens.
+//! Request ids and progress tokens.
 
 mod progress_token;
 mod request_id;
@@ -13,15 +13,15 @@ use serde::{Serialize, Serializer};
 pub use self::progress_token::ProgressToken;
 pub use self::request_id::RequestId;
 
-/// A string or an integer; the two kinds never compare equal.
+/// A string or an integer, which are never equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Id {
     Number(i64),
-    // Ids are cloned into tables, answers and log lines, so copies share the text.
+    // Ids are cloned often, so clones share the text.
     Text(Arc<str>),
 }
 
-/// What is said to be expected where an id is not one.
+/// The expected type in errors.
 pub(crate) const EXPECTED: &str = "a string or an integer";
 
 impl Id {
@@ -40,7 +40,7 @@ impl Id {
     }
 }
 
-/// Text is quoted, so that `1` and `"1"` can be told apart.
+/// Strings are quoted, so that `1` and `"1"` differ.
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -90,8 +90,7 @@ impl<'de> Visitor<'de> for IdVisitor {
         Ok(Id::Text(text.into()))
     }
 
-    /// Numbers arrive as maps where some other crate of the build enables the feature
-    /// `arbitrary_precision` of `serde_json`.
+    /// Numbers are maps if another crate enables the feature `arbitrary_precision` of `serde_json`.
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Id, A::Error> {
         match serde_json::Number::deserialize(MapAccessDeserializer::new(map)) {
             Ok(number) => number
@@ -112,13 +111,13 @@ macro_rules! id_type {
         pub struct $name($crate::vocabulary::id::Id);
 
         impl $name {
-            /// Returns the number, if it is one.
+            /// Returns the id if it is an integer.
             #[must_use]
             pub fn as_i64(&self) -> Option<i64> {
                 self.0.as_i64()
             }
 
-            /// Returns the text, if it is one.
+            /// Returns the id if it is a string.
             #[must_use]
             pub fn as_str(&self) -> Option<&str> {
                 self.0.as_str()

@@ -1,16 +1,15 @@
-//! The tokens that tie progress to a request.
+//! Progress tokens.
 
 use crate::RequestId;
 use crate::vocabulary::id::id_type;
 
 id_type! {
-    /// The name under which the progress of a request is reported.
+    /// The token of the progress notifications of a request: a string or an integer.
     ///
-    /// The requester chooses it and the answering side repeats it. It is a string or an integer and keeps that kind:
-    /// `1` is not `"1"`. Many implementations use the request id as token, hence the conversion, but nothing may rely
-    /// on it.
+    /// The sender of the request chooses it. `1` and `"1"` are different tokens. Many implementations use the request
+    /// id as the token, but peers must not rely on that.
     ///
-    /// `Display` quotes text. Clones are cheap.
+    /// `Display` quotes strings. Clones are cheap.
     ///
     /// Since 2024-11-05.
     pub struct ProgressToken

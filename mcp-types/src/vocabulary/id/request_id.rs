@@ -1,14 +1,13 @@
-//! The ids of requests.
+//! Request ids.
 
 use crate::vocabulary::id::{Id, id_type};
 
 id_type! {
-    /// The name of a request, by which its answer finds the way back.
+    /// The id of a request, which its response repeats: a string or an integer.
     ///
-    /// It is a string or an integer and keeps that kind: `1` is not `"1"`. It is never `null` and never a fraction;
-    /// where an id may be missing, the type is an `Option`.
+    /// `1` and `"1"` are different ids. Unlike in JSON-RPC, `null` and fractions are invalid.
     ///
-    /// `Display` quotes text. Clones are cheap.
+    /// `Display` quotes strings. Clones are cheap.
     ///
     /// Since 2024-11-05.
     pub struct RequestId
