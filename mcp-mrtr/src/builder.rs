@@ -11,7 +11,7 @@ use serde::Serialize;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until the result is built and returned"]
 pub struct InputRequiredBuilder {
-    questions: InputRequests,
+    requests: InputRequests,
     state: Option<String>,
     fault: Option<InvalidInputRequests>,
     missing: Option<ClientCapabilities>,
@@ -25,7 +25,7 @@ pub struct InputRequiredBuilder {
 #[non_exhaustive]
 pub enum InvalidInputRequests {
     /// The method does not allow an `InputRequiredResult`.
-    #[error("`{0}` may not ask for input: only tools/call, prompts/get and resources/read may")]
+    #[error("`{0}` may not request input: only tools/call, prompts/get and resources/read may")]
     WrongMethod(Method),
     /// There is neither an input request nor a state.
     #[error("the result is empty: add an input request or a state")]
@@ -35,7 +35,7 @@ pub enum InvalidInputRequests {
     DuplicateKey(String),
     /// The state cannot be serialized as JSON.
     #[error("the state cannot be serialized: {0}")]
-    InvalidState(String),
+    UnserializableState(String),
     /// Requests can be sent to a legacy client only in a session, and this request has none.
     #[error("there is no session in which the client could receive a request")]
     NoBackChannel,
@@ -71,10 +71,10 @@ impl InvalidInputRequests {
             Self::WrongMethod(_)
             | Self::Empty
             | Self::DuplicateKey(_)
-            | Self::InvalidState(_)
+            | Self::UnserializableState(_)
             | Self::NoBackChannel
             | Self::NotInRevision { .. }
-            | Self::NotExpressible { .. } => ErrorObject::internal_error("the server cannot ask for input"),
+            | Self::NotExpressible { .. } => ErrorObject::internal_error("the server cannot request input"),
         }
     }
 }
@@ -82,11 +82,11 @@ impl InvalidInputRequests {
 impl InputRequiredBuilder {
     /// Creates a builder for the result of a request, whose client declared `capabilities`.
     pub fn new(method: &Method, capabilities: &ClientCapabilities) -> Self {
-        let may_ask = gate::method(method).is_some_and(|facts| facts.may_require_input.contains(Revision::LATEST));
+        let may_request = gate::method(method).is_some_and(|facts| facts.may_require_input.contains(Revision::LATEST));
         Self {
-            questions: InputRequests::new(),
+            requests: InputRequests::new(),
             state: None,
-            fault: (!may_ask).then(|| InvalidInputRequests::WrongMethod(method.clone())),
+            fault: (!may_request).then(|| InvalidInputRequests::WrongMethod(method.clone())),
             missing: None,
             declared: capabilities.clone(),
             legacy: None,
@@ -104,20 +104,20 @@ impl InputRequiredBuilder {
     }
 
     /// Adds an input request. Its response has the same key.
-    pub fn ask(mut self, key: impl Into<String>, question: impl Into<InputRequest>) -> Self {
-        let (key, question) = (key.into(), question.into());
-        for needed in ClientCapability::required_by(&question) {
+    pub fn input_request(mut self, key: impl Into<String>, request: impl Into<InputRequest>) -> Self {
+        let (key, request) = (key.into(), request.into());
+        for needed in ClientCapability::required_by(&request) {
             if !needed.is_declared(&self.declared) {
                 needed.declare(self.missing.get_or_insert_default());
             }
         }
-        if let Some(fault) = self.legacy.and_then(|revision| unaskable(&question, revision)) {
+        if let Some(fault) = self.legacy.and_then(|revision| unsendable(&request, revision)) {
             self.fault.get_or_insert(fault);
         }
-        if self.questions.contains(&key) {
+        if self.requests.contains(&key) {
             self.fault.get_or_insert(InvalidInputRequests::DuplicateKey(key));
         } else {
-            self.questions.insert(key, question);
+            self.requests.insert(key, request);
         }
         self
     }
@@ -128,7 +128,7 @@ impl InputRequiredBuilder {
         match serde_json::to_string(state) {
             Ok(state) => self.state = Some(state),
             Err(fault) => {
-                self.fault.get_or_insert(InvalidInputRequests::InvalidState(fault.to_string()));
+                self.fault.get_or_insert(InvalidInputRequests::UnserializableState(fault.to_string()));
             }
         }
         self
@@ -153,19 +153,19 @@ impl InputRequiredBuilder {
         if let Some(missing) = self.missing {
             return Err(InvalidInputRequests::MissingCapabilities(Box::new(missing)));
         }
-        if self.questions.is_empty() && self.state.is_none() {
+        if self.requests.is_empty() && self.state.is_none() {
             return Err(InvalidInputRequests::Empty);
         }
         let mut result = InputRequiredResult::default();
-        result.input_requests = Some(self.questions).filter(|questions| !questions.is_empty());
+        result.input_requests = Some(self.requests).filter(|requests| !requests.is_empty());
         result.request_state = self.state;
         Ok(result)
     }
 }
 
 /// Returns why a legacy client of a revision cannot receive an input request.
-fn unaskable(question: &InputRequest, revision: Revision) -> Option<InvalidInputRequests> {
-    let (method, restriction) = match question {
+fn unsendable(request: &InputRequest, revision: Revision) -> Option<InvalidInputRequests> {
+    let (method, restriction) = match request {
         InputRequest::Elicit(elicit) => (Method::ELICITATION_CREATE, restrict_to(&mut elicit.params.clone(), revision)),
         InputRequest::CreateMessage(message) => {
             (Method::SAMPLING_CREATE_MESSAGE, restrict_to(&mut message.params.clone(), revision))
@@ -201,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_asked_is_asked() {
-        let result = builder().ask("a", ListRootsRequest::default()).raw_state("s").build().unwrap();
+    fn supported_requests_are_built() {
+        let result = builder().input_request("a", ListRootsRequest::default()).raw_state("s").build().unwrap();
         assert_eq!(result.input_requests.unwrap().len(), 1);
         assert_eq!(result.request_state.as_deref(), Some("s"));
         assert_eq!(builder().raw_state("s").build().unwrap().input_requests, None);
@@ -212,29 +212,30 @@ mod tests {
     #[test]
     fn the_rest_is_refused() {
         assert_eq!(builder().build(), Err(InvalidInputRequests::Empty));
-        let twice = builder().ask("a", ListRootsRequest::default()).ask("a", ListRootsRequest::default());
+        let twice =
+            builder().input_request("a", ListRootsRequest::default()).input_request("a", ListRootsRequest::default());
         assert_eq!(twice.build(), Err(InvalidInputRequests::DuplicateKey("a".into())));
         let list = InputRequiredBuilder::new(&Method::TOOLS_LIST, &able()).raw_state("s");
         assert_eq!(list.build(), Err(InvalidInputRequests::WrongMethod(Method::TOOLS_LIST)));
         let unable = InputRequiredBuilder::new(&Method::TOOLS_CALL, &ClientCapabilities::default());
-        let refused = unable.ask("a", ListRootsRequest::default()).build().unwrap_err();
+        let refused = unable.input_request("a", ListRootsRequest::default()).build().unwrap_err();
         assert_eq!(refused.to_error_object().code, ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY);
     }
 
-    /// What is written as a type is read as one.
+    /// A state is serialized from its type.
     // covers: MIS-17
     #[test]
     fn mis_17_states_are_typed() {
         let result = builder().state(&[("a", 1)]).build().unwrap();
         assert_eq!(result.request_state.as_deref(), Some(r#"[["a",1]]"#));
         let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
-        assert!(matches!(builder().state(&unwritable).build(), Err(InvalidInputRequests::InvalidState(_))));
+        assert!(matches!(builder().state(&unwritable).build(), Err(InvalidInputRequests::UnserializableState(_))));
     }
 
-    /// What a legacy client cannot be asked, the handler hears before it returns the question.
+    /// A request that a legacy client cannot receive is an error before it is returned.
     // covers: MIS-17, DU-26
     #[test]
-    fn mis_17_legacy_clients_cannot_be_asked_everything() {
+    fn mis_17_legacy_clients_cannot_receive_every_request() {
         let form = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         let all = ClientCapabilities::default()
             .roots(RootsCapability::default())
@@ -242,20 +243,21 @@ mod tests {
         let ask = |revision, has_back_channel| {
             InputRequiredBuilder::new(&Method::TOOLS_CALL, &all).legacy(revision, has_back_channel)
         };
-        assert!(ask(Revision::V2025_11_25, true).ask("a", form()).build().is_ok());
-        assert!(ask(Revision::V2024_11_05, true).ask("a", ListRootsRequest::default()).build().is_ok());
+        assert!(ask(Revision::V2025_11_25, true).input_request("a", form()).build().is_ok());
+        assert!(ask(Revision::V2024_11_05, true).input_request("a", ListRootsRequest::default()).build().is_ok());
         assert_eq!(
-            ask(Revision::V2025_11_25, false).ask("a", form()).build(),
+            ask(Revision::V2025_11_25, false).input_request("a", form()).build(),
             Err(InvalidInputRequests::NoBackChannel)
         );
         let (method, revision) = (Method::ELICITATION_CREATE, Revision::V2025_03_26);
         let refused = Err(InvalidInputRequests::NotInRevision { method, revision });
-        assert_eq!(ask(revision, true).ask("a", form()).build(), refused);
+        assert_eq!(ask(revision, true).input_request("a", form()).build(), refused);
         let mut by_url = all.clone();
         by_url.elicitation.get_or_insert_default().url = Some(Default::default());
         let page = ElicitRequestUrlParams::new("Pay", "https://example.com");
-        let refused =
-            InputRequiredBuilder::new(&Method::TOOLS_CALL, &by_url).legacy(Revision::V2025_06_18, true).ask("a", page);
+        let refused = InputRequiredBuilder::new(&Method::TOOLS_CALL, &by_url)
+            .legacy(Revision::V2025_06_18, true)
+            .input_request("a", page);
         assert!(matches!(refused.build(), Err(InvalidInputRequests::NotExpressible { .. })));
     }
 }

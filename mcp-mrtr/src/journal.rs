@@ -18,34 +18,31 @@ pub struct Journal {
     version: u8,
     /// Digests of the input requests that the client received in the last round.
     #[serde(rename = "q", default, skip_serializing_if = "OrderedMap::is_empty")]
-    pub(crate) asked: OrderedMap<Shape>,
+    pub(crate) requested: OrderedMap<RequestDigest>,
     #[serde(rename = "a", default, skip_serializing_if = "OrderedMap::is_empty")]
-    pub(crate) answers: OrderedMap<Answer>,
+    pub(crate) responses: OrderedMap<RecordedResponse>,
     #[serde(rename = "s", default, skip_serializing_if = "OrderedMap::is_empty")]
     pub(crate) steps: OrderedMap<RawJson>,
-    /// A value of the application.
-    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) state: Option<RawJson>,
 }
 
 /// An input response, with the digest of its request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct RecordedResponse {
     #[serde(rename = "q")]
-    pub(crate) shape: Shape,
+    pub(crate) request: RequestDigest,
     #[serde(rename = "a")]
-    pub(crate) value: RawObject,
+    pub(crate) response: RawObject,
 }
 
 /// The digest of an input request: a response counts only for the request that it was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shape(String);
+pub(crate) struct RequestDigest(String);
 
-impl Shape {
-    pub(crate) fn of(question: &InputRequest) -> Self {
+impl RequestDigest {
+    pub(crate) fn of(request: &InputRequest) -> Self {
         let mut hasher = Hasher::default();
         // A request that cannot be serialized is never sent.
-        hasher.part(&serde_json::to_vec(question).unwrap_or_default());
+        hasher.part(&serde_json::to_vec(request).unwrap_or_default());
         let digest = hasher.finish();
         Self(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
@@ -53,13 +50,7 @@ impl Shape {
 
 impl Default for Journal {
     fn default() -> Self {
-        Self {
-            version: VERSION,
-            asked: OrderedMap::new(),
-            answers: OrderedMap::new(),
-            steps: OrderedMap::new(),
-            state: None,
-        }
+        Self { version: VERSION, requested: OrderedMap::new(), responses: OrderedMap::new(), steps: OrderedMap::new() }
     }
 }
 
@@ -81,16 +72,5 @@ impl Journal {
         let journal: Self =
             RawObject::parse(text).and_then(|text| text.decode()).map_err(|_| ResumeError::UnknownJournal)?;
         if journal.version == VERSION { Ok(journal) } else { Err(ResumeError::UnknownJournal) }
-    }
-
-    /// Returns the application's value from the previous round.
-    #[must_use]
-    pub fn state(&self) -> Option<&RawJson> {
-        self.state.as_ref()
-    }
-
-    /// Sets a value of the application for the next round.
-    pub fn set_state(&mut self, state: RawJson) {
-        self.state = Some(state);
     }
 }

@@ -22,7 +22,7 @@ impl Key {
 /// The current key, which seals, and further keys, which only open.
 ///
 /// To rotate keys without rejecting states in circulation: first add the new key on all instances with
-/// [`and`](Self::and), then make it the current one, and remove the old one after the state lifetime.
+/// [`open_with`](Self::open_with), then make it the current one, and remove the old one after the state lifetime.
 #[derive(Clone)]
 pub struct KeyRing {
     current: Key,
@@ -36,9 +36,9 @@ impl KeyRing {
         Self { current, others: Vec::new() }
     }
 
-    /// Adds a key that opens states and does not seal any.
+    /// Adds a key that only opens states.
     #[must_use]
-    pub fn and(mut self, key: Key) -> Self {
+    pub fn open_with(mut self, key: Key) -> Self {
         self.others.push(key);
         self
     }

@@ -8,7 +8,7 @@
 //! The server side needs the feature `server`, which is enabled by default:
 //!
 //! - `Sealer` encrypts the `requestState` and authenticates it when it returns: with a `KeyRing`, a `Binding` to the
-//!   request and its principal, a lifetime and a size limit. A `Ledger` makes each state valid for one use.
+//!   request and its principal, a lifetime and a size limit. A `ReplayGuard` makes each state valid for one use.
 //! - `Journal` is the content of the state: the input responses of earlier rounds, and the results of steps that must not
 //!   be repeated. `Round` is one run of a handler with it.
 //! - `InputRequiredBuilder` builds an `InputRequiredResult` by hand.
@@ -26,13 +26,13 @@ mod binding;
 #[cfg(feature = "server")]
 mod builder;
 #[cfg(feature = "server")]
+mod invalid_state;
+#[cfg(feature = "server")]
 mod journal;
 #[cfg(feature = "server")]
 mod key_ring;
 #[cfg(feature = "server")]
-mod ledger;
-#[cfg(feature = "server")]
-mod rejected;
+mod replay_guard;
 mod retry;
 #[cfg(feature = "server")]
 mod round;
@@ -44,15 +44,15 @@ pub use binding::Binding;
 #[cfg(feature = "server")]
 pub use builder::{InputRequiredBuilder, InvalidInputRequests};
 #[cfg(feature = "server")]
+pub use invalid_state::InvalidState;
+#[cfg(feature = "server")]
 pub use journal::Journal;
 #[cfg(feature = "server")]
 pub use key_ring::{Key, KeyRing};
 #[cfg(feature = "server")]
-pub use ledger::{Ledger, MemoryLedger};
+pub use replay_guard::{MemoryReplayGuard, ReplayGuard};
+pub use retry::{Retry, RetryAction, RetryError, RetryLimits};
 #[cfg(feature = "server")]
-pub use rejected::Rejected;
-pub use retry::{Next, Retry, RetryError, RetryLimits};
+pub use round::{ResumeError, Round};
 #[cfg(feature = "server")]
-pub use round::{Asked, ResumeError, Round};
-#[cfg(feature = "server")]
-pub use seal::{NONCE_BYTES, Opened, Sealer, TooLarge};
+pub use seal::{NONCE_BYTES, OpenedState, Sealer, StateTooLarge};

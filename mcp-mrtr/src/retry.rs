@@ -64,16 +64,16 @@ pub struct Retry {
     waits: u32,
     /// The input requests of the latest round.
     open: InputRequests,
-    answers: InputResponses,
+    responses: InputResponses,
     state: Option<String>,
 }
 
 /// What to do after an [`InputRequiredResult`].
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "there are input requests or there are none")]
-pub enum Next {
+pub enum RetryAction {
     /// Respond to these input requests, then repeat the request.
-    Answer(InputRequests),
+    Respond(InputRequests),
     /// Repeat the request after this delay: the server needs no input, but has no result yet.
     Wait(Duration),
 }
@@ -131,7 +131,7 @@ impl Retry {
             rounds: 0,
             waits: 0,
             open: InputRequests::new(),
-            answers: InputResponses::new(),
+            responses: InputResponses::new(),
             state: None,
         })
     }
@@ -141,7 +141,7 @@ impl Retry {
     /// # Errors
     ///
     /// Returns an error if the result cannot be decoded, or if [`handle`](Self::handle) returns one.
-    pub fn handle_payload(&mut self, result: &PayloadBuf) -> Result<Next, RetryError> {
+    pub fn handle_payload(&mut self, result: &PayloadBuf) -> Result<RetryAction, RetryError> {
         self.check_count(result.member_count("inputRequests").unwrap_or_default())?;
         self.handle(result.decode().map_err(|fault| RetryError::InvalidResult(fault.to_string()))?)
     }
@@ -156,19 +156,19 @@ impl Retry {
     /// # Errors
     ///
     /// Returns an error if a limit is exceeded, or if the result has neither input requests nor a state.
-    pub fn handle(&mut self, result: InputRequiredResult) -> Result<Next, RetryError> {
+    pub fn handle(&mut self, result: InputRequiredResult) -> Result<RetryAction, RetryError> {
         self.rounds += 1;
         if self.rounds > self.limits.max_rounds {
             return Err(RetryError::TooManyRounds { limit: self.limits.max_rounds });
         }
         self.check_count(result.input_requests.as_ref().map_or(0, InputRequests::len))?;
         // R-18, R-22: only the latest round counts.
-        self.answers = InputResponses::new();
+        self.responses = InputResponses::new();
         self.state = result.request_state;
         self.open = result.input_requests.unwrap_or_default();
         if !self.open.is_empty() {
             self.waits = 0;
-            return Ok(Next::Answer(self.open.clone()));
+            return Ok(RetryAction::Respond(self.open.clone()));
         }
         if self.state.is_none() {
             return Err(RetryError::Empty);
@@ -178,7 +178,7 @@ impl Retry {
             return Err(RetryError::TooManyWaits { limit: self.limits.max_waits });
         }
         let doubled = self.limits.initial_wait.saturating_mul(1 << (self.waits - 1).min(16));
-        Ok(Next::Wait(doubled.min(self.limits.max_wait)))
+        Ok(RetryAction::Wait(doubled.min(self.limits.max_wait)))
     }
 
     /// Adds the response to an input request.
@@ -186,11 +186,11 @@ impl Retry {
     /// # Errors
     ///
     /// Returns an error if the latest round has no input request with this key.
-    pub fn answer(&mut self, key: &str, answer: RawObject) -> Result<(), RetryError> {
+    pub fn respond(&mut self, key: &str, response: RawObject) -> Result<(), RetryError> {
         if !self.open.contains(key) {
             return Err(RetryError::UnknownKey(key.to_owned()));
         }
-        self.answers.insert(key, answer);
+        self.responses.insert(key, response);
         Ok(())
     }
 
@@ -202,26 +202,20 @@ impl Retry {
     /// Returns an error if an input request has no response.
     // R-17, R-19, R-21, R-26
     pub fn params(&self) -> Result<RawObject, RetryError> {
-        if let Some((key, _)) = self.open.iter().find(|(key, _)| !self.answers.contains(key)) {
+        if let Some((key, _)) = self.open.iter().find(|(key, _)| !self.responses.contains(key)) {
             return Err(RetryError::MissingResponse(key.to_owned()));
         }
         let mut params = self.original.clone();
         params.remove("inputResponses");
         params.remove("requestState");
         let raw = |value: Result<RawJson, serde_json::Error>| value.map_err(|_| RetryError::NotAnObject);
-        if !self.answers.is_empty() {
-            params.insert("inputResponses", raw(RawJson::new(&self.answers))?);
+        if !self.responses.is_empty() {
+            params.insert("inputResponses", raw(RawJson::new(&self.responses))?);
         }
         if let Some(state) = &self.state {
             params.insert("requestState", raw(RawJson::new(state))?);
         }
         RawObject::new(&params).map_err(|_| RetryError::NotAnObject)
-    }
-
-    /// Returns the number of rounds so far.
-    #[must_use]
-    pub fn rounds(&self) -> u32 {
-        self.rounds
     }
 }
 
@@ -239,14 +233,14 @@ mod tests {
 
     fn asks(keys: &[&str], state: Option<&str>) -> InputRequiredResult {
         let mut result = InputRequiredResult::default();
-        let question = || InputRequest::from(ListRootsRequest::default());
+        let request = || InputRequest::from(ListRootsRequest::default());
         result.input_requests =
-            (!keys.is_empty()).then(|| keys.iter().map(|key| ((*key).to_owned(), question())).collect());
+            (!keys.is_empty()).then(|| keys.iter().map(|key| ((*key).to_owned(), request())).collect());
         result.request_state = state.map(str::to_owned);
         result
     }
 
-    fn answer() -> RawObject {
+    fn response() -> RawObject {
         RawObject::parse(r#"{"roots":[]}"#).unwrap()
     }
 
@@ -254,17 +248,17 @@ mod tests {
         retry.params().unwrap().decode().unwrap()
     }
 
-    /// All answers, the state to the letter, and the request as it was.
+    /// A retry has all responses, the unchanged state, and the request as it was.
     // covers: R-15, R-17, R-21, M-21
     #[test]
     fn a_retry_repeats_the_request() {
         let mut retry = retry();
         let state = " {\"not\": \"ours to read\"} \u{e9}";
-        assert!(matches!(retry.handle(asks(&["x", "y"], Some(state))), Ok(Next::Answer(_))));
-        retry.answer("x", answer()).unwrap();
+        assert!(matches!(retry.handle(asks(&["x", "y"], Some(state))), Ok(RetryAction::Respond(_))));
+        retry.respond("x", response()).unwrap();
         assert_eq!(retry.params(), Err(RetryError::MissingResponse("y".into())));
-        assert_eq!(retry.answer("z", answer()), Err(RetryError::UnknownKey("z".into())));
-        retry.answer("y", answer()).unwrap();
+        assert_eq!(retry.respond("z", response()), Err(RetryError::UnknownKey("z".into())));
+        retry.respond("y", response()).unwrap();
         let roots = json!({ "roots": [] });
         assert_eq!(
             params(&retry),
@@ -275,21 +269,21 @@ mod tests {
         );
     }
 
-    /// What earlier rounds had is gone.
+    /// A retry has nothing of earlier rounds.
     // covers: R-18, R-22
     #[test]
     fn only_the_latest_round_counts() {
         let mut retry = retry();
         let _ = retry.handle(asks(&["x"], Some("1"))).unwrap();
-        retry.answer("x", answer()).unwrap();
+        retry.respond("x", response()).unwrap();
         let _ = retry.handle(asks(&["y"], None)).unwrap();
-        retry.answer("y", answer()).unwrap();
+        retry.respond("y", response()).unwrap();
         let params = params(&retry);
         assert_eq!(params["inputResponses"], json!({ "y": { "roots": [] } }));
         assert_eq!(params.get("requestState"), None);
     }
 
-    /// A server that asks without end, or only puts the client off, is given up.
+    /// A server that requests input without end, or only defers the client, is given up.
     // covers: R-16, R-23, RB-38
     #[test]
     fn rounds_and_waits_are_bounded() {
@@ -300,13 +294,13 @@ mod tests {
         assert_eq!(asked.handle(asks(&["x"], None)), Err(RetryError::TooManyRounds { limit: 10 }));
         let mut put_off = retry();
         let waits: Vec<_> = (0..5).map(|_| put_off.handle(asks(&[], Some("s"))).unwrap()).collect();
-        assert_eq!(waits.first(), Some(&Next::Wait(Duration::from_millis(500))));
-        assert_eq!(waits.last(), Some(&Next::Wait(Duration::from_secs(8))));
+        assert_eq!(waits.first(), Some(&RetryAction::Wait(Duration::from_millis(500))));
+        assert_eq!(waits.last(), Some(&RetryAction::Wait(Duration::from_secs(8))));
         assert_eq!(put_off.handle(asks(&[], Some("s"))), Err(RetryError::TooManyWaits { limit: 5 }));
         assert_eq!(retry().handle(asks(&[], None)), Err(RetryError::Empty));
     }
 
-    /// A round holds as many questions as the limits allow, and they are counted before they are read.
+    /// The input requests of a round are limited, and counted before they are decoded.
     // covers: SEC-11
     #[test]
     fn sec_11_input_requests_are_bounded() {
@@ -319,9 +313,9 @@ mod tests {
             let text = serde_json::to_string(result).unwrap();
             PayloadBuf::parse(&text, &mcp_types::jsonrpc::Limits::default()).unwrap()
         };
-        assert!(matches!(retry().handle_payload(&payload(&asks(&keys[..64], None))), Ok(Next::Answer(_))));
+        assert!(matches!(retry().handle_payload(&payload(&asks(&keys[..64], None))), Ok(RetryAction::Respond(_))));
         assert_eq!(retry().handle_payload(&payload(&asks(&keys, None))), refused);
-        // None of them could be read, which nobody tries.
+        // None of them could be decoded, which is not tried.
         let text = format!(
             r#"{{"inputRequests":{{{}}}}}"#,
             (0..65).map(|key| format!("\"{key}\":1")).collect::<Vec<_>>().join(",")

@@ -5,14 +5,16 @@
 //!  1        4        24                 8       16         16        16       ...       16    bytes, as Base64
 //! ```
 
+use std::time::Duration;
+
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead, Payload};
 use mcp_types::base64;
 
 use crate::binding::{Binding, DIGEST};
+use crate::invalid_state::InvalidState;
 use crate::key_ring::KeyRing;
-use crate::ledger::Ledger;
-use crate::rejected::Rejected;
+use crate::replay_guard::ReplayGuard;
 
 /// The length of a nonce in bytes: enough for random nonces never to repeat.
 pub const NONCE_BYTES: usize = 24;
@@ -25,14 +27,14 @@ const EXPIRY: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Sealer {
     ring: KeyRing,
-    lifetime: u64,
-    limit: usize,
+    lifetime: Duration,
+    max_bytes: usize,
 }
 
 /// An opened state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Opened {
+pub struct OpenedState {
     /// The content that was sealed.
     pub content: Vec<u8>,
     /// The nonce, which is unique to this state.
@@ -45,7 +47,7 @@ pub struct Opened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the state has {found} bytes, which exceeds the limit of {limit}")]
 #[non_exhaustive]
-pub struct TooLarge {
+pub struct StateTooLarge {
     /// The size of the state in bytes.
     pub found: usize,
     /// The size limit in bytes.
@@ -56,19 +58,19 @@ impl Sealer {
     /// Creates a sealer with a lifetime of 10 minutes and a size limit of 32 KiB.
     #[must_use]
     pub fn new(ring: KeyRing) -> Self {
-        Self { ring, lifetime: 600, limit: 32 * 1024 }
+        Self { ring, lifetime: Duration::from_secs(600), max_bytes: 32 * 1024 }
     }
 
-    /// Sets the lifetime of a state in seconds: the time that a user has to respond. Defaults to 10 minutes.
+    /// Sets the lifetime of a state, in whole seconds: the time that a user has to respond. Defaults to 10 minutes.
     #[must_use]
-    pub fn with_lifetime(self, seconds: u64) -> Self {
-        Self { lifetime: seconds, ..self }
+    pub fn lifetime(self, lifetime: Duration) -> Self {
+        Self { lifetime, ..self }
     }
 
     /// Sets the maximum size of a state in bytes. Defaults to 32 KiB.
     #[must_use]
-    pub fn with_limit(self, limit: usize) -> Self {
-        Self { limit, ..self }
+    pub fn max_bytes(self, max_bytes: usize) -> Self {
+        Self { max_bytes, ..self }
     }
 
     /// Seals content. `now` is in seconds since the Unix epoch; the nonce must be random.
@@ -82,10 +84,10 @@ impl Sealer {
         nonce: [u8; NONCE_BYTES],
         binding: &Binding,
         content: &[u8],
-    ) -> Result<String, TooLarge> {
+    ) -> Result<String, StateTooLarge> {
         let key = self.ring.current();
         let mut plain = Vec::with_capacity(EXPIRY + 3 * DIGEST + content.len());
-        plain.extend_from_slice(&now.saturating_add(self.lifetime).to_le_bytes());
+        plain.extend_from_slice(&now.saturating_add(self.lifetime.as_secs()).to_le_bytes());
         for part in [&binding.principal, &binding.audience, &binding.request] {
             plain.extend_from_slice(part);
         }
@@ -93,13 +95,13 @@ impl Sealer {
         let mut state = vec![VERSION];
         state.extend_from_slice(&key.id.to_le_bytes());
         let payload = Payload { msg: &plain, aad: &state };
-        let too_large = |found| TooLarge { found, limit: self.limit };
+        let too_large = |found| StateTooLarge { found, limit: self.max_bytes };
         // Encryption fails only for contents of many gigabytes.
         let sealed = key.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| too_large(plain.len()))?;
         state.extend_from_slice(&nonce);
         state.extend_from_slice(&sealed);
         let state = base64::encode(&state);
-        if state.len() > self.limit { Err(too_large(state.len())) } else { Ok(state) }
+        if state.len() > self.max_bytes { Err(too_large(state.len())) } else { Ok(state) }
     }
 
     /// Opens the state of a request. `now` is in seconds since the Unix epoch.
@@ -107,49 +109,55 @@ impl Sealer {
     /// # Errors
     ///
     /// Returns an error if the state has expired, is not authentic, or was sealed for another request or principal.
-    pub fn open(&self, now: u64, binding: &Binding, state: &str) -> Result<Opened, Rejected> {
-        if state.len() > self.limit {
-            return Err(Rejected::TooLarge);
+    pub fn open(&self, now: u64, binding: &Binding, state: &str) -> Result<OpenedState, InvalidState> {
+        if state.len() > self.max_bytes {
+            return Err(InvalidState::TooLarge);
         }
-        let bytes = base64::decode(state).map_err(|_| Rejected::Malformed)?;
-        let (version, rest) = bytes.split_first().ok_or(Rejected::Malformed)?;
+        let bytes = base64::decode(state).map_err(|_| InvalidState::Malformed)?;
+        let (version, rest) = bytes.split_first().ok_or(InvalidState::Malformed)?;
         if *version != VERSION {
-            return Err(Rejected::UnknownVersion);
+            return Err(InvalidState::UnknownVersion);
         }
-        let (id, rest) = rest.split_first_chunk().ok_or(Rejected::Malformed)?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(Rejected::Malformed)?;
-        let key = self.ring.find(u32::from_le_bytes(*id)).ok_or(Rejected::UnknownKey)?;
+        let (id, rest) = rest.split_first_chunk().ok_or(InvalidState::Malformed)?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(InvalidState::Malformed)?;
+        let key = self.ring.find(u32::from_le_bytes(*id)).ok_or(InvalidState::UnknownKey)?;
         let aad = bytes.get(..HEAD).unwrap_or_default();
         let payload = Payload { msg: sealed, aad };
-        let plain = key.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Rejected::NotAuthentic)?;
+        let plain = key.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| InvalidState::NotAuthentic)?;
         // The content is authentic from here on.
-        let (expires, plain) = plain.split_first_chunk::<EXPIRY>().ok_or(Rejected::Malformed)?;
+        let (expires, plain) = plain.split_first_chunk::<EXPIRY>().ok_or(InvalidState::Malformed)?;
         let expires = u64::from_le_bytes(*expires);
         if now >= expires {
-            return Err(Rejected::Expired);
+            return Err(InvalidState::Expired);
         }
         let mut plain = plain;
         for (expected, rejected) in [
-            (&binding.principal, Rejected::OtherPrincipal),
-            (&binding.audience, Rejected::OtherAudience),
-            (&binding.request, Rejected::OtherRequest),
+            (&binding.principal, InvalidState::OtherPrincipal),
+            (&binding.audience, InvalidState::OtherAudience),
+            (&binding.request, InvalidState::OtherRequest),
         ] {
-            let (found, rest) = plain.split_first_chunk::<DIGEST>().ok_or(Rejected::Malformed)?;
+            let (found, rest) = plain.split_first_chunk::<DIGEST>().ok_or(InvalidState::Malformed)?;
             if found != expected {
                 return Err(rejected);
             }
             plain = rest;
         }
-        Ok(Opened { content: plain.to_vec(), nonce: *nonce, expires })
+        Ok(OpenedState { content: plain.to_vec(), nonce: *nonce, expires })
     }
 
     /// Opens a state that is valid for one use.
     ///
     /// # Errors
     ///
-    /// Returns an error if [`open`](Self::open) does, or if the ledger says that the state was used before.
-    pub fn open_once(&self, now: u64, binding: &Binding, state: &str, ledger: &dyn Ledger) -> Result<Opened, Rejected> {
+    /// Returns an error if [`open`](Self::open) does, or if the replay guard says that the state was used before.
+    pub fn open_once(
+        &self,
+        now: u64,
+        binding: &Binding,
+        state: &str,
+        guard: &dyn ReplayGuard,
+    ) -> Result<OpenedState, InvalidState> {
         let opened = self.open(now, binding, state)?;
-        if ledger.claim(now, opened.nonce, opened.expires) { Ok(opened) } else { Err(Rejected::Replayed) }
+        if guard.claim(now, opened.nonce, opened.expires) { Ok(opened) } else { Err(InvalidState::Replayed) }
     }
 }

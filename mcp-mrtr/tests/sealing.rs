@@ -1,6 +1,6 @@
-//! What becomes of a state that is not what it was, or not where it belongs.
+//! States that were changed, or that are used for something else.
 
-use mcp_mrtr::{Binding, Key, KeyRing, MemoryLedger, NONCE_BYTES, Rejected, Sealer};
+use mcp_mrtr::{Binding, InvalidState, Key, KeyRing, MemoryReplayGuard, NONCE_BYTES, Sealer};
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
 
 const NOW: u64 = 1_000_000;
@@ -69,56 +69,59 @@ fn a_state_is_good_for_nothing_else() {
     let alice = Some((Some("https://issuer"), "alice"));
     let call = r#"{"name":"delete","arguments":{"n":3}}"#;
     for (other, rejected) in [
-        (bound(Some((Some("https://issuer"), "bob")), "server", "tools/call", call), Rejected::OtherPrincipal),
-        (bound(Some((Some("https://other"), "alice")), "server", "tools/call", call), Rejected::OtherPrincipal),
-        (bound(None, "server", "tools/call", call), Rejected::OtherPrincipal),
-        (bound(alice, "another", "tools/call", call), Rejected::OtherAudience),
-        (bound(alice, "server", "prompts/get", call), Rejected::OtherRequest),
-        (bound(alice, "server", "tools/call", r#"{"name":"keep","arguments":{"n":3}}"#), Rejected::OtherRequest),
-        (bound(alice, "server", "tools/call", r#"{"name":"delete","arguments":{"n":300}}"#), Rejected::OtherRequest),
-        (bound(alice, "server", "tools/call", r#"{"name":"delete"}"#), Rejected::OtherRequest),
+        (bound(Some((Some("https://issuer"), "bob")), "server", "tools/call", call), InvalidState::OtherPrincipal),
+        (bound(Some((Some("https://other"), "alice")), "server", "tools/call", call), InvalidState::OtherPrincipal),
+        (bound(None, "server", "tools/call", call), InvalidState::OtherPrincipal),
+        (bound(alice, "another", "tools/call", call), InvalidState::OtherAudience),
+        (bound(alice, "server", "prompts/get", call), InvalidState::OtherRequest),
+        (bound(alice, "server", "tools/call", r#"{"name":"keep","arguments":{"n":3}}"#), InvalidState::OtherRequest),
+        (
+            bound(alice, "server", "tools/call", r#"{"name":"delete","arguments":{"n":300}}"#),
+            InvalidState::OtherRequest,
+        ),
+        (bound(alice, "server", "tools/call", r#"{"name":"delete"}"#), InvalidState::OtherRequest),
     ] {
         assert_eq!(sealer(1).open(NOW, &other, &sealed()), Err(rejected));
     }
-    assert_eq!(sealer(1).open(NOW + 600, &binding(), &sealed()), Err(Rejected::Expired));
+    assert_eq!(sealer(1).open(NOW + 600, &binding(), &sealed()), Err(InvalidState::Expired));
 }
 
 /// Keys are changed without breaking what is under way; a retired or foreign one opens nothing.
 // covers: R-29
 #[test]
 fn keys_rotate() {
-    let both = Sealer::new(KeyRing::new(key(2)).and(key(1)));
+    let both = Sealer::new(KeyRing::new(key(2)).open_with(key(1)));
     assert!(both.open(NOW, &binding(), &sealed()).is_ok());
     let newer = both.seal(NOW, NONCE, &binding(), b"newer").expect("a state");
-    assert!(Sealer::new(KeyRing::new(key(1)).and(key(2))).open(NOW, &binding(), &newer).is_ok());
-    assert_eq!(sealer(2).open(NOW, &binding(), &sealed()), Err(Rejected::UnknownKey));
+    assert!(Sealer::new(KeyRing::new(key(1)).open_with(key(2))).open(NOW, &binding(), &newer).is_ok());
+    assert_eq!(sealer(2).open(NOW, &binding(), &sealed()), Err(InvalidState::UnknownKey));
     let impostor = Sealer::new(KeyRing::new(Key::new(1, [9; 32])));
-    assert_eq!(impostor.open(NOW, &binding(), &sealed()), Err(Rejected::NotAuthentic));
+    assert_eq!(impostor.open(NOW, &binding(), &sealed()), Err(InvalidState::NotAuthentic));
 }
 
-/// With a ledger a state is good once; without one it is good until it expires.
+/// With a replay guard a state is good once; without one it is good until it expires.
 // covers: R-9, R-29, RB-56
 #[test]
-fn a_ledger_makes_it_once() {
-    let (state, ledger, sealer) = (sealed(), MemoryLedger::new(10), sealer(1));
+fn a_replay_guard_makes_it_once() {
+    let (state, guard, sealer) = (sealed(), MemoryReplayGuard::new(10), sealer(1));
     assert!(sealer.open(NOW, &binding(), &state).is_ok() && sealer.open(NOW, &binding(), &state).is_ok());
-    assert!(sealer.open_once(NOW, &binding(), &state, &ledger).is_ok());
-    assert_eq!(sealer.open_once(NOW, &binding(), &state, &ledger), Err(Rejected::Replayed));
+    assert!(sealer.open_once(NOW, &binding(), &state, &guard).is_ok());
+    assert_eq!(sealer.open_once(NOW, &binding(), &state, &guard), Err(InvalidState::Replayed));
     let other = sealer.seal(NOW, [8; NONCE_BYTES], &binding(), b"content").expect("a state");
-    assert!(sealer.open_once(NOW, &binding(), &other, &ledger).is_ok());
+    assert!(sealer.open_once(NOW, &binding(), &other, &guard).is_ok());
     // What is not authentic must not use anything up.
     let foreign = bound(None, "server", "tools/call", "{}");
     let fresh = sealer.seal(NOW, [9; NONCE_BYTES], &binding(), b"content").expect("a state");
-    assert!(sealer.open_once(NOW, &foreign, &fresh, &ledger).is_err());
-    assert!(sealer.open_once(NOW, &binding(), &fresh, &ledger).is_ok());
+    assert!(sealer.open_once(NOW, &foreign, &fresh, &guard).is_err());
+    assert!(sealer.open_once(NOW, &binding(), &fresh, &guard).is_ok());
 }
 
 #[test]
 fn large_states_are_neither_made_nor_read() {
-    let small = sealer(1).with_limit(200);
+    let small = sealer(1).max_bytes(200);
     assert!(small.seal(NOW, NONCE, &binding(), &[0; 200]).is_err());
     let large = sealer(1).seal(NOW, NONCE, &binding(), &[0; 200]).expect("a state");
-    assert_eq!(small.open(NOW, &binding(), &large), Err(Rejected::TooLarge));
+    assert_eq!(small.open(NOW, &binding(), &large), Err(InvalidState::TooLarge));
 }
 
 /// Whoever tries learns nothing from the refusal.
@@ -126,18 +129,18 @@ fn large_states_are_neither_made_nor_read() {
 #[test]
 fn all_refusals_look_the_same() {
     let all = [
-        Rejected::TooLarge,
-        Rejected::Malformed,
-        Rejected::UnknownVersion,
-        Rejected::UnknownKey,
-        Rejected::NotAuthentic,
-        Rejected::Expired,
-        Rejected::OtherPrincipal,
-        Rejected::OtherAudience,
-        Rejected::OtherRequest,
-        Rejected::Replayed,
+        InvalidState::TooLarge,
+        InvalidState::Malformed,
+        InvalidState::UnknownVersion,
+        InvalidState::UnknownKey,
+        InvalidState::NotAuthentic,
+        InvalidState::Expired,
+        InvalidState::OtherPrincipal,
+        InvalidState::OtherAudience,
+        InvalidState::OtherRequest,
+        InvalidState::Replayed,
     ];
-    let first = Rejected::Malformed.to_error_object();
+    let first = InvalidState::Malformed.to_error_object();
     assert_eq!(first.code.get(), -32602);
     assert!(all.iter().all(|rejected| rejected.to_error_object() == first));
 }

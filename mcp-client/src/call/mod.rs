@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallOptions};
-use mcp_mrtr::{Next, Retry, RetryError};
+use mcp_mrtr::{Retry, RetryAction, RetryError};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{ErrorCode, Method, ProgressNotificationParams, RawObject, RequestMeta, RequestParams, ResultType};
 use serde::de::DeserializeOwned;
@@ -289,12 +289,12 @@ async fn run_input_requests(client: &Client, retry: &mut Retry, result: &Payload
         if let RetryError::InvalidResult(fault) = error { Error::InvalidResponse(fault) } else { error.into() }
     })?;
     match next {
-        Next::Wait(duration) => Sleep::new(&client.shared, duration).await,
-        Next::Answer(requests) => {
+        RetryAction::Wait(duration) => Sleep::new(&client.shared, duration).await,
+        RetryAction::Respond(requests) => {
             for (key, request) in requests.iter() {
                 let result = client.shared.settings.request_handlers.handle_input(request.clone()).await;
                 let result = result.map_err(|error| Error::InputRequestFailed { key: key.to_owned(), error })?;
-                retry.answer(key, result)?;
+                retry.respond(key, result)?;
             }
         }
     }

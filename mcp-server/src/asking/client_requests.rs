@@ -34,7 +34,7 @@ pub enum AskError {
     #[error("the client did not declare `{}`: check `ctx.supports(..)` first", .0.name())]
     NotSupported(ClientCapability),
     /// There is no way to send a request to the client at this point.
-    #[error("the client cannot be asked: {0}")]
+    #[error("no request can be sent to the client: {0}")]
     NoBackChannel(&'static str),
     /// The request is not valid: a form that is not flat, a URL that is not absolute, or something that the client's
     /// revision cannot express.
@@ -60,7 +60,7 @@ pub enum AskError {
     /// The `requestState` in the retry of a modern client was refused.
     #[cfg(feature = "mrtr")]
     #[error("{0}")]
-    Rejected(mcp_mrtr::Rejected),
+    InvalidState(mcp_mrtr::InvalidState),
 }
 
 impl AskError {
@@ -75,7 +75,7 @@ impl AskError {
             }
             Self::InvalidInput { .. } => Some(ErrorObject::invalid_params(self.to_string())),
             #[cfg(feature = "mrtr")]
-            Self::Rejected(rejected) => Some(rejected.to_error_object()),
+            Self::InvalidState(rejected) => Some(rejected.to_error_object()),
             Self::NoBackChannel(_)
             | Self::InvalidRequest(_)
             | Self::Refused(_)
@@ -189,15 +189,15 @@ impl RequestContext {
     pub async fn elicit_form(
         &self,
         key: &str,
-        mut question: ElicitRequestFormParams,
+        mut form: ElicitRequestFormParams,
     ) -> Result<Elicited<ElicitContent>, AskError> {
         if self.revision() <= Revision::V2025_06_18 {
-            form::use_legacy_labels(&mut question.requested_schema);
+            form::use_legacy_labels(&mut form.requested_schema);
         }
         // What older revisions cannot express, such as most defaults, still holds for the response.
-        let schema = question.requested_schema.clone();
+        let schema = form.requested_schema.clone();
         let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, question).await?;
+            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, form).await?;
         checked(result, &schema)
     }
 
@@ -208,12 +208,12 @@ impl RequestContext {
     /// Returns an error if the URL is not absolute, if no request can be sent to the client, or if the `elicitation_id` that
     /// 2025-11-25 requires is missing.
     // S2.33, EL-10
-    pub async fn elicit_url(&self, key: &str, question: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
-        if !is_absolute(&question.url) {
-            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute URL", question.url)));
+    pub async fn elicit_url(&self, key: &str, params: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
+        if !is_absolute(&params.url) {
+            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute URL", params.url)));
         }
         let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, question).await?;
+            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, params).await?;
         Ok(match result.action {
             ElicitAction::Accept => Elicited::Accepted(()),
             ElicitAction::Decline => Elicited::Declined,
@@ -227,12 +227,8 @@ impl RequestContext {
     ///
     /// Returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.29
-    pub async fn sample(
-        &self,
-        key: &str,
-        question: CreateMessageRequestParams,
-    ) -> Result<CreateMessageResult, AskError> {
-        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, question).await
+    pub async fn sample(&self, key: &str, params: CreateMessageRequestParams) -> Result<CreateMessageResult, AskError> {
+        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, params).await
     }
 
     /// Requests the roots of the client.
@@ -310,14 +306,14 @@ impl RequestContext {
         key: &str,
         capability: ClientCapability,
         method: Method,
-        question: impl Serialize + Restrict + Into<InputRequest>,
+        params: impl Serialize + Restrict + Into<InputRequest>,
     ) -> Result<T, AskError> {
         self.check(capability)?;
         match self.era() {
-            Era::Modern => self.ask_in_round(key, question.into()).await,
+            Era::Modern => self.ask_in_round(key, params.into()).await,
             Era::Legacy => {
                 self.begin();
-                self.ask_now(method, question).await
+                self.ask_now(method, params).await
             }
         }
     }
@@ -326,7 +322,7 @@ impl RequestContext {
     fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
         // The capabilities of a legacy client without a session are unknown, so this error comes first (S0.28).
         if self.era() == Era::Legacy && self.is_stateless() {
-            return Err(AskError::NoBackChannel("server-to-client requests need a session"));
+            return Err(AskError::NoBackChannel("requests to a legacy client need a session"));
         }
         self.require(capability)
     }
@@ -335,19 +331,19 @@ impl RequestContext {
     pub(crate) async fn ask_now<T: DeserializeOwned>(
         &self,
         method: Method,
-        mut question: impl Serialize + Restrict,
+        mut params: impl Serialize + Restrict,
     ) -> Result<T, AskError> {
-        let restriction = restrict_to(&mut question, self.revision());
+        let restriction = restrict_to(&mut params, self.revision());
         if !restriction.may_be_sent() {
             let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
             let (revision, what) = (self.revision(), what.join(", "));
             return Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}")));
         }
         let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string());
-        let question = RawObject::new(&question).map_err(invalid)?;
+        let params = RawObject::new(&params).map_err(invalid)?;
         // Users take their time, and clients report no progress meanwhile.
         let options = AskOptions::default().idle_timeout(None);
-        ask(self.shared(), Some(self.scope().key()), method, question, options).await
+        ask(self.shared(), Some(self.scope().key()), method, params, options).await
     }
 }
 
@@ -359,18 +355,16 @@ impl RequestContext {
     }
 
     /// Returns the input response; without one the round ends, and this never returns.
-    async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, question: InputRequest) -> Result<T, AskError> {
-        match rounds::ask(self, key, &question)? {
-            mcp_mrtr::Asked::Answered(answer) => answer
-                .decode()
-                .map_err(|fault| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() }),
-            mcp_mrtr::Asked::Open => {
-                self.shared().suspend(self.scope().key());
-                // The handler is dropped here. Tasks that it spawned get an error once the request has ended.
-                self.cancelled().await;
-                Err(AskError::NoBackChannel("the round ended with this request"))
-            }
+    async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, request: InputRequest) -> Result<T, AskError> {
+        if let Some(response) = rounds::request_input(self, key, &request)? {
+            let invalid =
+                |fault: serde_json::Error| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() };
+            return response.decode().map_err(invalid);
         }
+        self.shared().suspend(self.scope().key());
+        // The handler is dropped here. Tasks that it spawned get an error once the request has ended.
+        self.cancelled().await;
+        Err(AskError::NoBackChannel("the round ended with this request"))
     }
 }
 
@@ -412,28 +406,28 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     params: RawObject,
     options: AskOptions,
 ) -> Result<T, AskError> {
-    let (number, answer) = shared.ask(related, method, params, options);
-    let waiting = Waiting { shared, number, is_open: true };
-    let answer = answer.wait().await;
-    waiting.finish();
-    let answer = answer.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)))?;
-    answer.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
+    let (number, response) = shared.ask(related, method, params, options);
+    let pending = PendingRequest { shared, number, is_open: true };
+    let response = response.wait().await;
+    pending.finish();
+    let response = response.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)))?;
+    response.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
 }
 
 /// Withdraws the request if it is dropped before the response has arrived.
-struct Waiting<'a> {
+struct PendingRequest<'a> {
     shared: &'a Shared,
     number: u64,
     is_open: bool,
 }
 
-impl Waiting<'_> {
+impl PendingRequest<'_> {
     fn finish(mut self) {
         self.is_open = false;
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if self.is_open {
             self.shared.withdraw(self.number);

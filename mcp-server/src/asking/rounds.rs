@@ -1,13 +1,13 @@
-//! Questions of the modern era: a request that asks ends, and comes again with the answers.
+//! Multi round-trip requests: a modern request that needs input ends, and the client retries it with the responses.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_mrtr::{
-    Asked, Binding, InputRequiredBuilder, Journal, Key, KeyRing, Ledger, NONCE_BYTES, Rejected, Round, Sealer,
+    Binding, InputRequiredBuilder, InvalidState, Journal, Key, KeyRing, NONCE_BYTES, ReplayGuard, Round, Sealer,
 };
 use mcp_types::gate;
-use mcp_types::{Era, ErrorObject, InputRequest, InputRequiredResult, RawJson};
+use mcp_types::{Era, ErrorObject, InputRequest, InputRequiredResult, RawJson, RawObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,9 +20,8 @@ pub(crate) struct StateSealing {
     /// The configured keys; without any, a random key is created at the first use.
     pub(crate) ring: Option<KeyRing>,
     sealer: OnceLock<Sealer>,
-    pub(crate) ledger: Option<Arc<dyn Ledger>>,
-    /// How long a state is good, in seconds.
-    pub(crate) lifetime: u64,
+    pub(crate) replay_guard: Option<Arc<dyn ReplayGuard>>,
+    pub(crate) lifetime: Duration,
     /// The maximum length of a state in bytes: as much as a retry may have.
     limit: usize,
     /// The time since the Unix epoch, by which states expire; the system's clock, if none is given.
@@ -39,8 +38,8 @@ impl Default for StateSealing {
         Self {
             ring: None,
             sealer: OnceLock::new(),
-            ledger: None,
-            lifetime: 600,
+            replay_guard: None,
+            lifetime: Duration::from_secs(600),
             limit: usize::MAX,
             unix_clock: None,
             random_source: None,
@@ -62,7 +61,7 @@ impl StateSealing {
             Some(ring) => ring.clone(),
             None => KeyRing::new(Key::new(u32::from_le_bytes(self.random()?), self.random()?)),
         };
-        let made = Sealer::new(ring).with_lifetime(self.lifetime).with_limit(self.limit);
+        let made = Sealer::new(ring).lifetime(self.lifetime).max_bytes(self.limit);
         Ok(self.sealer.get_or_init(|| made))
     }
 
@@ -103,8 +102,14 @@ pub(crate) fn begin(ctx: &RequestContext) {
 }
 
 /// Returns the input response with this key, or notes that there is none yet.
-pub(crate) fn ask(ctx: &RequestContext, key: &str, question: &InputRequest) -> Result<Asked, AskError> {
-    with_round(ctx, |round| round.ask(key, question).map_err(|skew| AskError::InvalidRequest(skew.to_string())))?
+pub(crate) fn request_input(
+    ctx: &RequestContext,
+    key: &str,
+    request: &InputRequest,
+) -> Result<Option<RawObject>, AskError> {
+    with_round(ctx, |round| {
+        round.request_input(key, request).map_err(|error| AskError::InvalidRequest(error.to_string()))
+    })?
 }
 
 /// The result of a step of an earlier round.
@@ -120,13 +125,13 @@ pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) ->
 /// Ends a round with the input requests for the client, and the state for its retry.
 pub(crate) fn finish(ctx: &RequestContext) -> Result<Response, ErrorObject> {
     let finished = ctx.round().take().and_then(|round| round.finish());
-    let (questions, journal) = finished.ok_or_else(|| ErrorObject::internal_error("no input was requested"))?;
+    let (requests, journal) = finished.ok_or_else(|| ErrorObject::internal_error("no input was requested"))?;
     let state = seal(ctx, &journal.to_bytes()).map_err(|fault| {
         tracing::error!(target: "mcp", %fault, "the state of a request cannot be encrypted");
         ErrorObject::internal_error("the server cannot request input")
     })?;
     let mut result = InputRequiredResult::default();
-    (result.input_requests, result.request_state) = (Some(questions), Some(state));
+    (result.input_requests, result.request_state) = (Some(requests), Some(state));
     Ok(Response::InputRequired(Box::new(result)))
 }
 
@@ -153,7 +158,7 @@ fn open(ctx: &RequestContext) -> Result<Round, AskError> {
         None => Journal::default(),
         Some(state) => {
             let journal = Journal::from_bytes(&unseal(ctx, state)?);
-            journal.map_err(|skew| AskError::InvalidRequest(skew.to_string()))?
+            journal.map_err(|error| AskError::InvalidRequest(error.to_string()))?
         }
     };
     Ok(Round::new(journal, ctx.input_responses().clone()))
@@ -169,13 +174,13 @@ fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
 fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
     let asking = &ctx.server().settings().asking;
     let (sealer, binding, now) = (asking.sealer()?, binding(ctx), asking.seconds()?);
-    let opened = match &asking.ledger {
+    let opened = match &asking.replay_guard {
         None => sealer.open(now, &binding, state),
-        Some(ledger) => sealer.open_once(now, &binding, state, ledger.as_ref()),
+        Some(guard) => sealer.open_once(now, &binding, state, guard.as_ref()),
     };
     opened.map(|opened| opened.content).map_err(|rejected| {
         tracing::warn!(target: "mcp", %rejected, "a `requestState` was rejected");
-        AskError::Rejected(rejected)
+        AskError::InvalidState(rejected)
     })
 }
 
@@ -185,11 +190,11 @@ impl RequestContext {
     ///
     /// [`build`](InputRequiredBuilder::build) returns an error for requests that this client does not support, because of its
     /// capabilities, its revision, or because there is no session.
-    pub fn questions(&self) -> InputRequiredBuilder {
-        let questions = InputRequiredBuilder::new(self.method(), self.capabilities());
+    pub fn input_required(&self) -> InputRequiredBuilder {
+        let builder = InputRequiredBuilder::new(self.method(), self.capabilities());
         match self.era() {
-            Era::Modern => questions,
-            Era::Legacy => questions.legacy(self.revision(), !self.is_stateless()),
+            Era::Modern => builder,
+            Era::Legacy => builder.legacy(self.revision(), !self.is_stateless()),
         }
     }
 
@@ -215,8 +220,8 @@ impl RequestContext {
     pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
         let Some(state) = self.request_state() else { return Ok(None) };
         let content = unseal(self, state)?;
-        let state = content.strip_prefix(&[APPLICATION]).ok_or(AskError::Rejected(Rejected::OtherRequest))?;
-        let malformed = || AskError::Rejected(Rejected::Malformed);
+        let state = content.strip_prefix(&[APPLICATION]).ok_or(AskError::InvalidState(InvalidState::OtherRequest))?;
+        let malformed = || AskError::InvalidState(InvalidState::Malformed);
         let state = str::from_utf8(state).ok().and_then(|state| RawJson::parse(state).ok()).ok_or_else(malformed)?;
         state.decode().map(Some).map_err(|_| malformed())
     }

@@ -277,15 +277,15 @@ impl ServerBuilder {
     /// Defaults to 10 minutes.
     #[cfg(feature = "mrtr")]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
-        self.settings.asking.lifetime = lifetime.as_secs();
+        self.settings.asking.lifetime = lifetime;
         self
     }
 
-    /// Sets a ledger, which makes each `requestState` valid for one retry. By default a client may retry with the same state
+    /// Sets a replay guard, which makes each `requestState` valid for one retry. By default a client may retry with the same state
     /// until it expires.
     #[cfg(feature = "mrtr")]
-    pub fn ledger(mut self, ledger: impl mcp_mrtr::Ledger + 'static) -> Self {
-        self.settings.asking.ledger = Some(Arc::new(ledger));
+    pub fn replay_guard(mut self, guard: impl mcp_mrtr::ReplayGuard + 'static) -> Self {
+        self.settings.asking.replay_guard = Some(Arc::new(guard));
         self
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use mcp_server::mrtr::{Key, KeyRing, MemoryLedger};
+use mcp_server::mrtr::{Key, KeyRing, MemoryReplayGuard};
 use mcp_server::types::{
     CallToolResult, CreateMessageRequestParams, ElicitRequestFormParams, InputRequest, InputRequiredResult,
     ListRootsRequest, OrderedMap, RequestedSchema, Revision, SamplingContent, SamplingMessage,
@@ -227,12 +227,12 @@ fn states_are_good_for_their_own_request_alone() {
     assert_eq!(reply["error"], errors[0]);
 }
 
-/// With a ledger each round is good once.
+/// With a replay guard each round is good once.
 // covers: R-9, S3.F11, RB-56
 #[test]
-fn a_ledger_refuses_replays() {
+fn a_replay_guard_refuses_replays() {
     let steps = Arc::new(AtomicU32::new(0));
-    let server = server(|server| order(&steps)(server).ledger(MemoryLedger::new(10)));
+    let server = server(|server| order(&steps)(server).replay_guard(MemoryReplayGuard::new(10)));
     let mut client = Client::declaring(&server, MODERN, everything());
     let params = json!({ "name": "order" });
     let asked = client.result("tools/call", params.clone());
@@ -443,7 +443,8 @@ fn states_of_the_application_are_sealed() {
         let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
             let Some(round) = ctx.sealed_state::<u32>()? else {
-                let asks = ctx.questions().ask("who", question()).raw_state(ctx.seal_state(&7)?).build()?;
+                let asks =
+                    ctx.input_required().input_request("who", question()).raw_state(ctx.seal_state(&7)?).build()?;
                 return Ok(asks.into());
             };
             Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(round.to_string())))
@@ -504,7 +505,7 @@ fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
             if let Some((round, text)) = ctx.request_state_as::<(u32, String)>()? {
                 return Ok(Outcome::Complete(CallToolResult::text(format!("{round} {text}"))));
             }
-            match ctx.questions().ask("who", question()).state(&(7, "x")).build() {
+            match ctx.input_required().input_request("who", question()).state(&(7, "x")).build() {
                 Ok(asks) => Ok(asks.into()),
                 Err(why) => Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(format!("without: {why}")))),
             }

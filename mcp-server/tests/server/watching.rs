@@ -317,7 +317,7 @@ fn mis_14_the_end_of_every_handler_is_told() {
             .tool(tool("fail", async |_, _: NoArguments| Err::<(), _>("no")))
             .tool(tool("panic", async |_, _: NoArguments| fails()))
             .tool(tool("ask", async |ctx: RequestContext, _: NoArguments| {
-                ctx.questions().state(&1).build().map(Outcome::<CallToolResult>::from)
+                ctx.input_required().state(&1).build().map(Outcome::<CallToolResult>::from)
             }))
             .tool(tool("wait", move |_, _: NoArguments| {
                 let gate = waiting.clone();

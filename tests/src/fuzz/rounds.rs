@@ -21,7 +21,7 @@ use handlers::Watch;
 /// answers that are valid; a state is good for its own request alone, as it was given out; no step is taken twice on the
 /// way from a first request to its result; and nothing is left afterwards.
 ///
-/// The first line may begin with `@`, followed by letters that say who is there: `l` a server with a ledger; `L` or `O` a
+/// The first line may begin with `@`, followed by letters that say who is there: `l` a server with a replay guard; `L` or `O` a
 /// client of 2025-11-25 or 2025-06-18 instead of a modern one; `n`, `e` or `s` a client that can be asked nothing, forms
 /// alone, or its model alone.
 ///
@@ -127,7 +127,7 @@ struct Driver {
     watch: Watch,
     now: Time,
     is_legacy: bool,
-    has_ledger: bool,
+    has_replay_guard: bool,
     capabilities: Value,
     is_other: bool,
     last: u64,
@@ -157,7 +157,7 @@ impl Driver {
             watch,
             now,
             is_legacy: has(b'L') || has(b'O'),
-            has_ledger: has(b'l'),
+            has_replay_guard: has(b'l'),
             capabilities,
             is_other: false,
             last: 0,
@@ -284,8 +284,8 @@ impl Driver {
         let of = (target.0, self.is_other);
         let parent = state.and_then(|state| self.given.iter().position(|given| given.state == state && given.of == of));
         let used = parent.map_or(Used::No, |index| self.given[index].used);
-        let may_be_good = state.is_none() || parent.is_some() && (!self.has_ledger || used != Used::Yes);
-        let must_be_good = state.is_none() || parent.is_some() && (!self.has_ledger || used == Used::No);
+        let may_be_good = state.is_none() || parent.is_some() && (!self.has_replay_guard || used != Used::Yes);
+        let must_be_good = state.is_none() || parent.is_some() && (!self.has_replay_guard || used == Used::No);
         let is_readable = responses.as_ref().is_some_and(is_map_of_objects);
         let code = reply["error"]["code"].as_i64();
         if !may_be_good {

@@ -27,7 +27,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use mcp::http::{HttpServer, HttpService, shutdown_signal};
-use mcp::server::mrtr::MemoryLedger;
+use mcp::server::mrtr::MemoryReplayGuard;
 use mcp::server::{BuildError, Server};
 use mcp::stdio::{ServeOptions, serve_stdio_with};
 
@@ -90,7 +90,7 @@ fn server() -> Result<Server, BuildError> {
         .state(notes::Notes::default())
         .state(asking::Till::default())
         // Each request state is valid once, so that a client that sends a retry twice does not pay or delete twice.
-        .ledger(MemoryLedger::new(10_000))
+        .replay_guard(MemoryReplayGuard::new(10_000))
         .resource_subscriptions()
         .tool(text::statistics())
         .tool(units::convert())

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use mcp_mrtr::{Asked, Binding, Journal, Key, KeyRing, NONCE_BYTES, Round, Sealer};
+use mcp_mrtr::{Binding, Journal, Key, KeyRing, NONCE_BYTES, Round, Sealer};
 use mcp_server::{Connection, HandlerError, NoArguments, RequestContext, Server, Time, tool};
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
 use mcp_types::{
@@ -36,9 +36,9 @@ fn journal() -> Journal {
     let mut size = 700;
     loop {
         let mut round = Round::new(Journal::default(), responses());
-        assert_ne!(round.ask("who", &form().into()), Ok(Asked::Open));
+        assert_ne!(round.request_input("who", &form().into()), Ok(None));
         round.complete_step("step", RawJson::new(&"x".repeat(size)).expect("JSON"));
-        assert_eq!(round.ask("next", &form().into()), Ok(Asked::Open));
+        assert_eq!(round.request_input("next", &form().into()), Ok(None));
         let (_, journal) = round.finish().expect("a question");
         match 1024_usize.checked_sub(journal.to_bytes().len()) {
             Some(0) => return journal,
@@ -95,13 +95,13 @@ pub(crate) fn operations() -> Vec<Operation> {
             let (question, responses) = (InputRequest::from(form()), responses());
             move || {
                 let mut round = Round::new(Journal::default(), black_box(&responses).clone());
-                assert_ne!(round.ask("who", black_box(&question)), Ok(Asked::Open));
+                assert_ne!(round.request_input("who", black_box(&question)), Ok(None));
                 drop(black_box(round));
             }
         }),
         Operation::new("Round::ask, answered in an earlier one", TIMES, || {
             let (question, mut round) = (InputRequest::from(form()), Round::new(journal(), InputResponses::new()));
-            move || assert_ne!(round.ask("who", black_box(&question)), Ok(Asked::Open))
+            move || assert_ne!(round.request_input("who", black_box(&question)), Ok(None))
         }),
         Operation::new("modern tools/call that ends with a question", TIMES, || {
             let (mut connection, now, request) =

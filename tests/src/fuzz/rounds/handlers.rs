@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join3;
-use mcp_server::mrtr::{Key, KeyRing, MemoryLedger};
+use mcp_server::mrtr::{Key, KeyRing, MemoryReplayGuard};
 use mcp_server::{ElicitContent, HandlerError, NoArguments, Outcome, RequestContext, Server, prompt, resource, tool};
 use mcp_types::{
     CallToolResult, CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult,
@@ -60,7 +60,7 @@ async fn fill_in(ctx: &RequestContext, key: &str, question: &str) -> Result<Elic
     Ok(ctx.elicit_form(key, form(question)).await?.accepted()?)
 }
 
-pub(super) fn server(watch: &Watch, with_ledger: bool) -> Server {
+pub(super) fn server(watch: &Watch, with_replay_guard: bool) -> Server {
     let ring = KeyRing::new(Key::new(1, [7; 32]));
     let (pair, order, change) = (watch.clone(), watch.clone(), watch.clone());
     let server = Server::builder("rounds", "1.0")
@@ -90,7 +90,7 @@ pub(super) fn server(watch: &Watch, with_ledger: bool) -> Server {
         .resource(resource("a:b", "form", async |ctx: RequestContext| {
             Ok::<_, HandlerError>(json!({ "form": fill_in(&ctx, "form", "Who?").await? }).to_string())
         }));
-    let server = if with_ledger { server.ledger(MemoryLedger::new(1000)) } else { server };
+    let server = if with_replay_guard { server.replay_guard(MemoryReplayGuard::new(1000)) } else { server };
     server.build().expect("a server")
 }
 

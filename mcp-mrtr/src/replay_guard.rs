@@ -7,8 +7,8 @@ use crate::seal::NONCE_BYTES;
 
 /// Records which states were used, so that each is accepted once.
 ///
-/// Instances that serve the same clients must share a ledger.
-pub trait Ledger: Send + Sync {
+/// Instances that serve the same clients must share a replay guard.
+pub trait ReplayGuard: Send + Sync {
     /// Records the use of a state, and returns whether it is the first. `now` and `expires` are in seconds since the Unix
     /// epoch; the record may be dropped once it has expired.
     ///
@@ -17,9 +17,9 @@ pub trait Ledger: Send + Sync {
     fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool;
 }
 
-/// A ledger in memory, for a single instance.
+/// A replay guard in memory, for a single instance.
 #[derive(Debug)]
-pub struct MemoryLedger {
+pub struct MemoryReplayGuard {
     used: Mutex<Used>,
     limit: usize,
 }
@@ -30,15 +30,15 @@ struct Used {
     by_expiry: BTreeMap<u64, Vec<[u8; NONCE_BYTES]>>,
 }
 
-impl MemoryLedger {
-    /// Creates a ledger of up to `limit` states. When it is full, further states are rejected until others have expired.
+impl MemoryReplayGuard {
+    /// Creates a replay guard of up to `limit` states. When it is full, further states are rejected until others have expired.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { used: Mutex::default(), limit }
     }
 }
 
-impl Ledger for MemoryLedger {
+impl ReplayGuard for MemoryReplayGuard {
     fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let later = used.by_expiry.split_off(&now.saturating_add(1));
@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn each_is_used_once_and_forgotten_in_time() {
-        let ledger = MemoryLedger::new(2);
+        let guard = MemoryReplayGuard::new(2);
         let nonce = |byte| [byte; NONCE_BYTES];
-        assert!(ledger.claim(0, nonce(1), 10));
-        assert!(!ledger.claim(5, nonce(1), 10));
-        assert!(ledger.claim(5, nonce(2), 20));
-        assert!(!ledger.claim(5, nonce(3), 20), "full, so it cannot be decided");
-        assert!(ledger.claim(10, nonce(3), 20), "the first has expired");
-        assert_eq!(ledger.used.lock().unwrap().nonces.len(), 2);
+        assert!(guard.claim(0, nonce(1), 10));
+        assert!(!guard.claim(5, nonce(1), 10));
+        assert!(guard.claim(5, nonce(2), 20));
+        assert!(!guard.claim(5, nonce(3), 20), "full, so it cannot be decided");
+        assert!(guard.claim(10, nonce(3), 20), "the first has expired");
+        assert_eq!(guard.used.lock().unwrap().nonces.len(), 2);
     }
 }

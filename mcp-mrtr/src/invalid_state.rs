@@ -1,11 +1,11 @@
-//! Why a state is rejected.
+//! The reasons to reject a state.
 
 use mcp_types::ErrorObject;
 
 /// The reason for rejecting a state, for logs: clients get the same error for each ([`to_error_object`](Self::to_error_object)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Rejected {
+pub enum InvalidState {
     /// The state exceeds the size limit.
     #[error("the state is too large")]
     TooLarge,
@@ -38,7 +38,7 @@ pub enum Rejected {
     Replayed,
 }
 
-impl Rejected {
+impl InvalidState {
     /// Returns the error for the client, which is the same for every reason so that it reveals nothing.
     //
     #[must_use]
