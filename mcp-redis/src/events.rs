@@ -30,8 +30,8 @@ impl RedisEventStore {
 
     /// Returns the number of events in the queue, and their bytes.
     #[must_use]
-    pub fn waiting(&self) -> (usize, usize) {
-        self.shared.queue.waiting()
+    pub fn queued(&self) -> (usize, usize) {
+        self.shared.queue.queued()
     }
 
     /// Waits until everything that was appended or removed so far is written to Redis, or dropped. A process that exits
@@ -83,7 +83,7 @@ impl Shared {
             Ok(true) => Ok(()),
             Ok(false) => Err(StoreError("the task that writes events to Redis has ended with its runtime".to_owned())),
             Err(_) => {
-                let (events, bytes) = self.queue.waiting();
+                let (events, bytes) = self.queue.queued();
                 let limit = self.limit;
                 Err(StoreError(format!(
                     "Redis does not respond: {events} events ({bytes} bytes) still wait to be written after {limit:?}"

@@ -204,7 +204,7 @@ impl Queue {
     }
 
     /// How many events wait or are being written, and their bytes.
-    pub(crate) fn waiting(&self) -> (usize, usize) {
+    pub(crate) fn queued(&self) -> (usize, usize) {
         let state = self.state();
         (state.events, state.bytes)
     }
@@ -336,15 +336,15 @@ mod tests {
             queue.append(session, 0, event(number));
         }
         queue.append(session, 1, StoredEvent { number: 8, message: vec![0; 5000].into() });
-        assert_eq!((queue.dropped(), queue.waiting().0), (4, 4));
+        assert_eq!((queue.dropped(), queue.queued().0), (4, 4));
         let batch = queue.next().await.unwrap();
         let numbers: Vec<_> = batch.items.iter().map(|item| (item.event.number, item.previous)).collect();
         let previous = [Previous::None, Previous::Number(1), Previous::Number(2), Previous::Number(3)];
         assert_eq!(numbers, (1..=4).zip(previous).collect::<Vec<_>>());
         assert_eq!(batch.lost, BTreeMap::from([((session, 0), 7), ((session, 1), 8)]));
-        assert_eq!(queue.waiting().0, 4, "what is being written counts");
+        assert_eq!(queue.queued().0, 4, "what is being written counts");
         queue.finish(&batch, &[]);
-        assert_eq!(queue.waiting(), (0, 0));
+        assert_eq!(queue.queued(), (0, 0));
         assert!(queue.flushed().await);
     }
 
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(items, [(other, 1, Previous::None), (session, 2, Previous::None)]);
         assert_eq!(batch.forgotten, BTreeSet::from([session]));
         queue.finish(&batch, &[1]);
-        assert_eq!((queue.waiting(), queue.dropped()), ((0, 0), 1));
+        assert_eq!((queue.queued(), queue.dropped()), ((0, 0), 1));
         let flushed = tokio::time::timeout(Duration::from_millis(10), queue.flushed());
         assert!(flushed.await.is_err(), "that something was refused is not written down yet");
         let batch = queue.next().await.unwrap();

@@ -9,7 +9,9 @@ use crate::connection::Failure;
 use crate::record::{self, nonsense};
 use crate::script::Script;
 use crate::{Shared, milliseconds};
-use mcp_session::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use mcp_session::{
+    BoxFuture, RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord,
+};
 
 /// A [`SessionStore`] in Redis, so that all instances can resume sessions; created by
 /// [`Redis::sessions`](crate::Redis::sessions).
@@ -22,7 +24,7 @@ pub struct RedisSessionStore {
 }
 
 impl SessionStore for RedisSessionStore {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
             let key = shared.keys.session(id);
@@ -38,9 +40,9 @@ impl SessionStore for RedisSessionStore {
         &self,
         id: SessionId,
         record: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         time_to_live: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>> {
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
             let json = record::encode(id, record)?;
@@ -55,10 +57,10 @@ impl SessionStore for RedisSessionStore {
                 return Err(nonsense("something that is no record"));
             };
             match answer.first() {
-                Some(Value::Int(1)) => Ok(Saved::As(Version(next))),
+                Some(Value::Int(1)) => Ok(SaveOutcome::Saved(RecordVersion(next))),
                 Some(Value::Int(0)) => {
                     let found = answer.split_off(1);
-                    Ok(Saved::Not(versioned(id, found)?.map(Box::new)))
+                    Ok(SaveOutcome::Conflict(versioned(id, found)?.map(Box::new)))
                 }
                 _ => Err(nonsense("something that is no record")),
             }
@@ -91,7 +93,7 @@ impl std::fmt::Debug for RedisSessionStore {
 }
 
 /// Reads the version and the record. A script's answer ends before the first that is missing.
-fn versioned(id: SessionId, fields: Vec<Value>) -> Result<Option<Versioned>, StoreError> {
+fn versioned(id: SessionId, fields: Vec<Value>) -> Result<Option<VersionedRecord>, StoreError> {
     let mut fields = fields.into_iter();
     match (fields.next().unwrap_or(Value::Nil), fields.next().unwrap_or(Value::Nil)) {
         (Value::Nil, Value::Nil) => Ok(None),
@@ -100,7 +102,7 @@ fn versioned(id: SessionId, fields: Vec<Value>) -> Result<Option<Versioned>, Sto
             let version = number
                 .filter(|number: &u64| *number > 0 && number.to_string().as_bytes() == version)
                 .ok_or_else(|| nonsense("a version that is no number"))?;
-            Ok(Some(Versioned { record: record::decode(id, &json)?, version: Version(version) }))
+            Ok(Some(VersionedRecord { record: record::decode(id, &json)?, version: RecordVersion(version) }))
         }
         _ => Err(nonsense("half a record")),
     }

@@ -16,20 +16,20 @@ use crate::{NoRandomness, SessionId};
 /// # Examples
 ///
 /// ```
-/// use mcp_session::{EventKey, SessionId};
+/// use mcp_session::{EventIdKey, SessionId};
 ///
 /// # fn main() -> Result<(), mcp_session::NoRandomness> {
-/// let (key, session) = (EventKey::random()?, SessionId::random()?);
-/// let id = key.write(&session, 3, 14);
-/// assert_eq!(key.read(&session, &id), Some((3, 14)));
-/// assert_eq!(key.read(&SessionId::random()?, &id), None);
+/// let (key, session) = (EventIdKey::random()?, SessionId::random()?);
+/// let id = key.encode(&session, 3, 14);
+/// assert_eq!(key.decode(&session, &id), Some((3, 14)));
+/// assert_eq!(key.decode(&SessionId::random()?, &id), None);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct EventKey(Hmac<Sha256>);
+pub struct EventIdKey(Hmac<Sha256>);
 
-impl EventKey {
+impl EventIdKey {
     /// Creates a key from bytes that several processes share, so that clients can resume streams at any of them.
     ///
     /// The bytes must be random and secret.
@@ -54,7 +54,7 @@ impl EventKey {
 
     /// Returns the id of an event.
     #[must_use]
-    pub fn write(&self, session: &SessionId, stream: u64, number: u64) -> String {
+    pub fn encode(&self, session: &SessionId, stream: u64, number: u64) -> String {
         let place = place(stream, number);
         let tag = self.authenticate(session, &place).finalize().into_bytes();
         let mut bytes = [0; LENGTH];
@@ -65,7 +65,7 @@ impl EventKey {
 
     /// Returns the stream and the number of an event, if this is the id of an event of this session.
     #[must_use]
-    pub fn read(&self, session: &SessionId, id: &str) -> Option<(u64, u64)> {
+    pub fn decode(&self, session: &SessionId, id: &str) -> Option<(u64, u64)> {
         let bytes: [u8; LENGTH] = url_safe::decode(id).ok()?.try_into().ok()?;
         let (place, tag) = bytes.split_first_chunk::<PLACE>()?;
         // Compares in constant time.
@@ -79,10 +79,10 @@ impl EventKey {
     }
 }
 
-impl fmt::Debug for EventKey {
+impl fmt::Debug for EventIdKey {
     /// Shows nothing of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventKey(..)")
+        f.write_str("EventIdKey(..)")
     }
 }
 
@@ -105,25 +105,25 @@ mod tests {
     // covers: S4.117, RB-31, RB-55
     #[test]
     fn foreign_ids_are_none() {
-        let key = EventKey::random().unwrap();
+        let key = EventIdKey::random().unwrap();
         let (mine, yours) = (SessionId::random().unwrap(), SessionId::random().unwrap());
         for place in [(0, 0), (1, 2), (u64::MAX, 0), (0, u64::MAX), (1 << 40 | 5, 77), (u64::MAX, u64::MAX)] {
-            let id = key.write(&mine, place.0, place.1);
+            let id = key.encode(&mine, place.0, place.1);
             assert!(id.len() == 43 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
-            assert_eq!(key.read(&mine, &id), Some(place));
-            assert_eq!(key.read(&yours, &id), None, "another session");
-            assert_eq!(EventKey::random().unwrap().read(&mine, &id), None, "another process");
+            assert_eq!(key.decode(&mine, &id), Some(place));
+            assert_eq!(key.decode(&yours, &id), None, "another session");
+            assert_eq!(EventIdKey::random().unwrap().decode(&mine, &id), None, "another process");
             for at in 0..id.len() {
                 for digit in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
                     let mut other = id.clone().into_bytes();
                     if std::mem::replace(&mut other[at], *digit) != *digit {
                         let other = String::from_utf8(other).unwrap();
-                        assert_eq!(key.read(&mine, &other), None, "{other} for {id}");
+                        assert_eq!(key.decode(&mine, &other), None, "{other} for {id}");
                     }
                 }
             }
         }
-        assert_ne!(key.write(&mine, 1, 2), key.write(&mine, 2, 1));
+        assert_ne!(key.encode(&mine, 1, 2), key.encode(&mine, 2, 1));
     }
 
     /// The same key makes the same ids in another process; what is no id harms nobody.
@@ -131,14 +131,14 @@ mod tests {
     #[test]
     fn keys_can_be_shared() {
         let session = SessionId::parse(&"5a".repeat(32)).unwrap();
-        let (one, other) = (EventKey::new([7; 32]), EventKey::new([7; 32]));
-        let id = one.write(&session, 1, 1);
-        assert_eq!(other.read(&session, &id), Some((1, 1)));
+        let (one, other) = (EventIdKey::new([7; 32]), EventIdKey::new([7; 32]));
+        let id = one.encode(&session, 1, 1);
+        assert_eq!(other.decode(&session, &id), Some((1, 1)));
         assert!(id.starts_with("AAAAAAAAAAEAAAAAAAAAA"), "{id}");
         for wrong in ["", "1", &id[1..], &format!("{id}="), &format!("{id}A"), &"ü".repeat(21), &"\0".repeat(43)] {
-            assert_eq!(one.read(&session, wrong), None, "{wrong:?}");
+            assert_eq!(one.decode(&session, wrong), None, "{wrong:?}");
         }
-        assert_eq!(format!("{one:?}"), "EventKey(..)");
+        assert_eq!(format!("{one:?}"), "EventIdKey(..)");
     }
 
     /// Ids are the same in every version, so that instances of different versions can replay each other's events. These
@@ -152,9 +152,9 @@ mod tests {
             ([7; 32], 1, 1, "AAAAAAAAAAEAAAAAAAAAAXFqHJsFZ105PjSXwNbxxjk"),
             (counting, u64::MAX, 77, "__________8AAAAAAAAATV1hjUSirkJOZIx_RpV18Dk"),
         ] {
-            let key = EventKey::new(key);
-            assert_eq!(key.write(&session, stream, number), id);
-            assert_eq!(key.read(&session, id), Some((stream, number)));
+            let key = EventIdKey::new(key);
+            assert_eq!(key.encode(&session, stream, number), id);
+            assert_eq!(key.decode(&session, id), Some((stream, number)));
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct NoRandomness;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session id has 64 lower-case hexadecimal digits")]
 #[non_exhaustive]
-pub struct InvalidId;
+pub struct InvalidSessionId;
 
 impl SessionId {
     /// Creates a random id.
@@ -37,19 +37,19 @@ impl SessionId {
     /// # Errors
     ///
     /// Returns an error if the text is not exactly what [`Display`](fmt::Display) writes.
-    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+    pub fn parse(text: &str) -> Result<Self, InvalidSessionId> {
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Ok(byte - b'0'),
             b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err(InvalidId),
+            _ => Err(InvalidSessionId),
         };
         let mut bytes = [0; 32];
         let pairs = text.as_bytes().chunks_exact(2);
         if text.len() != 64 {
-            return Err(InvalidId);
+            return Err(InvalidSessionId);
         }
         for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            let &[high, low] = pair else { return Err(InvalidId) };
+            let &[high, low] = pair else { return Err(InvalidSessionId) };
             *byte = digit(high)? << 4 | digit(low)?;
         }
         Ok(Self(bytes))
@@ -96,7 +96,7 @@ mod tests {
             &text.to_uppercase().replace(char::is_numeric, "A"),
             &"ü".repeat(32),
         ] {
-            assert_eq!(SessionId::parse(wrong), Err(InvalidId), "{wrong}");
+            assert_eq!(SessionId::parse(wrong), Err(InvalidSessionId), "{wrong}");
         }
         assert!(format!("{id:?}").len() < 24, "logs do not give it away");
     }

@@ -6,8 +6,8 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | manage sessions | [`SessionManager`] with [`SessionOptions`]: a [`Lease`] while a session is used, [`Ended`] when it has ended |
-//! | create ids that cannot be guessed | [`SessionId`], and [`EventKey`] for event ids |
+//! | manage sessions | [`SessionManager`] with [`SessionOptions`]: a [`SessionLease`] while a session is used, [`EndedSession`] when it has ended |
+//! | create ids that cannot be guessed | [`SessionId`], and [`EventIdKey`] for event ids |
 //! | resume a session in another process | a [`SessionStore`] for [`SessionRecord`]s |
 //! | resume a stream after a disconnect | an [`EventStore`] |
 //! | store both in one process, or in tests | [`MemorySessionStore`], [`MemoryEventStore`] |
@@ -21,7 +21,7 @@
 //!
 //! ```
 //! use mcp_kernel::server::Principal;
-//! use mcp_session::{Ended, Reason, Refused, SessionManager, SessionOptions};
+//! use mcp_session::{EndedSession, EndReason, SessionError, SessionManager, SessionOptions};
 //! use tokio::time::{Instant, sleep_until};
 //!
 //! /// The state of the transport in each session.
@@ -29,7 +29,7 @@
 //!     greeting: String,
 //! }
 //!
-//! # fn main() -> Result<(), Refused> {
+//! # fn main() -> Result<(), SessionError> {
 //! let sessions = SessionManager::new(SessionOptions::default());
 //! let ann = Principal::new(Some("https://issuer.example"), "ann");
 //!
@@ -42,12 +42,12 @@
 //! // A request has the id of the session, which is not idle while there is a lease.
 //! let lease = sessions.enter(&id, Some(&ann))?;
 //! assert_eq!(lease.greeting, "hello");
-//! assert_eq!(sessions.enter(&id, None).err(), Some(Refused::WrongOwner));
+//! assert_eq!(sessions.enter(&id, None).err(), Some(SessionError::WrongOwner));
 //!
 //! // The client sends `DELETE`.
-//! tear_down(sessions.end(&id, Some(&ann), Reason::Deleted)?);
+//! tear_down(sessions.end(&id, Some(&ann), EndReason::Deleted)?);
 //! assert!(lease.is_ended());
-//! assert_eq!(sessions.enter(&id, Some(&ann)).err(), Some(Refused::Unknown));
+//! assert_eq!(sessions.enter(&id, Some(&ann)).err(), Some(SessionError::Unknown));
 //! # Ok(())
 //! # }
 //!
@@ -59,7 +59,7 @@
 //!     }
 //! }
 //!
-//! fn tear_down(ended: Ended<State>) {
+//! fn tear_down(ended: EndedSession<State>) {
 //!     // Cancel requests, close streams, drop events.
 //!     drop(ended);
 //! }
@@ -79,12 +79,13 @@ mod store;
 pub mod store_tests;
 mod table;
 
-pub use event_id::EventKey;
-pub use id::{InvalidId, NoRandomness, SessionId};
-pub use manager::{Created, Ended, Lease, SessionManager};
-pub use memory::{EventUsage, MemoryEventStore, MemoryLimits, MemorySessionStore};
-pub use metrics::{Reason, Refused, SessionMetrics};
-pub use options::{SessionOptions, WrongOwner};
+pub use event_id::EventIdKey;
+pub use id::{InvalidSessionId, NoRandomness, SessionId};
+pub use manager::{CreatedSession, EndedSession, SessionLease, SessionManager};
+pub use memory::{EventUsage, MemoryEventLimits, MemoryEventStore, MemorySessionStore};
+pub use metrics::{EndReason, SessionError, SessionMetrics};
+pub use options::{SessionOptions, WrongOwnerPolicy};
 pub use store::{
-    BoxFuture, EventStore, Replay, Saved, SessionRecord, SessionStore, StoreError, StoredEvent, Version, Versioned,
+    BoxFuture, EventStore, RecordVersion, Replay, SaveOutcome, SessionRecord, SessionStore, StoreError, StoredEvent,
+    VersionedRecord,
 };

@@ -9,7 +9,7 @@ use mcp_kernel::server::Principal;
 use tokio::time::Instant;
 
 use crate::table::{Place, Table};
-use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
+use crate::{EndReason, SessionError, SessionId, SessionMetrics, SessionOptions};
 
 /// The sessions of a server, each with a state `T` of the transport.
 ///
@@ -20,13 +20,13 @@ use crate::{Reason, Refused, SessionId, SessionMetrics, SessionOptions};
 ///                        └───────────────end, shutdown──────────────────────┘
 /// ```
 ///
-/// A session is *active* while there is a [`Lease`] of it: requests in flight and open streams hold one. When the last lease
+/// A session is *active* while there is a [`SessionLease`] of it: requests in flight and open streams hold one. When the last lease
 /// is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_timeout), or when it is
 /// evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
 /// [bytes](SessionOptions::idle_bytes_limit) in them.
 ///
 /// The manager has no task and no timer. The transport calls [`sweep`](Self::sweep), and tears down the sessions that have
-/// [`Ended`]. Every session ends exactly once, and the call that ends it returns it.
+/// [`EndedSession`]. Every session ends exactly once, and the call that ends it returns it.
 ///
 /// An idle session takes about 300 bytes beside `T` if its owner has no other session, and about 220 without an owner
 /// (measured with 10,000 sessions).
@@ -47,23 +47,23 @@ struct Shared<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 #[must_use = "what belongs to the session has to be torn down"]
-pub struct Ended<T> {
+pub struct EndedSession<T> {
     /// The id, which is not valid any more.
     pub id: SessionId,
     /// The state, which remaining leases share.
     pub value: Arc<T>,
     /// Why it ended.
-    pub reason: Reason,
+    pub reason: EndReason,
 }
 
 /// A new or adopted session.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Created<T> {
+pub struct CreatedSession<T> {
     /// A lease of the session.
-    pub lease: Lease<T>,
+    pub lease: SessionLease<T>,
     /// The sessions that were evicted for it.
-    pub evicted: Vec<Ended<T>>,
+    pub evicted: Vec<EndedSession<T>>,
 }
 
 impl<T> SessionManager<T> {
@@ -94,8 +94,8 @@ impl<T> SessionManager<T> {
         &self,
         principal: Option<Principal>,
         make: impl FnOnce(SessionId) -> T,
-    ) -> Result<Created<T>, Refused> {
-        let id = SessionId::random().map_err(|_| self.refuse(&mut self.table(), Refused::NoRandomness))?;
+    ) -> Result<CreatedSession<T>, SessionError> {
+        let id = SessionId::random().map_err(|_| self.refuse(&mut self.table(), SessionError::NoRandomness))?;
         let room = Room::take(self, principal)?;
         room.fill(id, Arc::new(make(id)), Origin::Here)
     }
@@ -114,12 +114,12 @@ impl<T> SessionManager<T> {
         id: SessionId,
         principal: Option<Principal>,
         make: impl FnOnce(SessionId) -> T,
-    ) -> Result<Created<T>, Refused> {
-        if self.knows(&id) {
+    ) -> Result<CreatedSession<T>, SessionError> {
+        if self.contains(&id) {
             match self.enter(&id, principal.as_ref()) {
-                Ok(lease) => return Ok(Created { lease, evicted: Vec::new() }),
+                Ok(lease) => return Ok(CreatedSession { lease, evicted: Vec::new() }),
                 // It ended meanwhile.
-                Err(Refused::Unknown) if !self.knows(&id) => {}
+                Err(SessionError::Unknown) if !self.contains(&id) => {}
                 Err(refused) => return Err(refused),
             }
         }
@@ -133,7 +133,7 @@ impl<T> SessionManager<T> {
     ///
     /// Returns an error if there is no such session, or if it belongs to another principal.
     // S0.26, S4.35
-    pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<Lease<T>, Refused> {
+    pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<SessionLease<T>, SessionError> {
         let mut table = self.table();
         let place = self.find(&mut table, id, principal)?;
         self.lease(&mut table, *id, place)
@@ -143,15 +143,18 @@ impl<T> SessionManager<T> {
     ///
     /// A transport with a shared store uses it to check whether sessions have ended in another process.
     #[must_use]
-    pub fn active(&self) -> Vec<Lease<T>> {
+    pub fn active(&self) -> Vec<SessionLease<T>> {
         let leases = self.table().lease_active();
         let shared = &self.shared;
-        leases.into_iter().map(|(id, place, value)| Lease { shared: Arc::clone(shared), value, id, place }).collect()
+        leases
+            .into_iter()
+            .map(|(id, place, value)| SessionLease { shared: Arc::clone(shared), value, id, place })
+            .collect()
     }
 
     /// Returns whether a session is here, whoever owns it. This does not count as a use of it.
     #[must_use]
-    pub fn knows(&self, id: &SessionId) -> bool {
+    pub fn contains(&self, id: &SessionId) -> bool {
         self.table().find(id).is_some()
     }
 
@@ -160,12 +163,17 @@ impl<T> SessionManager<T> {
     /// # Errors
     ///
     /// Returns the errors of [`enter`](Self::enter).
-    pub fn end(&self, id: &SessionId, principal: Option<&Principal>, reason: Reason) -> Result<Ended<T>, Refused> {
+    pub fn end(
+        &self,
+        id: &SessionId,
+        principal: Option<&Principal>,
+        reason: EndReason,
+    ) -> Result<EndedSession<T>, SessionError> {
         let ended = {
             let mut table = self.table();
             let place = self.find(&mut table, id, principal)?;
             let ended = table.end(place, reason);
-            ended.ok_or_else(|| self.refuse(&mut table, Refused::Unknown))?
+            ended.ok_or_else(|| self.refuse(&mut table, SessionError::Unknown))?
         };
         log(std::slice::from_ref(&ended));
         Ok(ended)
@@ -173,7 +181,7 @@ impl<T> SessionManager<T> {
 
     /// Ends expired sessions, and evicts idle sessions beyond the limits. The time that it takes is proportional to the
     /// number of sessions that end.
-    pub fn sweep(&self, now: Instant) -> Vec<Ended<T>> {
+    pub fn sweep(&self, now: Instant) -> Vec<EndedSession<T>> {
         let (ended, is_first, pruned) = {
             let mut table = self.table();
             let mut ended = std::mem::take(&mut table.unseen);
@@ -216,12 +224,12 @@ impl<T> SessionManager<T> {
 
     /// Ends all sessions, and refuses new ones.
     // S4.42
-    pub fn shutdown(&self) -> Vec<Ended<T>> {
+    pub fn shutdown(&self) -> Vec<EndedSession<T>> {
         let ended = {
             let mut table = self.table();
             table.is_closed = true;
             let mut ended = std::mem::take(&mut table.unseen);
-            ended.extend(table.clear(Reason::Shutdown));
+            ended.extend(table.clear(EndReason::Shutdown));
             ended
         };
         log(&ended);
@@ -229,8 +237,8 @@ impl<T> SessionManager<T> {
     }
 
     /// Records an access attempt by a non-owner to a session that is not in this process; returns the configured refusal.
-    pub fn refuse_stranger(&self) -> Refused {
-        self.refuse(&mut self.table(), Refused::WrongOwner)
+    pub fn refuse_wrong_owner(&self) -> SessionError {
+        self.refuse(&mut self.table(), SessionError::WrongOwner)
     }
 
     /// Returns the current metrics.
@@ -244,24 +252,24 @@ impl<T> SessionManager<T> {
     }
 
     /// Finds a session, and checks its owner.
-    fn find(&self, table: &mut Table<T>, id: &SessionId, principal: Option<&Principal>) -> Result<Place, Refused> {
+    fn find(&self, table: &mut Table<T>, id: &SessionId, principal: Option<&Principal>) -> Result<Place, SessionError> {
         match table.find(id) {
             Some((place, owner)) if owner.is_none() || owner == principal => Ok(place),
-            Some(_) => Err(self.refuse(table, Refused::WrongOwner)),
-            None => Err(self.refuse(table, Refused::Unknown)),
+            Some(_) => Err(self.refuse(table, SessionError::WrongOwner)),
+            None => Err(self.refuse(table, SessionError::Unknown)),
         }
     }
 
-    fn lease(&self, table: &mut Table<T>, id: SessionId, place: Place) -> Result<Lease<T>, Refused> {
-        let Some(value) = table.lease(place) else { return Err(self.refuse(table, Refused::Unknown)) };
+    fn lease(&self, table: &mut Table<T>, id: SessionId, place: Place) -> Result<SessionLease<T>, SessionError> {
+        let Some(value) = table.lease(place) else { return Err(self.refuse(table, SessionError::Unknown)) };
         table.set_used(place);
-        Ok(Lease { shared: Arc::clone(&self.shared), value, id, place })
+        Ok(SessionLease { shared: Arc::clone(&self.shared), value, id, place })
     }
 
     /// Counts a refusal; returns the one for the client.
-    fn refuse(&self, table: &mut Table<T>, refused: Refused) -> Refused {
+    fn refuse(&self, table: &mut Table<T>, refused: SessionError) -> SessionError {
         table.counted.count_refused(refused);
-        if refused == Refused::WrongOwner { self.shared.options.answer_to_stranger() } else { refused }
+        if refused == SessionError::WrongOwner { self.shared.options.wrong_owner_error() } else { refused }
     }
 
     fn warn(&self) {
@@ -285,8 +293,8 @@ impl<T> fmt::Debug for SessionManager<T> {
 /// The maximum time between two sweeps, if there are sessions.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-fn log<T>(ended: &[Ended<T>]) {
-    for Ended { id, reason, .. } in ended {
+fn log<T>(ended: &[EndedSession<T>]) {
+    for EndedSession { id, reason, .. } in ended {
         tracing::debug!(target: "mcp", session = ?id, ?reason, "a session has ended");
     }
 }
@@ -302,22 +310,22 @@ enum Origin {
 struct Room<'a, T> {
     manager: &'a SessionManager<T>,
     owner: Option<Principal>,
-    evicted: Vec<Ended<T>>,
+    evicted: Vec<EndedSession<T>>,
 }
 
 impl<'a, T> Room<'a, T> {
-    fn take(manager: &'a SessionManager<T>, owner: Option<Principal>) -> Result<Self, Refused> {
+    fn take(manager: &'a SessionManager<T>, owner: Option<Principal>) -> Result<Self, SessionError> {
         let options = &manager.shared.options;
         let mut evicted = Vec::new();
         let is_first = {
             let mut table = manager.table();
             if table.is_closed {
-                return Err(manager.refuse(&mut table, Refused::Closed));
+                return Err(manager.refuse(&mut table, SessionError::Closed));
             }
             if let Some(owner) = &owner {
                 match table.take_room(owner, options.limit_per_principal) {
                     Ok(ended) => evicted.extend(ended),
-                    Err(_) => return Err(manager.refuse(&mut table, Refused::TooMany)),
+                    Err(_) => return Err(manager.refuse(&mut table, SessionError::TooMany)),
                 }
             }
             table.prune(options, &mut evicted)
@@ -329,12 +337,12 @@ impl<'a, T> Room<'a, T> {
         Ok(Self { manager, owner, evicted })
     }
 
-    fn fill(mut self, id: SessionId, value: Arc<T>, origin: Origin) -> Result<Created<T>, Refused> {
+    fn fill(mut self, id: SessionId, value: Arc<T>, origin: Origin) -> Result<CreatedSession<T>, SessionError> {
         let bytes = (self.manager.shared.bytes_of)(&value);
         let lease = {
             let mut table = self.manager.table();
             if table.is_closed {
-                return Err(self.manager.refuse(&mut table, Refused::Closed));
+                return Err(self.manager.refuse(&mut table, SessionError::Closed));
             }
             if table.find(&id).is_some() {
                 // Another call added the session meanwhile. The new state and the reservation are dropped.
@@ -346,11 +354,11 @@ impl<'a, T> Room<'a, T> {
                     Origin::Here => table.counted.created += 1,
                     Origin::Elsewhere => table.counted.adopted += 1,
                 }
-                Lease { shared: Arc::clone(&self.manager.shared), value, id, place }
+                SessionLease { shared: Arc::clone(&self.manager.shared), value, id, place }
             }
         };
         tracing::debug!(target: "mcp", session = ?id, ?origin, "a session has begun");
-        Ok(Created { lease, evicted: std::mem::take(&mut self.evicted) })
+        Ok(CreatedSession { lease, evicted: std::mem::take(&mut self.evicted) })
     }
 }
 
@@ -371,14 +379,14 @@ impl<T> Drop for Room<'_, T> {
 /// A lease of a session, which is active while there is one.
 ///
 /// A state must not hold a lease of its own session, which would never become idle.
-pub struct Lease<T> {
+pub struct SessionLease<T> {
     shared: Arc<Shared<T>>,
     value: Arc<T>,
     id: SessionId,
     place: Place,
 }
 
-impl<T> Lease<T> {
+impl<T> SessionLease<T> {
     /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> SessionId {
@@ -392,7 +400,7 @@ impl<T> Lease<T> {
     }
 
     /// Ends the session, unless it has ended. Remaining leases keep its state, but it cannot be entered any more.
-    pub fn end(&self, reason: Reason) -> Option<Ended<T>> {
+    pub fn end(&self, reason: EndReason) -> Option<EndedSession<T>> {
         let ended = self.table().end(self.place, reason);
         log(ended.as_slice());
         ended
@@ -403,7 +411,7 @@ impl<T> Lease<T> {
     }
 }
 
-impl<T> Clone for Lease<T> {
+impl<T> Clone for SessionLease<T> {
     fn clone(&self) -> Self {
         // A lease of a session that has ended does not count.
         drop(self.table().lease(self.place));
@@ -412,7 +420,7 @@ impl<T> Clone for Lease<T> {
     }
 }
 
-impl<T> Drop for Lease<T> {
+impl<T> Drop for SessionLease<T> {
     fn drop(&mut self) {
         // Measured before the table is locked, as no code of `T` runs there.
         let bytes = (self.shared.bytes_of)(&self.value);
@@ -420,7 +428,7 @@ impl<T> Drop for Lease<T> {
     }
 }
 
-impl<T> Deref for Lease<T> {
+impl<T> Deref for SessionLease<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -428,8 +436,8 @@ impl<T> Deref for Lease<T> {
     }
 }
 
-impl<T> fmt::Debug for Lease<T> {
+impl<T> fmt::Debug for SessionLease<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Lease").field(&self.id).finish()
+        f.debug_tuple("SessionLease").field(&self.id).finish()
     }
 }

@@ -3,5 +3,5 @@
 mod events;
 mod sessions;
 
-pub use events::{EventUsage, MemoryEventStore, MemoryLimits};
+pub use events::{EventUsage, MemoryEventLimits, MemoryEventStore};
 pub use sessions::MemorySessionStore;

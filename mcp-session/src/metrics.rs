@@ -3,13 +3,13 @@
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum EndReason {
     /// The client sent `DELETE`.
     Deleted,
     /// The idle timeout expired.
     Idle,
     /// It was evicted, because there were too many idle sessions or too many bytes in them.
-    Cap,
+    Evicted,
     /// The idle timeout expired, and the session was never used after its handshake.
     NeverUsed,
     /// The server shut down.
@@ -19,7 +19,7 @@ pub enum Reason {
 /// The error of creating or entering a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum SessionError {
     /// The session has ended, or never existed.
     #[error("there is no such session")]
     Unknown,
@@ -56,7 +56,7 @@ pub struct SessionMetrics {
     /// The number of events that were replayed to clients; counted by the transport.
     pub replayed: u64,
     /// The number of messages that were dropped because there was no stream for them; counted by the transport.
-    pub unheard: u64,
+    pub dropped_messages: u64,
     pub(crate) ended: [u64; 5],
     pub(crate) refused: [u64; 5],
 }
@@ -64,21 +64,21 @@ pub struct SessionMetrics {
 impl SessionMetrics {
     /// Returns the number of sessions that ended for this reason.
     #[must_use]
-    pub fn ended(&self, reason: Reason) -> u64 {
+    pub fn ended(&self, reason: EndReason) -> u64 {
         self.ended.get(reason as usize).copied().unwrap_or(0)
     }
 
     /// Returns the number of refusals for this reason; hidden refusals count under the actual reason.
     #[must_use]
-    pub fn refused(&self, reason: Refused) -> u64 {
+    pub fn refused(&self, reason: SessionError) -> u64 {
         self.refused.get(reason as usize).copied().unwrap_or(0)
     }
 
-    pub(crate) fn count_ended(&mut self, reason: Reason) {
+    pub(crate) fn count_ended(&mut self, reason: EndReason) {
         count(&mut self.ended, reason as usize);
     }
 
-    pub(crate) fn count_refused(&mut self, reason: Refused) {
+    pub(crate) fn count_refused(&mut self, reason: SessionError) {
         count(&mut self.refused, reason as usize);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::metrics::Refused;
+use crate::metrics::SessionError;
 
 /// How a request for the session of another principal is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WrongOwner {
+pub enum WrongOwnerPolicy {
     /// As forbidden, which helps clients that mixed up their tokens. Session ids cannot be guessed, so it reveals little.
     #[default]
     Forbidden,
@@ -28,7 +28,7 @@ pub enum WrongOwner {
 /// | [`idle_limit`](Self::idle_limit) | 10,000 | keeps more idle sessions |
 /// | [`idle_bytes_limit`](Self::idle_bytes_limit) | 256 MiB | takes more memory for idle sessions |
 /// | [`limit_per_principal`](Self::limit_per_principal) | 64 | lets one user have more of the sessions |
-/// | [`wrong_owner`](Self::wrong_owner) | [`Forbidden`](WrongOwner::Forbidden) | |
+/// | [`wrong_owner`](Self::wrong_owner) | [`Forbidden`](WrongOwnerPolicy::Forbidden) | |
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     pub(crate) idle_timeout: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct SessionOptions {
     pub(crate) idle_limit: usize,
     pub(crate) idle_bytes_limit: usize,
     pub(crate) limit_per_principal: usize,
-    pub(crate) wrong_owner: WrongOwner,
+    pub(crate) wrong_owner: WrongOwnerPolicy,
 }
 
 impl Default for SessionOptions {
@@ -47,7 +47,7 @@ impl Default for SessionOptions {
             idle_limit: 10_000,
             idle_bytes_limit: 256 << 20,
             limit_per_principal: 64,
-            wrong_owner: WrongOwner::Forbidden,
+            wrong_owner: WrongOwnerPolicy::Forbidden,
         }
     }
 }
@@ -92,19 +92,19 @@ impl SessionOptions {
         self
     }
 
-    /// Sets how requests for the session of another principal are refused. Defaults to [`WrongOwner::Forbidden`].
+    /// Sets how requests for the session of another principal are refused. Defaults to [`WrongOwnerPolicy::Forbidden`].
     #[must_use]
-    pub fn wrong_owner(mut self, answer: WrongOwner) -> Self {
-        self.wrong_owner = answer;
+    pub fn wrong_owner(mut self, policy: WrongOwnerPolicy) -> Self {
+        self.wrong_owner = policy;
         self
     }
 
     /// Returns the refusal for a request for the session of another principal.
     #[must_use]
-    pub fn answer_to_stranger(&self) -> Refused {
+    pub fn wrong_owner_error(&self) -> SessionError {
         match self.wrong_owner {
-            WrongOwner::Forbidden => Refused::WrongOwner,
-            WrongOwner::Hidden => Refused::Unknown,
+            WrongOwnerPolicy::Forbidden => SessionError::WrongOwner,
+            WrongOwnerPolicy::Hidden => SessionError::Unknown,
         }
     }
 }

@@ -42,9 +42,9 @@ impl SessionRecord {
 /// The version of a record, for optimistic concurrency: how often it was saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "a number with a meaning")]
-pub struct Version(pub u64);
+pub struct RecordVersion(pub u64);
 
-impl Version {
+impl RecordVersion {
     /// The version of a record that does not exist yet.
     pub const NONE: Self = Self(0);
 }
@@ -52,21 +52,21 @@ impl Version {
 /// A record with its version.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing else to load")]
-pub struct Versioned {
+pub struct VersionedRecord {
     /// The record.
     pub record: SessionRecord,
     /// Its version.
-    pub version: Version,
+    pub version: RecordVersion,
 }
 
 /// The outcome of [`SessionStore::save`].
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "there are no other outcomes")]
-pub enum Saved {
+pub enum SaveOutcome {
     /// The record was saved, and has this version now.
-    As(Version),
+    Saved(RecordVersion),
     /// The version did not match. This is the record in the store, if there is one.
-    Not(Option<Box<Versioned>>),
+    Conflict(Option<Box<VersionedRecord>>),
 }
 
 /// The error of a store: it does not respond, or has invalid data.
@@ -81,16 +81,16 @@ pub struct StoreError(pub String);
 /// `mcp_session::store_tests` (feature `store-tests`).
 pub trait SessionStore: Send + Sync + 'static {
     /// Loads the record of a session.
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>>;
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>>;
 
-    /// Saves a record if the one in the store has the version `read`, or if there is none and `read` is [`Version::NONE`].
+    /// Saves a record if the one in the store has the version `read`, or if there is none and `read` is [`RecordVersion::NONE`].
     fn save(
         &self,
         id: SessionId,
         record: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         time_to_live: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>>;
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>>;
 
     /// Extends the life of a record; returns whether there is one.
     fn touch(&self, id: SessionId, time_to_live: Duration) -> BoxFuture<Result<bool, StoreError>>;

@@ -22,7 +22,10 @@ use mcp_kernel::server::Principal;
 use mcp_types::{LoggingLevel, RawObject, Revision};
 use tokio::time::{Instant, sleep};
 
-use crate::{EventStore, Replay, Saved, SessionId, SessionRecord, SessionStore, StoredEvent, Version, Versioned};
+use crate::{
+    EventStore, RecordVersion, Replay, SaveOutcome, SessionId, SessionRecord, SessionStore, StoredEvent,
+    VersionedRecord,
+};
 
 /// Tests an implementation of [`SessionStore`].
 ///
@@ -76,7 +79,7 @@ fn id() -> SessionId {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn load(store: &impl SessionStore, id: SessionId) -> Option<Versioned> {
+async fn load(store: &impl SessionStore, id: SessionId) -> Option<VersionedRecord> {
     store.load(id).await.expect("the store answers")
 }
 
@@ -84,16 +87,16 @@ async fn save(
     store: &impl SessionStore,
     id: SessionId,
     record: &SessionRecord,
-    read: Version,
+    read: RecordVersion,
     time_to_live: Duration,
-) -> Saved {
+) -> SaveOutcome {
     store.save(id, record.clone(), read, time_to_live).await.expect("the store answers")
 }
 
-fn saved(saved: Saved) -> Version {
+fn saved(saved: SaveOutcome) -> RecordVersion {
     match saved {
-        Saved::As(version) => version,
-        Saved::Not(found) => panic!("it was not saved: there is {found:?}"),
+        SaveOutcome::Saved(version) => version,
+        SaveOutcome::Conflict(found) => panic!("it was not saved: there is {found:?}"),
     }
 }
 
@@ -106,27 +109,27 @@ async fn records_survive(store: &impl SessionStore) {
     nobody.principal = Some(Principal::new(None, ""));
     for record in [plain, record(), large, nobody] {
         let id = id();
-        let version = saved(save(store, id, &record, Version::NONE, MINUTE).await);
-        assert_ne!(version, Version::NONE, "what is there has a version");
-        assert_eq!(load(store, id).await, Some(Versioned { record, version }), "what is found is what was saved");
+        let version = saved(save(store, id, &record, RecordVersion::NONE, MINUTE).await);
+        assert_ne!(version, RecordVersion::NONE, "what is there has a version");
+        assert_eq!(load(store, id).await, Some(VersionedRecord { record, version }), "what is found is what was saved");
     }
 }
 
 async fn versions_are_compared(store: &impl SessionStore) {
     let (id, mut changed) = (id(), record());
-    let nothing = save(store, id, &changed, Version(7), MINUTE).await;
-    assert_eq!(nothing, Saved::Not(None), "what is not there has no version");
-    let first = saved(save(store, id, &record(), Version::NONE, MINUTE).await);
-    let there = Saved::Not(Some(Box::new(Versioned { record: record(), version: first })));
+    let nothing = save(store, id, &changed, RecordVersion(7), MINUTE).await;
+    assert_eq!(nothing, SaveOutcome::Conflict(None), "what is not there has no version");
+    let first = saved(save(store, id, &record(), RecordVersion::NONE, MINUTE).await);
+    let there = SaveOutcome::Conflict(Some(Box::new(VersionedRecord { record: record(), version: first })));
     changed.subscriptions.push("test://one/more".into());
-    assert_eq!(save(store, id, &changed, Version::NONE, MINUTE).await, there, "it is there already");
-    assert_eq!(save(store, id, &changed, Version(first.0 + 1), MINUTE).await, there, "nobody saved that one");
+    assert_eq!(save(store, id, &changed, RecordVersion::NONE, MINUTE).await, there, "it is there already");
+    assert_eq!(save(store, id, &changed, RecordVersion(first.0 + 1), MINUTE).await, there, "nobody saved that one");
     assert_eq!(load(store, id).await.map(|found| found.record), Some(record()), "what was not saved changes nothing");
     let second = saved(save(store, id, &changed, first, MINUTE).await);
     assert!(second > first, "versions grow");
-    let there = Saved::Not(Some(Box::new(Versioned { record: changed.clone(), version: second })));
+    let there = SaveOutcome::Conflict(Some(Box::new(VersionedRecord { record: changed.clone(), version: second })));
     assert_eq!(save(store, id, &record(), first, MINUTE).await, there, "somebody was faster");
-    assert_eq!(load(store, id).await, Some(Versioned { record: changed, version: second }));
+    assert_eq!(load(store, id).await, Some(VersionedRecord { record: changed, version: second }));
 }
 
 async fn records_go_in_time(store: &impl SessionStore) {
@@ -134,7 +137,7 @@ async fn records_go_in_time(store: &impl SessionStore) {
     let (short_time, pause) = (Duration::from_millis(1000), Duration::from_millis(600));
     let mut versions = Vec::new();
     for id in [short, touched, saved_again] {
-        versions.push(saved(save(store, id, &record(), Version::NONE, short_time).await));
+        versions.push(saved(save(store, id, &record(), RecordVersion::NONE, short_time).await));
     }
     sleep(pause).await;
     assert!(store.touch(touched, MINUTE).await.expect("the store answers"), "it is there");
@@ -146,7 +149,7 @@ async fn records_go_in_time(store: &impl SessionStore) {
     assert_eq!(load(store, short).await, None, "what is gone stays gone");
     assert!(load(store, touched).await.is_some(), "who is in use stays");
     assert_eq!(load(store, saved_again).await.map(|found| found.version), Some(version), "who is saved stays");
-    saved(save(store, short, &record(), Version::NONE, MINUTE).await);
+    saved(save(store, short, &record(), RecordVersion::NONE, MINUTE).await);
     assert!(load(store, short).await.is_some(), "there can be one again");
     assert!(store.touch(touched, short_time).await.expect("the store answers"));
     sleep(2 * pause).await;
@@ -156,7 +159,7 @@ async fn records_go_in_time(store: &impl SessionStore) {
 async fn records_are_removed(store: &impl SessionStore) {
     let (gone, stays) = (id(), id());
     for id in [gone, stays] {
-        saved(save(store, id, &record(), Version::NONE, MINUTE).await);
+        saved(save(store, id, &record(), RecordVersion::NONE, MINUTE).await);
     }
     let version = load(store, gone).await.map(|found| found.version).expect("it was saved");
     assert!(store.remove(gone).await.expect("the store answers"), "it was there");
@@ -165,7 +168,7 @@ async fn records_are_removed(store: &impl SessionStore) {
     assert!(!store.touch(gone, MINUTE).await.expect("the store answers"));
     assert_eq!(
         save(store, gone, &record(), version, MINUTE).await,
-        Saved::Not(None),
+        SaveOutcome::Conflict(None),
         "who was late does not revive it"
     );
     assert!(load(store, stays).await.is_some(), "others stay");
@@ -173,7 +176,7 @@ async fn records_are_removed(store: &impl SessionStore) {
 
 async fn one_of_many_wins(store: impl SessionStore) {
     let (store, id) = (std::sync::Arc::new(store), id());
-    let mut read = Version::NONE;
+    let mut read = RecordVersion::NONE;
     for round in 0..5 {
         let tasks: Vec<_> = (0..16)
             .map(|task| {
@@ -189,13 +192,13 @@ async fn one_of_many_wins(store: impl SessionStore) {
         let mut winners = Vec::new();
         for task in tasks {
             let (record, saved) = task.await.expect("the task ends");
-            if let Saved::As(version) = saved {
-                winners.push(Versioned { record, version });
+            if let SaveOutcome::Saved(version) = saved {
+                winners.push(VersionedRecord { record, version });
             }
         }
         assert_eq!(winners.len(), 1, "one of those who have read the same can save: {winners:?}");
         assert_eq!(load(&*store, id).await, winners.pop(), "and that is what is there");
-        read = load(&*store, id).await.map_or(Version::NONE, |found| found.version);
+        read = load(&*store, id).await.map_or(RecordVersion::NONE, |found| found.version);
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use tokio::time::Instant;
 
-use crate::manager::Ended;
+use crate::manager::EndedSession;
 use crate::slab::{Link, List, Slab};
-use crate::{Reason, SessionId, SessionMetrics, SessionOptions};
+use crate::{EndReason, SessionId, SessionMetrics, SessionOptions};
 
 /// All sessions.
 ///
@@ -30,7 +30,7 @@ pub(crate) struct Table<T> {
     /// Counters; how many there are is not among them.
     pub(crate) counted: SessionMetrics,
     /// Sessions that ended, of which the one who made them end has not heard.
-    pub(crate) unseen: Vec<Ended<T>>,
+    pub(crate) unseen: Vec<EndedSession<T>>,
     pub(crate) is_closed: bool,
     /// How many had to end since there are too many, and whether some did since the last sweep.
     pub(crate) pruned: (u64, bool),
@@ -217,14 +217,14 @@ impl<T> Table<T> {
     }
 
     /// Ends a session, whoever uses it.
-    pub(crate) fn end(&mut self, place: Place, reason: Reason) -> Option<Ended<T>> {
+    pub(crate) fn end(&mut self, place: Place, reason: EndReason) -> Option<EndedSession<T>> {
         if !self.has(place) {
             return None;
         }
         self.end_at(place.place, reason)
     }
 
-    fn end_at(&mut self, place: u32, reason: Reason) -> Option<Ended<T>> {
+    fn end_at(&mut self, place: u32, reason: EndReason) -> Option<EndedSession<T>> {
         if self.sessions.get(place)?.leases == 0 {
             self.unlink(place);
         }
@@ -235,13 +235,13 @@ impl<T> Table<T> {
             self.give_room(owner);
         }
         self.counted.count_ended(reason);
-        Some(Ended { id, value, reason })
+        Some(EndedSession { id, value, reason })
     }
 
     /// Makes room for one more session of a principal. If it has as many as it may, its oldest idle one ends.
     ///
     /// Fails if none of them is idle.
-    pub(crate) fn take_room(&mut self, owner: &Principal, limit: usize) -> Result<Option<Ended<T>>, Full> {
+    pub(crate) fn take_room(&mut self, owner: &Principal, limit: usize) -> Result<Option<EndedSession<T>>, Full> {
         let Some(owned) = self.by_owner.get_mut(owner) else {
             if limit == 0 {
                 return Err(Full);
@@ -255,7 +255,7 @@ impl<T> Table<T> {
             return Ok(None);
         }
         match owned.idle.oldest() {
-            Some(oldest) => Ok(self.end_at(oldest, Reason::Cap)),
+            Some(oldest) => Ok(self.end_at(oldest, EndReason::Evicted)),
             None => {
                 owned.live -= 1;
                 Err(Full)
@@ -280,7 +280,7 @@ impl<T> Table<T> {
     /// But within a tenth of the room, or the room of one, the oldest goes first, whatever it is: or else where all are
     /// used, new sessions would end before they can be.
     // RB-53
-    pub(crate) fn prune(&mut self, options: &SessionOptions, ended: &mut Vec<Ended<T>>) -> bool {
+    pub(crate) fn prune(&mut self, options: &SessionOptions, ended: &mut Vec<EndedSession<T>>) -> bool {
         let before = self.pruned.0;
         loop {
             let is_flood = if self.idle.count > options.idle_limit {
@@ -299,23 +299,23 @@ impl<T> Table<T> {
                 (None, _) => self.unused,
             };
             let Some(oldest) = list.oldest() else { break };
-            ended.extend(self.end_at(oldest, Reason::Cap));
+            ended.extend(self.end_at(oldest, EndReason::Evicted));
             self.pruned = (self.pruned.0 + 1, true);
         }
         before == 0 && self.pruned.0 > 0
     }
 
     /// Ends all whose time is over.
-    pub(crate) fn expire(&mut self, now: Instant, options: &SessionOptions, ended: &mut Vec<Ended<T>>) {
+    pub(crate) fn expire(&mut self, now: Instant, options: &SessionOptions, ended: &mut Vec<EndedSession<T>>) {
         while let Some(place) = self.unused.oldest()
             && self.deadline(self.unused, options).is_some_and(|deadline| deadline <= now)
         {
-            ended.extend(self.end_at(place, Reason::NeverUsed));
+            ended.extend(self.end_at(place, EndReason::NeverUsed));
         }
         while let Some(place) = self.used.oldest()
             && self.deadline(self.used, options).is_some_and(|deadline| deadline <= now)
         {
-            ended.extend(self.end_at(place, Reason::Idle));
+            ended.extend(self.end_at(place, EndReason::Idle));
         }
         shrink(&mut self.by_id);
         shrink(&mut self.by_owner);
@@ -333,7 +333,7 @@ impl<T> Table<T> {
     }
 
     /// Ends all.
-    pub(crate) fn clear(&mut self, reason: Reason) -> Vec<Ended<T>> {
+    pub(crate) fn clear(&mut self, reason: EndReason) -> Vec<EndedSession<T>> {
         let all = self.sessions.taken();
         let ended = all.into_iter().filter_map(|place| self.end_at(place, reason)).collect();
         shrink(&mut self.by_id);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcp_session::{EventStore, MemoryEventStore, MemoryLimits, Replay, SessionId, StoredEvent};
+use mcp_session::{EventStore, MemoryEventLimits, MemoryEventStore, Replay, SessionId, StoredEvent};
 use tokio::time::{Instant, advance};
 
 const AGE: Duration = Duration::from_millis(300);
@@ -53,7 +53,7 @@ impl Naive {
     fn append(&mut self, stream: (usize, u64), length: usize, at: Instant) -> u64 {
         let known = self.streams.entry(stream).or_default();
         known.0 += 1;
-        let (number, size) = (known.0, length + MemoryLimits::EVENT);
+        let (number, size) = (known.0, length + MemoryEventLimits::EVENT_OVERHEAD);
         if size > BYTES_OF_ONE {
             known.1 = number;
         } else {
@@ -86,8 +86,8 @@ impl Naive {
 // covers: S4.117, RB-55
 #[tokio::test(start_paused = true)]
 async fn any_order_is_kept() {
-    let limits = MemoryLimits::default().events_per_session(EVENTS).bytes_per_session(BYTES_OF_ONE);
-    let limits = limits.bytes(BYTES).age(AGE);
+    let limits = MemoryEventLimits::default().max_session_events(EVENTS).max_session_bytes(BYTES_OF_ONE);
+    let limits = limits.max_bytes(BYTES).max_age(AGE);
     for seed in 1..=40_u64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut random = |below: u64| {

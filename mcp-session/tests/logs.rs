@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcp_session::{Reason, SessionManager, SessionOptions};
+use mcp_session::{EndReason, SessionManager, SessionOptions};
 use tokio::time::Instant;
 
 /// Too many are a loud matter, but not for each; logs give no id away.
@@ -23,7 +23,7 @@ async fn logs_are_loud_once() {
     ids.extend((0..2).map(|_| manager.create(None, |_| ()).unwrap().lease.id()));
     assert_eq!(count("ERROR"), 2, "it begins again");
     let metrics = manager.metrics();
-    assert_eq!(count("DEBUG") as u64, metrics.created + metrics.ended(Reason::Cap));
+    assert_eq!(count("DEBUG") as u64, metrics.created + metrics.ended(EndReason::Evicted));
     let text = lines.lock().unwrap().join("\n");
     assert!(ids.iter().all(|id| !text.contains(&id.to_string()[..8])));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use mcp_client::{CallOptions, Limits, ListLimits, RetryLimits};
 use mcp_redis::RedisOptions;
-use mcp_session::{MemoryLimits, SessionOptions};
+use mcp_session::{MemoryEventLimits, SessionOptions};
 use mcp_transport_stdio::{RestartPolicy, ServeOptions, ShutdownTimeouts};
 use mcp_types::jsonrpc;
 
@@ -50,7 +50,7 @@ const SETTINGS: [Settings; 18] = [
     ),
     all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
-    all("MemoryLimits", "mcp-session/src/memory/events.rs", &[]),
+    all("MemoryEventLimits", "mcp-session/src/memory/events.rs", &[]),
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
@@ -98,7 +98,7 @@ fn security_md_gives_the_defaults_there_are() {
         ("Limits", format!("{:?}", Limits::default())),
         ("CallOptions", format!("{:?}", CallOptions::default())),
         ("ListLimits", format!("{:?}", ListLimits::default())),
-        ("MemoryLimits", format!("{:?}", MemoryLimits::default())),
+        ("MemoryEventLimits", format!("{:?}", MemoryEventLimits::default())),
         ("RedisOptions", format!("{:?}", RedisOptions::default())),
         ("RetryLimits", format!("{:?}", RetryLimits::default())),
         ("RestartPolicy", format!("{:?}", RestartPolicy::default())),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcp_session::{EventStore as _, Saved, SessionStore as _, StoredEvent, Version, Versioned};
+use mcp_session::{EventStore as _, RecordVersion, SaveOutcome, SessionStore as _, StoredEvent, VersionedRecord};
 use tokio::time::{Instant, sleep};
 
 use crate::kit::{HOUR, append, connect, connect_with, event, eventually, id, options, record, replay};
@@ -17,9 +17,9 @@ async fn instances_see_each_other() {
     limited(async {
         let (a, b) = (connect(&server).await, connect(&server).await);
         let (session, other) = (id(), id());
-        a.sessions().save(session, record("a"), Version::NONE, HOUR).await.unwrap();
+        a.sessions().save(session, record("a"), RecordVersion::NONE, HOUR).await.unwrap();
         let found = b.sessions().load(session).await.unwrap().unwrap();
-        assert_eq!(found, Versioned { record: record("a"), version: Version(1) });
+        assert_eq!(found, VersionedRecord { record: record("a"), version: RecordVersion(1) });
         b.sessions().save(session, record("b"), found.version, HOUR).await.unwrap();
         assert_eq!(a.sessions().load(session).await.unwrap().unwrap().record, record("b"));
 
@@ -135,7 +135,10 @@ async fn evicted_keys_are_noticed() {
         // Scripts go as well, and nobody notices.
         let (sessions, session) = (connect(&server).await.sessions(), id());
         let _: redis::Value = server.command(&["SCRIPT", "FLUSH"]).await;
-        assert_eq!(sessions.save(session, record("a"), Version::NONE, HOUR).await.unwrap(), Saved::As(Version(1)));
+        assert_eq!(
+            sessions.save(session, record("a"), RecordVersion::NONE, HOUR).await.unwrap(),
+            SaveOutcome::Saved(RecordVersion(1))
+        );
         let _: redis::Value = server.command(&["SCRIPT", "FLUSH"]).await;
         append(&a, session, 0, 1..=3);
         assert_eq!(replay(&a, session, 0, 0).await, Some(vec![1, 2, 3]));
@@ -163,7 +166,7 @@ async fn a_full_queue_drops() {
         append(&events, broken, 0, 6..=50_000);
         assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
         append(&events, late, 0, [1]);
-        let (waiting, bytes) = events.waiting();
+        let (waiting, bytes) = events.queued();
         assert!(waiting <= 100 && bytes <= 64 * 1024, "{waiting} events, {bytes} bytes");
         let dropped = events.dropped();
         assert_eq!(dropped, 5 + 49_995 + 1 - waiting as u64);
@@ -173,7 +176,7 @@ async fn a_full_queue_drops() {
 
         server.thaw();
         eventually("events are written again", async || events.flush().await.is_ok()).await;
-        assert_eq!((events.waiting(), events.dropped()), ((0, 0), dropped));
+        assert_eq!((events.queued(), events.dropped()), ((0, 0), dropped));
         assert_eq!(replay(&events, whole, 0, 0).await, Some((1..=10).collect()));
         assert_eq!(replay(&events, late, 0, 0).await, None, "its only event was dropped");
         for after in [0, 5, 50, 49_999] {

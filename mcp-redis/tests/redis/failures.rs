@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_redis::Redis;
-use mcp_session::{EventStore as _, Saved, SessionStore as _, Version};
+use mcp_session::{EventStore as _, RecordVersion, SaveOutcome, SessionStore as _};
 use tokio::time::{Instant, sleep};
 
 use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
@@ -16,7 +16,7 @@ async fn redis_comes_back() {
     limited(async {
         let redis = connect_with(&server, options().command_timeout(Duration::from_secs(1))).await;
         let (sessions, events, id) = (redis.sessions(), redis.events(), id());
-        sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap();
+        sessions.save(id, record("a"), RecordVersion::NONE, HOUR).await.unwrap();
         append(&events, id, 0, 1..=3);
         assert_eq!(replay(&events, id, 0, 1).await, Some(vec![2, 3]));
 
@@ -25,7 +25,7 @@ async fn redis_comes_back() {
             let begin = Instant::now();
             let error = sessions.load(id).await.unwrap_err().to_string();
             assert!(error.contains("Redis does not respond: "), "{error}");
-            let error = sessions.save(id, record("b"), Version(1), HOUR).await.unwrap_err().to_string();
+            let error = sessions.save(id, record("b"), RecordVersion(1), HOUR).await.unwrap_err().to_string();
             assert!(error.contains("Redis does not respond: "), "{error}");
             assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
         }
@@ -36,7 +36,10 @@ async fn redis_comes_back() {
         server.restart().await;
         eventually("sessions are found again", async || sessions.load(id).await.is_ok()).await;
         assert_eq!(sessions.load(id).await.unwrap(), None, "nothing was on a disk");
-        assert_eq!(sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap(), Saved::As(Version(1)));
+        assert_eq!(
+            sessions.save(id, record("a"), RecordVersion::NONE, HOUR).await.unwrap(),
+            SaveOutcome::Saved(RecordVersion(1))
+        );
         // The first three are gone, and this process knows that there were some.
         eventually("events are written again", async || events.flush().await.is_ok()).await;
         assert_eq!(events.dropped(), 0);
@@ -48,7 +51,10 @@ async fn redis_comes_back() {
         server.stop();
         server.restart().await;
         sleep(Duration::from_millis(100)).await;
-        assert_eq!(sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap(), Saved::As(Version(1)));
+        assert_eq!(
+            sessions.save(id, record("a"), RecordVersion::NONE, HOUR).await.unwrap(),
+            SaveOutcome::Saved(RecordVersion(1))
+        );
     })
     .await;
 }
@@ -60,10 +66,10 @@ async fn redis_hangs() {
     limited(async {
         let redis = connect_with(&server, options().command_timeout(Duration::from_millis(400))).await;
         let (sessions, id) = (redis.sessions(), id());
-        sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap();
+        sessions.save(id, record("a"), RecordVersion::NONE, HOUR).await.unwrap();
         server.freeze();
         let begin = Instant::now();
-        let error = sessions.save(id, record("b"), Version(1), HOUR).await.unwrap_err().to_string();
+        let error = sessions.save(id, record("b"), RecordVersion(1), HOUR).await.unwrap_err().to_string();
         assert!(error.contains("no response within 400ms"), "{error}");
         let results = tokio::join!(sessions.load(id), sessions.touch(id, HOUR), sessions.remove(self::id()));
         assert!(results.0.is_err() && results.1.is_err() && results.2.is_err());
@@ -73,7 +79,7 @@ async fn redis_hangs() {
         server.thaw();
         eventually("sessions are found again", async || sessions.load(id).await.is_ok()).await;
         let found = sessions.load(id).await.unwrap().unwrap();
-        assert!(found.version <= Version(2), "it was not done twice: {:?}", found.version);
+        assert!(found.version <= RecordVersion(2), "it was not done twice: {:?}", found.version);
     })
     .await;
 }
@@ -87,15 +93,19 @@ async fn connections_go_silent() {
         let options = options().command_timeout(Duration::from_millis(400));
         let redis = Redis::connect(&way.url(), options).await.unwrap();
         let (sessions, events, id) = (redis.sessions(), redis.events(), id());
-        sessions.save(id, record("a"), Version::NONE, HOUR).await.unwrap();
+        sessions.save(id, record("a"), RecordVersion::NONE, HOUR).await.unwrap();
         append(&events, id, 0, 1..=3);
         events.flush().await.unwrap();
         way.silence();
         append(&events, id, 0, 4..=6);
-        let error = sessions.save(id, record("b"), Version(1), HOUR).await.unwrap_err().to_string();
+        let error = sessions.save(id, record("b"), RecordVersion(1), HOUR).await.unwrap_err().to_string();
         assert!(error.contains("no response within 400ms"), "{error}");
         let found = sessions.load(id).await.unwrap().unwrap();
-        assert_eq!((found.record, found.version), (record("a"), Version(1)), "what did not arrive was not sent again");
+        assert_eq!(
+            (found.record, found.version),
+            (record("a"), RecordVersion(1)),
+            "what did not arrive was not sent again"
+        );
         eventually("events are written again", async || events.flush().await.is_ok()).await;
         assert_eq!((replay(&events, id, 0, 0).await, events.dropped()), (Some((1..=6).collect()), 0));
     })
@@ -110,10 +120,10 @@ async fn garbage_is_refused() {
         let redis = connect(&server).await;
         let (sessions, events) = (redis.sessions(), redis.events());
         let (victim, other) = (id(), id());
-        sessions.save(other, record("other"), Version::NONE, HOUR).await.unwrap();
+        sessions.save(other, record("other"), RecordVersion::NONE, HOUR).await.unwrap();
         let other_key = server.keys("mcp:session:*").await.pop().unwrap();
         let json: String = server.command(&["HGET", &other_key, "record"]).await;
-        sessions.save(victim, record("victim"), Version::NONE, HOUR).await.unwrap();
+        sessions.save(victim, record("victim"), RecordVersion::NONE, HOUR).await.unwrap();
         let key = server.keys("mcp:session:*").await.into_iter().find(|key| *key != other_key).unwrap();
 
         let cases: [(&[&str], &str); 9] = [
@@ -129,15 +139,15 @@ async fn garbage_is_refused() {
         ];
         for (command, reason) in cases {
             let _: i64 = server.command(&["DEL", &key]).await;
-            sessions.save(victim, record("victim"), Version::NONE, HOUR).await.unwrap();
+            sessions.save(victim, record("victim"), RecordVersion::NONE, HOUR).await.unwrap();
             if !matches!(command[0], "HSET" | "HDEL") {
                 let _: i64 = server.command(&["DEL", &key]).await;
             }
             let _: redis::Value = server.command(command).await;
             let error = sessions.load(victim).await.unwrap_err().to_string();
             assert!(error.contains(reason), "{command:?}: {error}");
-            sessions.save(victim, record("new"), Version(7), HOUR).await.unwrap_err();
-            sessions.save(victim, record("new"), Version::NONE, HOUR).await.unwrap_err();
+            sessions.save(victim, record("new"), RecordVersion(7), HOUR).await.unwrap_err();
+            sessions.save(victim, record("new"), RecordVersion::NONE, HOUR).await.unwrap_err();
         }
         assert!(sessions.load(other).await.unwrap().is_some());
         assert!(sessions.remove(victim).await.unwrap(), "what cannot be read can be removed");
@@ -183,7 +193,7 @@ async fn redis_is_full() {
         let redis = connect_with(&server, options().command_timeout(Duration::from_millis(500))).await;
         let (sessions, events, session) = (redis.sessions(), redis.events(), id());
         let _: redis::Value = server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
-        let error = sessions.save(session, record("a"), Version::NONE, HOUR).await.unwrap_err().to_string();
+        let error = sessions.save(session, record("a"), RecordVersion::NONE, HOUR).await.unwrap_err().to_string();
         assert!(error.contains("Redis refused the command: ") && error.contains("OOM"), "{error}");
         append(&events, session, 0, 1..=3);
         events.flush().await.unwrap_err();

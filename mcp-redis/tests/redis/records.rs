@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mcp_session::{Saved, SessionStore as _, Version, Versioned};
+use mcp_session::{RecordVersion, SaveOutcome, SessionStore as _, VersionedRecord};
 use tokio::time::sleep;
 
 use crate::kit::{HOUR, connect, eventually, id, record};
@@ -21,20 +21,20 @@ async fn one_writer_wins_each_version() {
             let sessions = connect(&server).await.sessions();
             writers.push(tokio::spawn(async move {
                 let mut won = Vec::new();
-                let mut found: Option<Versioned> = None;
+                let mut found: Option<VersionedRecord> = None;
                 while won.len() < 20 {
                     let (mut next, read) = match found.take() {
                         Some(found) => (found.record, found.version),
-                        None => (record("shared"), Version::NONE),
+                        None => (record("shared"), RecordVersion::NONE),
                     };
                     next.subscriptions.push(writer.to_string());
                     match sessions.save(id, next.clone(), read, HOUR).await.unwrap() {
-                        Saved::As(version) => {
-                            assert_eq!(version, Version(read.0 + 1));
+                        SaveOutcome::Saved(version) => {
+                            assert_eq!(version, RecordVersion(read.0 + 1));
                             won.push(version.0);
-                            found = Some(Versioned { record: next, version });
+                            found = Some(VersionedRecord { record: next, version });
                         }
-                        Saved::Not(now) => found = Some(*now.expect("nobody removes it")),
+                        SaveOutcome::Conflict(now) => found = Some(*now.expect("nobody removes it")),
                     }
                 }
                 won
@@ -48,7 +48,7 @@ async fn one_writer_wins_each_version() {
         }
         assert_eq!(versions, (1..=240).collect());
         let last = connect(&server).await.sessions().load(id).await.unwrap().unwrap();
-        assert_eq!((last.version, last.record.subscriptions.len()), (Version(240), 240), "no change is lost");
+        assert_eq!((last.version, last.record.subscriptions.len()), (RecordVersion(240), 240), "no change is lost");
     })
     .await;
 }
@@ -62,31 +62,37 @@ async fn records_come_and_go() {
         assert_eq!(sessions.load(first).await.unwrap(), None);
         assert!(!sessions.touch(first, HOUR).await.unwrap());
         assert!(!sessions.remove(first).await.unwrap());
-        assert_eq!(sessions.save(first, record("a"), Version(1), HOUR).await.unwrap(), Saved::Not(None));
+        assert_eq!(
+            sessions.save(first, record("a"), RecordVersion(1), HOUR).await.unwrap(),
+            SaveOutcome::Conflict(None)
+        );
 
-        let found = Versioned { record: record("a"), version: Version(1) };
-        assert_eq!(sessions.save(first, record("a"), Version::NONE, HOUR).await.unwrap(), Saved::As(Version(1)));
+        let found = VersionedRecord { record: record("a"), version: RecordVersion(1) };
+        assert_eq!(
+            sessions.save(first, record("a"), RecordVersion::NONE, HOUR).await.unwrap(),
+            SaveOutcome::Saved(RecordVersion(1))
+        );
         assert_eq!(sessions.load(first).await.unwrap(), Some(found.clone()));
-        for wrong in [Version::NONE, Version(2), Version(u64::MAX - 1)] {
+        for wrong in [RecordVersion::NONE, RecordVersion(2), RecordVersion(u64::MAX - 1)] {
             let saved = sessions.save(first, record("b"), wrong, HOUR).await.unwrap();
-            assert_eq!(saved, Saved::Not(Some(Box::new(found.clone()))));
+            assert_eq!(saved, SaveOutcome::Conflict(Some(Box::new(found.clone()))));
         }
-        sessions.save(first, record("b"), Version(u64::MAX), HOUR).await.unwrap_err();
+        sessions.save(first, record("b"), RecordVersion(u64::MAX), HOUR).await.unwrap_err();
         assert_eq!(sessions.load(second).await.unwrap(), None, "another session has nothing of it");
         assert!(sessions.remove(first).await.unwrap());
         assert_eq!(sessions.load(first).await.unwrap(), None);
 
         // The time to live, the shortest and the longest.
-        sessions.save(second, record("c"), Version::NONE, Duration::from_millis(300)).await.unwrap();
-        sessions.save(first, record("c"), Version::NONE, Duration::from_millis(300)).await.unwrap();
+        sessions.save(second, record("c"), RecordVersion::NONE, Duration::from_millis(300)).await.unwrap();
+        sessions.save(first, record("c"), RecordVersion::NONE, Duration::from_millis(300)).await.unwrap();
         assert!(sessions.touch(second, Duration::MAX).await.unwrap());
         assert!(sessions.load(first).await.unwrap().is_some());
         sleep(Duration::from_millis(400)).await;
         assert_eq!(sessions.load(first).await.unwrap(), None);
         assert!(!sessions.touch(first, HOUR).await.unwrap());
         assert!(sessions.load(second).await.unwrap().is_some(), "it was touched");
-        sessions.save(first, record("d"), Version::NONE, Duration::MAX).await.unwrap();
-        sessions.save(first, record("d"), Version(1), Duration::from_nanos(1)).await.unwrap();
+        sessions.save(first, record("d"), RecordVersion::NONE, Duration::MAX).await.unwrap();
+        sessions.save(first, record("d"), RecordVersion(1), Duration::from_nanos(1)).await.unwrap();
         eventually("a record expires", async || sessions.load(first).await.unwrap().is_none()).await;
     })
     .await;

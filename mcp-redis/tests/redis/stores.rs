@@ -1,7 +1,7 @@
 //! What holds for records and events.
 
 use mcp_redis::{Redis, RedisOptions};
-use mcp_session::{EventStore as _, Replay, Saved, SessionStore as _, StoredEvent, Version};
+use mcp_session::{EventStore as _, RecordVersion, Replay, SaveOutcome, SessionStore as _, StoredEvent};
 
 use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
@@ -25,7 +25,7 @@ async fn large_values() {
         let redis = connect_with(&server, options().max_stream_bytes(4 * 1024 * 1024)).await;
         let (sessions, events, id) = (redis.sessions(), redis.events(), id());
         let large = record(&"x".repeat(8 * 1024 * 1024));
-        sessions.save(id, large.clone(), Version::NONE, HOUR).await.unwrap();
+        sessions.save(id, large.clone(), RecordVersion::NONE, HOUR).await.unwrap();
         assert_eq!(sessions.load(id).await.unwrap().unwrap().record, large);
 
         let bytes = |number, length| StoredEvent { number, message: vec![0xff; length].into() };
@@ -45,7 +45,7 @@ async fn large_values() {
         assert_eq!(replay(3).await, partial, "too large for a stream");
         assert_eq!(replay(4).await, partial, "too large for the queue");
         assert_eq!(replay(5).await, Replay { events: last, is_whole: true });
-        assert_eq!((events.dropped(), events.waiting()), (1, (0, 0)));
+        assert_eq!((events.dropped(), events.queued()), (1, (0, 0)));
     })
     .await;
 }
@@ -61,8 +61,8 @@ async fn prefixes_do_not_mix() {
             let redis = connect_with(&server, options().prefix(prefix)).await;
             assert_eq!(redis.sessions().load(session).await.unwrap(), None, "{prefix}");
             assert_eq!(replay(&redis.events(), session, 0, 0).await, None, "{prefix}");
-            let saved = redis.sessions().save(session, record(prefix), Version::NONE, HOUR).await.unwrap();
-            assert_eq!(saved, Saved::As(Version(1)));
+            let saved = redis.sessions().save(session, record(prefix), RecordVersion::NONE, HOUR).await.unwrap();
+            assert_eq!(saved, SaveOutcome::Saved(RecordVersion(1)));
             append(&redis.events(), session, 0, 1..=all.len() as u64 + 1);
             redis.events().flush().await.unwrap();
             all.push(redis);

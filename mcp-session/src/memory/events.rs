@@ -15,61 +15,61 @@ use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
 ///
 /// | setting | default | a greater value |
 /// |---|---|---|
-/// | [`events_per_session`](Self::events_per_session) | 1,024 | lets a client miss more |
-/// | [`bytes_per_session`](Self::bytes_per_session) | 1 MiB | lets a client miss more, and one session take more of the whole |
-/// | [`bytes`](Self::bytes) | 64 MiB | takes more memory |
-/// | [`age`](Self::age) | 30 min | lets a client be away for longer |
+/// | [`max_session_events`](Self::max_session_events) | 1,024 | lets a client miss more |
+/// | [`max_session_bytes`](Self::max_session_bytes) | 1 MiB | lets a client miss more, and one session take more of the whole |
+/// | [`max_bytes`](Self::max_bytes) | 64 MiB | takes more memory |
+/// | [`max_age`](Self::max_age) | 30 min | lets a client be away for longer |
 #[derive(Clone, Debug)]
-pub struct MemoryLimits {
-    events_per_session: usize,
-    bytes_per_session: usize,
-    bytes: usize,
-    age: Duration,
+pub struct MemoryEventLimits {
+    max_session_events: usize,
+    max_session_bytes: usize,
+    max_bytes: usize,
+    max_age: Duration,
 }
 
-impl Default for MemoryLimits {
+impl Default for MemoryEventLimits {
     fn default() -> Self {
         Self {
-            events_per_session: 1024,
-            bytes_per_session: 1024 * 1024,
-            bytes: 64 * 1024 * 1024,
-            age: Duration::from_secs(30 * 60),
+            max_session_events: 1024,
+            max_session_bytes: 1024 * 1024,
+            max_bytes: 64 * 1024 * 1024,
+            max_age: Duration::from_secs(30 * 60),
         }
     }
 }
 
-impl MemoryLimits {
+impl MemoryEventLimits {
     /// Sets the maximum number of events of one session.
     #[must_use]
-    pub fn events_per_session(mut self, count: usize) -> Self {
-        self.events_per_session = count;
+    pub fn max_session_events(mut self, count: usize) -> Self {
+        self.max_session_events = count;
         self
     }
 
     /// Sets the maximum number of bytes in the events of one session. An event counts as its message and
-    /// [`EVENT`](Self::EVENT).
+    /// [`EVENT_OVERHEAD`](Self::EVENT_OVERHEAD).
     #[must_use]
-    pub fn bytes_per_session(mut self, bytes: usize) -> Self {
-        self.bytes_per_session = bytes;
+    pub fn max_session_bytes(mut self, bytes: usize) -> Self {
+        self.max_session_bytes = bytes;
         self
     }
 
     /// Sets the maximum number of bytes in all events.
     #[must_use]
-    pub fn bytes(mut self, bytes: usize) -> Self {
-        self.bytes = bytes;
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
         self
     }
 
     /// Sets the maximum age of an event.
     #[must_use]
-    pub fn age(mut self, time: Duration) -> Self {
-        self.age = time;
+    pub fn max_age(mut self, time: Duration) -> Self {
+        self.max_age = time;
         self
     }
 
     /// The bytes that an event counts beside its message, which also limits the number of small events.
-    pub const EVENT: usize = 160;
+    pub const EVENT_OVERHEAD: usize = 160;
 }
 
 /// The usage of [`MemoryEventStore`].
@@ -96,7 +96,7 @@ pub struct MemoryEventStore(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    limits: MemoryLimits,
+    limits: MemoryEventLimits,
     log: Mutex<Log>,
 }
 
@@ -137,7 +137,7 @@ struct Stream {
 impl MemoryEventStore {
     /// Creates an empty store.
     #[must_use]
-    pub fn new(limits: MemoryLimits) -> Self {
+    pub fn new(limits: MemoryEventLimits) -> Self {
         Self(Arc::new(Shared { limits, log: Mutex::default() }))
     }
 
@@ -190,7 +190,7 @@ impl Default for Log {
 }
 
 impl Log {
-    fn append(&mut self, id: SessionId, stream: u64, event: StoredEvent, now: Instant, limits: &MemoryLimits) {
+    fn append(&mut self, id: SessionId, stream: u64, event: StoredEvent, now: Instant, limits: &MemoryEventLimits) {
         self.expire(now, limits);
         if self.ended.contains(&id) {
             self.usage.lost += 1;
@@ -207,7 +207,7 @@ impl Log {
             self.usage.lost += 1;
             return;
         }
-        if size > limits.bytes_per_session.min(limits.bytes) || limits.events_per_session == 0 {
+        if size > limits.max_session_bytes.min(limits.max_bytes) || limits.max_session_events == 0 {
             self.usage.lost += 1;
             known.gone = Some(number);
             self.forget_if_empty(id, stream);
@@ -224,12 +224,12 @@ impl Log {
         self.usage.events += 1;
         self.usage.bytes += size;
         while let Some(session) = self.sessions.get(&id)
-            && (session.events > limits.events_per_session || session.bytes > limits.bytes_per_session)
+            && (session.events > limits.max_session_events || session.bytes > limits.max_session_bytes)
             && let Some(oldest) = session.order.oldest()
         {
             self.drop_event(oldest);
         }
-        while self.usage.bytes > limits.bytes
+        while self.usage.bytes > limits.max_bytes
             && let Some(oldest) = self.all.oldest()
         {
             self.drop_event(oldest);
@@ -280,10 +280,10 @@ impl Log {
         }
     }
 
-    fn expire(&mut self, now: Instant, limits: &MemoryLimits) {
+    fn expire(&mut self, now: Instant, limits: &MemoryEventLimits) {
         while let Some(oldest) = self.all.oldest()
             && let Some(event) = self.events.get(oldest)
-            && event.at.checked_add(limits.age).is_some_and(|end| end <= now)
+            && event.at.checked_add(limits.max_age).is_some_and(|end| end <= now)
         {
             self.drop_event(oldest);
         }
@@ -334,7 +334,7 @@ impl Default for Session {
 }
 
 fn size(message: &Bytes) -> usize {
-    message.len().saturating_add(MemoryLimits::EVENT)
+    message.len().saturating_add(MemoryEventLimits::EVENT_OVERHEAD)
 }
 
 #[cfg(test)]
@@ -373,7 +373,7 @@ mod tests {
     // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn sessions_keep_so_many() {
-        let store = MemoryEventStore::new(MemoryLimits::default().events_per_session(3));
+        let store = MemoryEventStore::new(MemoryEventLimits::default().max_session_events(3));
         let (mine, yours) = (session(), session());
         store.append(yours, 1, event(1, 1));
         for number in 1..=5 {
@@ -402,8 +402,8 @@ mod tests {
     // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn bytes_are_bounded() {
-        let kib = 1024 - MemoryLimits::EVENT;
-        let store = MemoryEventStore::new(MemoryLimits::default().bytes_per_session(4096).bytes(8192));
+        let kib = 1024 - MemoryEventLimits::EVENT_OVERHEAD;
+        let store = MemoryEventStore::new(MemoryEventLimits::default().max_session_bytes(4096).max_bytes(8192));
         let sessions = [session(), session(), session()];
         for number in 1..=5 {
             for session in sessions {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use crate::{
+    BoxFuture, RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord,
+};
 
 /// A [`SessionStore`] in memory, for tests and for several servers in one process.
 ///
@@ -23,7 +25,7 @@ struct Records {
 }
 
 struct Record {
-    found: Versioned,
+    found: VersionedRecord,
     end: Option<Instant>,
 }
 
@@ -60,7 +62,7 @@ impl fmt::Debug for MemorySessionStore {
 }
 
 impl SessionStore for MemorySessionStore {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         self.with(move |records, _| records.by_id.get(&id).map(|record| record.found.clone()))
     }
 
@@ -68,20 +70,20 @@ impl SessionStore for MemorySessionStore {
         &self,
         id: SessionId,
         record: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         time_to_live: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>> {
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         self.with(move |records, now| {
             let there = records.by_id.get(&id).map(|record| &record.found);
-            let version = there.map_or(Version::NONE, |found| found.version);
+            let version = there.map_or(RecordVersion::NONE, |found| found.version);
             if version != read {
-                return Saved::Not(there.cloned().map(Box::new));
+                return SaveOutcome::Conflict(there.cloned().map(Box::new));
             }
-            let version = Version(version.0.saturating_add(1));
+            let version = RecordVersion(version.0.saturating_add(1));
             records.remove(id);
-            records.by_id.insert(id, Record { found: Versioned { record, version }, end: None });
+            records.by_id.insert(id, Record { found: VersionedRecord { record, version }, end: None });
             records.set_end(id, now.checked_add(time_to_live));
-            Saved::As(version)
+            SaveOutcome::Saved(version)
         })
     }
 
@@ -143,7 +145,7 @@ mod tests {
         let [short, long, never] = [(); 3].map(|()| SessionId::random().unwrap());
         let second = Duration::from_secs(1);
         for (id, time) in [(short, second), (long, 10 * second), (never, Duration::MAX)] {
-            store.save(id, record(), Version::NONE, time).await.unwrap();
+            store.save(id, record(), RecordVersion::NONE, time).await.unwrap();
         }
         tokio::time::advance(second).await;
         assert_eq!(store.load(short).await, Ok(None));

@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_kernel::server::Principal;
-use mcp_session::{Created, Ended, Lease, Reason, Refused, SessionId, SessionManager, SessionOptions, WrongOwner};
+use mcp_session::{
+    CreatedSession, EndReason, EndedSession, SessionError, SessionId, SessionLease, SessionManager, SessionOptions,
+    WrongOwnerPolicy,
+};
 use tokio::time::{Instant, advance};
 
 type Manager = SessionManager<()>;
@@ -24,12 +27,12 @@ fn ann() -> Principal {
     Principal::new(Some("https://here"), "ann")
 }
 
-fn create(manager: &Manager) -> Lease<()> {
+fn create(manager: &Manager) -> SessionLease<()> {
     create_for(manager, None)
 }
 
-fn create_for(manager: &Manager, principal: Option<Principal>) -> Lease<()> {
-    let Created { lease, evicted, .. } = manager.create(principal, |_| ()).expect("there is room");
+fn create_for(manager: &Manager, principal: Option<Principal>) -> SessionLease<()> {
+    let CreatedSession { lease, evicted, .. } = manager.create(principal, |_| ()).expect("there is room");
     assert_eq!(reasons(&evicted), []);
     lease
 }
@@ -41,11 +44,11 @@ fn leave(manager: &Manager) -> SessionId {
     id
 }
 
-fn sweep(manager: &Manager) -> Vec<(SessionId, Reason)> {
+fn sweep(manager: &Manager) -> Vec<(SessionId, EndReason)> {
     reasons(&manager.sweep(Instant::now()))
 }
 
-fn reasons(ended: &[Ended<()>]) -> Vec<(SessionId, Reason)> {
+fn reasons(ended: &[EndedSession<()>]) -> Vec<(SessionId, EndReason)> {
     ended.iter().map(|ended| (ended.id, ended.reason)).collect()
 }
 
@@ -58,11 +61,11 @@ async fn idle_sessions_end() {
     advance(2 * HOUR - SECOND).await;
     assert_eq!(sweep(&manager), []);
     advance(SECOND).await;
-    assert_eq!(sweep(&manager), [(id, Reason::Idle)]);
-    assert_eq!(manager.enter(&id, None).unwrap_err(), Refused::Unknown);
+    assert_eq!(sweep(&manager), [(id, EndReason::Idle)]);
+    assert_eq!(manager.enter(&id, None).unwrap_err(), SessionError::Unknown);
     assert_eq!(sweep(&manager), [], "it ends once");
     let metrics = manager.metrics();
-    assert_eq!((metrics.live, metrics.ended(Reason::Idle), metrics.refused(Refused::Unknown)), (0, 1, 1));
+    assert_eq!((metrics.live, metrics.ended(EndReason::Idle), metrics.refused(SessionError::Unknown)), (0, 1, 1));
 }
 
 /// A request is a use, and so is the end of its answer.
@@ -78,7 +81,7 @@ async fn uses_begin_the_time_anew() {
     advance(2 * HOUR - SECOND).await;
     assert_eq!(sweep(&manager), []);
     advance(SECOND).await;
-    assert_eq!(sweep(&manager), [(id, Reason::Idle)]);
+    assert_eq!(sweep(&manager), [(id, EndReason::Idle)]);
 }
 
 /// Whoever waits for a silent answer is not idle, and does not count as such.
@@ -125,7 +128,7 @@ async fn mis_10_unused_sessions_live_as_long_as_others() {
     advance(2 * HOUR - SECOND).await;
     assert_eq!(sweep(&manager), []);
     advance(SECOND).await;
-    assert_eq!(sweep(&manager), [(unused, Reason::NeverUsed), (used, Reason::Idle)]);
+    assert_eq!(sweep(&manager), [(unused, EndReason::NeverUsed), (used, EndReason::Idle)]);
 }
 
 /// Where there is no room, those that were never used go first, up to the last tenth of it.
@@ -165,7 +168,7 @@ async fn mis_10_new_sessions_are_not_locked_out() {
         }
         let young = create(&manager).id();
         advance(SECOND).await;
-        assert_eq!(sweep(&manager), [(used[0], Reason::Cap)]);
+        assert_eq!(sweep(&manager), [(used[0], EndReason::Evicted)]);
         assert!(manager.enter(&young, None).is_ok());
     }
 }
@@ -220,7 +223,7 @@ async fn the_oldest_make_room() {
         advance(SECOND).await;
     }
     let created = manager.create(None, |_| ()).unwrap();
-    assert_eq!(reasons(&created.evicted), [(ids[1], Reason::Cap)]);
+    assert_eq!(reasons(&created.evicted), [(ids[1], EndReason::Evicted)]);
     assert!(!busy.is_ended() && manager.enter(&ids[0], None).is_ok());
     advance(SECOND).await;
     let created_id = created.lease.id();
@@ -228,8 +231,8 @@ async fn the_oldest_make_room() {
     assert_eq!(manager.metrics().idle, 4);
     let ended = sweep(&manager);
     // A sweep sees to it: one of two that were never used, and then the oldest.
-    assert_eq!(ended, [(created_id, Reason::Cap), (ids[2], Reason::Cap)]);
-    assert_eq!((manager.metrics().live, manager.metrics().ended(Reason::Cap)), (2, 3));
+    assert_eq!(ended, [(created_id, EndReason::Evicted), (ids[2], EndReason::Evicted)]);
+    assert_eq!((manager.metrics().live, manager.metrics().ended(EndReason::Evicted)), (2, 3));
 }
 
 /// A principal has so many; its own oldest idle one makes room, and nobody else's.
@@ -240,20 +243,20 @@ async fn principals_have_so_many() {
     let bob = create_for(&manager, Some(Principal::new(None, "ann"))).id();
     advance(SECOND).await;
     let (first, second) = (create_for(&manager, Some(ann())), create_for(&manager, Some(ann())));
-    assert_eq!(manager.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
-    assert_eq!(manager.metrics().refused(Refused::TooMany), 1);
+    assert_eq!(manager.create(Some(ann()), |_| ()).unwrap_err(), SessionError::TooMany);
+    assert_eq!(manager.metrics().refused(SessionError::TooMany), 1);
     let (idle, busy) = (second.id(), first);
     drop(second);
     let created = manager.create(Some(ann()), |_| ()).unwrap();
-    assert_eq!(reasons(&created.evicted), [(idle, Reason::Cap)]);
+    assert_eq!(reasons(&created.evicted), [(idle, EndReason::Evicted)]);
     assert!(!busy.is_ended());
-    assert_eq!(manager.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
+    assert_eq!(manager.create(Some(ann()), |_| ()).unwrap_err(), SessionError::TooMany);
     assert!(manager.create(None, |_| ()).is_ok(), "nobody is no principal");
     assert!(manager.enter(&bob, Some(&Principal::new(None, "ann"))).is_ok());
-    assert!(manager.end(&busy.id(), Some(&ann()), Reason::Deleted).is_ok());
+    assert!(manager.end(&busy.id(), Some(&ann()), EndReason::Deleted).is_ok());
     assert!(manager.create(Some(ann()), |_| ()).is_ok(), "what has ended does not count, though it is in use");
     let none = SessionManager::new(SessionOptions::default().limit_per_principal(0));
-    assert_eq!(none.create(Some(ann()), |_| ()).unwrap_err(), Refused::TooMany);
+    assert_eq!(none.create(Some(ann()), |_| ()).unwrap_err(), SessionError::TooMany);
 }
 
 /// A session is its principal's, with whatever token, and nobody's if there was none.
@@ -261,16 +264,16 @@ async fn principals_have_so_many() {
 #[tokio::test(start_paused = true)]
 async fn sessions_have_owners() {
     let open = manager(SessionOptions::default());
-    let hidden = manager(SessionOptions::default().wrong_owner(WrongOwner::Hidden));
-    for (manager, refused) in [(&open, Refused::WrongOwner), (&hidden, Refused::Unknown)] {
+    let hidden = manager(SessionOptions::default().wrong_owner(WrongOwnerPolicy::Hidden));
+    for (manager, refused) in [(&open, SessionError::WrongOwner), (&hidden, SessionError::Unknown)] {
         let id = create_for(manager, Some(ann())).id();
         let others = [Principal::new(Some("https://here"), "bob"), Principal::new(None, "ann")];
         for other in [Some(&others[0]), Some(&others[1]), None] {
             assert_eq!(manager.enter(&id, other).unwrap_err(), refused);
-            assert_eq!(manager.end(&id, other, Reason::Deleted).unwrap_err(), refused);
+            assert_eq!(manager.end(&id, other, EndReason::Deleted).unwrap_err(), refused);
             assert_eq!(manager.adopt(id, other.cloned(), |_| ()).unwrap_err(), refused);
         }
-        assert_eq!(manager.metrics().refused(Refused::WrongOwner), 9);
+        assert_eq!(manager.metrics().refused(SessionError::WrongOwner), 9);
         let again = Principal::new(Some("https://here"), "ann");
         assert_eq!(manager.enter(&id, Some(&again)).map(|lease| lease.id()), Ok(id));
         let free = create(manager).id();
@@ -280,7 +283,7 @@ async fn sessions_have_owners() {
     advance(2 * HOUR - SECOND).await;
     assert!(open.enter(&id, None).is_err());
     advance(SECOND).await;
-    assert!(sweep(&open).contains(&(id, Reason::NeverUsed)), "who may not use it does not keep it alive");
+    assert!(sweep(&open).contains(&(id, EndReason::NeverUsed)), "who may not use it does not keep it alive");
 }
 
 /// What was deleted is gone at once, whoever uses it.
@@ -291,11 +294,11 @@ async fn deleted_sessions_are_gone() {
     let lease = manager.create(Some(ann()), |id| id.to_string()).unwrap().lease;
     let id = lease.id();
     assert_eq!(*lease, id.to_string());
-    let ended = manager.end(&id, Some(&ann()), Reason::Deleted).unwrap();
-    assert_eq!((ended.id, ended.reason, &*ended.value), (id, Reason::Deleted, &*lease));
+    let ended = manager.end(&id, Some(&ann()), EndReason::Deleted).unwrap();
+    assert_eq!((ended.id, ended.reason, &*ended.value), (id, EndReason::Deleted, &*lease));
     assert!(lease.is_ended());
-    assert_eq!(manager.enter(&id, Some(&ann())).unwrap_err(), Refused::Unknown);
-    assert_eq!(manager.end(&id, Some(&ann()), Reason::Deleted).unwrap_err(), Refused::Unknown);
+    assert_eq!(manager.enter(&id, Some(&ann())).unwrap_err(), SessionError::Unknown);
+    assert_eq!(manager.end(&id, Some(&ann()), EndReason::Deleted).unwrap_err(), SessionError::Unknown);
     // Its place is taken by another one, with which its leases have nothing to do.
     let other = manager.create(None, |_| String::new()).unwrap().lease;
     drop((lease.clone(), lease));
@@ -312,17 +315,17 @@ async fn the_end_is_the_end_of_all() {
     let (busy, idle) = (create_for(&manager, Some(ann())), leave(&manager));
     let mut ended = reasons(&manager.shutdown());
     ended.sort();
-    let mut all = [(busy.id(), Reason::Shutdown), (idle, Reason::Shutdown)];
+    let mut all = [(busy.id(), EndReason::Shutdown), (idle, EndReason::Shutdown)];
     all.sort();
     assert_eq!(ended, all);
     assert!(busy.is_ended());
-    assert_eq!(manager.create(None, |_| ()).unwrap_err(), Refused::Closed);
-    assert_eq!(manager.adopt(idle, None, |_| ()).unwrap_err(), Refused::Closed);
-    assert_eq!(manager.enter(&idle, None).unwrap_err(), Refused::Unknown);
+    assert_eq!(manager.create(None, |_| ()).unwrap_err(), SessionError::Closed);
+    assert_eq!(manager.adopt(idle, None, |_| ()).unwrap_err(), SessionError::Closed);
+    assert_eq!(manager.enter(&idle, None).unwrap_err(), SessionError::Unknown);
     assert_eq!(reasons(&manager.shutdown()), []);
     let during = SessionManager::new(SessionOptions::default());
     let refused = during.create(Some(ann()), |_| drop(during.shutdown())).unwrap_err();
-    assert_eq!((refused, during.metrics().live), (Refused::Closed, 0), "not even if it was on its way");
+    assert_eq!((refused, during.metrics().live), (SessionError::Closed, 0), "not even if it was on its way");
 }
 
 /// A session of elsewhere goes on here under its id; who is late finds it.
@@ -332,7 +335,7 @@ async fn sessions_move() {
     let (here, there) =
         (SessionManager::new(SessionOptions::default()), SessionManager::new(SessionOptions::default()));
     let id = there.create(Some(ann()), |_| "there").unwrap().lease.id();
-    assert_eq!(here.enter(&id, Some(&ann())).unwrap_err(), Refused::Unknown);
+    assert_eq!(here.enter(&id, Some(&ann())).unwrap_err(), SessionError::Unknown);
     let first = here.adopt(id, Some(ann()), |_| "first").unwrap().lease;
     let second = here.adopt(id, Some(ann()), |_| panic!("it is there")).unwrap().lease;
     assert_eq!((first.id(), *first, *second), (id, "first", "first"));
@@ -356,9 +359,9 @@ async fn failures_leave_nothing() {
     assert!(made.is_err());
     assert_eq!(manager.metrics().live, 0);
     assert_eq!(manager.next_sweep(Instant::now()), Instant::now() + 5 * SECOND);
-    assert_eq!(sweep(&manager), [(first, Reason::Cap)], "it has to be torn down");
+    assert_eq!(sweep(&manager), [(first, EndReason::Evicted)], "it has to be torn down");
     let lease = create_for(&manager, Some(ann()));
-    assert_eq!(manager.create(Some(ann()), |_| panic!("it is refused before")).unwrap_err(), Refused::TooMany);
+    assert_eq!(manager.create(Some(ann()), |_| panic!("it is refused before")).unwrap_err(), SessionError::TooMany);
     drop(lease);
 }
 
@@ -366,14 +369,14 @@ async fn failures_leave_nothing() {
 // covers: RB-33
 #[tokio::test(start_paused = true)]
 async fn nothing_waits_for_itself() {
-    struct Nested(Option<Lease<Self>>);
+    struct Nested(Option<SessionLease<Self>>);
     let manager: SessionManager<Nested> = SessionManager::new(SessionOptions::default());
     let outer = manager.create(None, |_| Nested(Some(manager.create(None, |_| Nested(None)).unwrap().lease))).unwrap();
     assert!(outer.lease.0.as_ref().is_some_and(|inner| !inner.is_ended()));
     let id = outer.lease.id();
     drop(outer);
     assert_eq!((manager.metrics().idle, manager.metrics().active), (1, 1));
-    drop(manager.end(&id, None, Reason::Deleted));
+    drop(manager.end(&id, None, EndReason::Deleted));
     assert_eq!((manager.metrics().idle, manager.metrics().active), (1, 0));
     drop(manager.shutdown());
 }
@@ -408,7 +411,7 @@ fn threads_share_sessions() {
     let options = SessionOptions::default().idle_limit(16).limit_per_principal(4).idle_timeout(Some(Duration::ZERO));
     let manager: SessionManager<AtomicUsize> = SessionManager::new(options);
     let (ids, created, ended) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicUsize::new(0));
-    let end = |sessions: Vec<Ended<AtomicUsize>>| {
+    let end = |sessions: Vec<EndedSession<AtomicUsize>>| {
         for session in sessions {
             assert_eq!(session.value.fetch_add(1, Ordering::SeqCst), 0, "it ends once");
             ended.fetch_add(1, Ordering::SeqCst);
@@ -420,7 +423,7 @@ fn threads_share_sessions() {
             scope.spawn(move || {
                 let principal = (thread % 2 == 0).then(ann);
                 for round in 0..2000_usize {
-                    if let Ok(Created { lease, evicted, .. }) =
+                    if let Ok(CreatedSession { lease, evicted, .. }) =
                         manager.create(principal.clone(), |_| AtomicUsize::new(0))
                     {
                         created.fetch_add(1, Ordering::SeqCst);
@@ -435,7 +438,7 @@ fn threads_share_sessions() {
                         assert!(another.load(Ordering::SeqCst) == 0 || another.is_ended());
                     }
                     match round % 7 {
-                        0 => end(manager.end(&id, Some(&ann()), Reason::Deleted).into_iter().collect()),
+                        0 => end(manager.end(&id, Some(&ann()), EndReason::Deleted).into_iter().collect()),
                         1 => end(manager.sweep(Instant::now())),
                         _ => {}
                     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_kernel::server::Principal;
-use mcp_session::{Lease, Reason, Refused, SessionId, SessionOptions};
+use mcp_session::{EndReason, SessionError, SessionId, SessionLease, SessionOptions};
 use tokio::time::{Instant, advance};
 
 use crate::{SECOND, ann, manager, reasons, sweep};
@@ -38,7 +38,7 @@ impl Model {
         self.live.retain(|known| known.id != id);
     }
 
-    fn prune(&mut self) -> Vec<(SessionId, Reason)> {
+    fn prune(&mut self) -> Vec<(SessionId, EndReason)> {
         let mut ended = Vec::new();
         while self.idle() > MODEL_LIMIT {
             let unused = || self.live.iter().filter(|known| known.leases == 0 && !known.is_used);
@@ -46,7 +46,7 @@ impl Model {
             let is_flood = unused().count() > MODEL_LIMIT / 10;
             let id = oldest_unused.filter(|_| is_flood).or_else(|| self.oldest(None)).expect("some are idle");
             self.end(id);
-            ended.push((id, Reason::Cap));
+            ended.push((id, EndReason::Evicted));
         }
         ended
     }
@@ -55,30 +55,30 @@ impl Model {
         self.live.iter().filter(|known| known.leases == 0).count()
     }
 
-    fn create(&mut self, owner: Option<&Principal>) -> Result<Vec<(SessionId, Reason)>, Refused> {
+    fn create(&mut self, owner: Option<&Principal>) -> Result<Vec<(SessionId, EndReason)>, SessionError> {
         let mut ended = Vec::new();
         let own = self.live.iter().filter(|known| owner.is_some() && known.owner.as_ref() == owner).count();
         if own >= MODEL_OWN {
-            let id = self.oldest(owner).ok_or(Refused::TooMany)?;
+            let id = self.oldest(owner).ok_or(SessionError::TooMany)?;
             self.end(id);
-            ended.push((id, Reason::Cap));
+            ended.push((id, EndReason::Evicted));
         }
         ended.extend(self.prune());
         Ok(ended)
     }
 
-    fn find(&mut self, id: SessionId, principal: Option<&Principal>) -> Result<&mut Known, Refused> {
-        let known = self.live.iter_mut().find(|known| known.id == id).ok_or(Refused::Unknown)?;
+    fn find(&mut self, id: SessionId, principal: Option<&Principal>) -> Result<&mut Known, SessionError> {
+        let known = self.live.iter_mut().find(|known| known.id == id).ok_or(SessionError::Unknown)?;
         match &known.owner {
-            Some(owner) if Some(owner) != principal => Err(Refused::WrongOwner),
+            Some(owner) if Some(owner) != principal => Err(SessionError::WrongOwner),
             _ => Ok(known),
         }
     }
 
-    fn sweep(&mut self, now: Instant) -> Vec<(SessionId, Reason)> {
+    fn sweep(&mut self, now: Instant) -> Vec<(SessionId, EndReason)> {
         let mut ended = Vec::new();
         for known in self.live.clone() {
-            let reason = if known.is_used { Reason::Idle } else { Reason::NeverUsed };
+            let reason = if known.is_used { EndReason::Idle } else { EndReason::NeverUsed };
             if known.leases == 0 && known.since + MODEL_IDLE <= now {
                 self.end(known.id);
                 ended.push((known.id, reason));
@@ -103,7 +103,7 @@ async fn any_order_is_right() {
         };
         let options = SessionOptions::default().idle_timeout(Some(MODEL_IDLE));
         let manager = manager(options.idle_limit(MODEL_LIMIT).limit_per_principal(MODEL_OWN));
-        let (mut model, mut leases, mut ids) = (Model::default(), Vec::<Lease<()>>::new(), Vec::new());
+        let (mut model, mut leases, mut ids) = (Model::default(), Vec::<SessionLease<()>>::new(), Vec::new());
         let (mut created, mut ended) = (0, 0);
         let people = [None, Some(ann()), Some(Principal::new(None, "ann")), Some(Principal::new(None, "bob"))];
         for step in 0..1000 {
@@ -156,7 +156,7 @@ async fn any_order_is_right() {
                 }
                 9 if random(3) == 0 => {
                     let expected = model.find(id, principal.as_ref()).map(|_| ());
-                    let found = manager.end(&id, principal.as_ref(), Reason::Deleted).map(|_| ended += 1);
+                    let found = manager.end(&id, principal.as_ref(), EndReason::Deleted).map(|_| ended += 1);
                     model.live.retain(|known| expected.is_err() || known.id != id);
                     assert_eq!(found, expected, "{context}");
                 }

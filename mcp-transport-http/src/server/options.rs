@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use mcp_server::{BoxFuture, Server};
-use mcp_session::{EventKey, EventStore, SessionOptions, SessionStore};
+use mcp_session::{EventIdKey, EventStore, SessionOptions, SessionStore};
 
 use super::refusal::Refusal;
 use crate::rules::hosts::AllowList;
@@ -63,7 +63,7 @@ pub struct HttpOptions {
     pub(crate) orphaned_request_timeout: Duration,
     pub(crate) session_store: Option<Arc<dyn SessionStore>>,
     pub(crate) event_store: Option<Arc<dyn EventStore>>,
-    pub(crate) event_key: Option<Arc<EventKey>>,
+    pub(crate) event_key: Option<Arc<EventIdKey>>,
     pub(crate) record_ttl: Duration,
     pub(crate) select_server: Option<SelectServer>,
 }
@@ -270,7 +270,7 @@ impl HttpOptions {
     /// Stores the events of session streams, so that clients can resume them in another process. All processes need the
     /// same `key`.
     #[must_use]
-    pub fn event_store(mut self, store: Arc<dyn EventStore>, key: EventKey) -> Self {
+    pub fn event_store(mut self, store: Arc<dyn EventStore>, key: EventIdKey) -> Self {
         (self.event_store, self.event_key) = (Some(store), Some(Arc::new(key)));
         self
     }

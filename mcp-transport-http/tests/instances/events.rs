@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_transport_http::session::Reason;
+use mcp_transport_http::session::EndReason;
 use mcp_transport_http::{HttpService, SessionOptions};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn events_outlive_idle_sessions() {
     let (one, two) = (HttpService::with_options(server(), options), shared.instance().0);
     let client = Client::initialize(&one, None).await;
     let id = miss_something(&client, &one).await;
-    while one.session_metrics().expect("sessions").ended(Reason::Cap) == 0 {
+    while one.session_metrics().expect("sessions").ended(EndReason::Evicted) == 0 {
         Client::initialize(&one, None).await;
     }
     client.ask(&two, "ping", json!({})).await.json(200).await;

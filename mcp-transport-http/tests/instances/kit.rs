@@ -12,8 +12,8 @@ use http_body::{Body, Frame};
 use mcp_server::types::LoggingLevel;
 use mcp_server::{NoArguments, Principal, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::session::{
-    BoxFuture, EventKey, MemoryEventStore, MemorySessionStore, Saved, SessionId, SessionRecord, SessionStore,
-    StoreError, Version, Versioned,
+    BoxFuture, EventIdKey, MemoryEventStore, MemorySessionStore, RecordVersion, SaveOutcome, SessionId, SessionRecord,
+    SessionStore, StoreError, VersionedRecord,
 };
 use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Shared {
         HttpOptions::default()
             .sessions(SessionMode::Stateful)
             .session_store(Arc::new(self.sessions.clone()), Duration::from_secs(60))
-            .event_store(Arc::new(self.events.clone()), EventKey::new([7; 32]))
+            .event_store(Arc::new(self.events.clone()), EventIdKey::new([7; 32]))
     }
 
     pub(crate) fn instance(&self) -> (HttpService, Server) {
@@ -91,7 +91,7 @@ fn gone<T: Send + 'static>() -> BoxFuture<Result<T, StoreError>> {
 }
 
 impl SessionStore for Gone {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         self.before.as_ref().map_or_else(gone, |store| store.load(id))
     }
 
@@ -99,9 +99,9 @@ impl SessionStore for Gone {
         &self,
         id: SessionId,
         new: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         time: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>> {
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         let is_there = self.saves.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
         self.before.as_ref().filter(|_| is_there).map_or_else(gone, |store| store.save(id, new, read, time))
     }
@@ -120,12 +120,18 @@ impl SessionStore for Gone {
 pub(crate) struct Silent(pub(crate) Arc<AtomicUsize>);
 
 impl SessionStore for Silent {
-    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::pending())
     }
 
-    fn save(&self, _: SessionId, _: SessionRecord, _: Version, _: Duration) -> BoxFuture<Result<Saved, StoreError>> {
+    fn save(
+        &self,
+        _: SessionId,
+        _: SessionRecord,
+        _: RecordVersion,
+        _: Duration,
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         Box::pin(std::future::pending())
     }
 
@@ -153,7 +159,7 @@ pub(crate) struct Faulty {
 }
 
 impl SessionStore for Faulty {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         self.store.load(id)
     }
 
@@ -161,9 +167,9 @@ impl SessionStore for Faulty {
         &self,
         id: SessionId,
         new: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         time: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>> {
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         if self.hangs_at_save.load(Ordering::SeqCst) {
             self.hanging.fetch_add(1, Ordering::SeqCst);
             return Box::pin(std::future::pending());
@@ -263,7 +269,7 @@ impl Client {
 pub(crate) struct Leaky(pub(crate) MemorySessionStore);
 
 impl SessionStore for Leaky {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         let store = self.0.clone();
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -275,9 +281,9 @@ impl SessionStore for Leaky {
         &self,
         id: SessionId,
         new: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         time: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>> {
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         let store = self.0.clone();
         Box::pin(async move {
             if !new.subscriptions.is_empty() {

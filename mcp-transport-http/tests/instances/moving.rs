@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use mcp_server::Principal;
-use mcp_transport_http::session::{Refused, SessionId, SessionStore as _, WrongOwner};
+use mcp_transport_http::session::{SessionError, SessionId, SessionStore as _, WrongOwnerPolicy};
 use mcp_transport_http::{HttpService, SessionOptions};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn sessions_go_on_elsewhere() {
     assert!(heard.contains("resources/list_changed") && !heard.contains("resources/updated"), "{heard}");
     for service in [&one, &two] {
         let metrics = service.session_metrics().expect("sessions");
-        assert_eq!((metrics.live, metrics.refused(Refused::Unknown)), (1, 0), "nobody was turned away");
+        assert_eq!((metrics.live, metrics.refused(SessionError::Unknown)), (1, 0), "nobody was turned away");
     }
 }
 
@@ -100,7 +100,7 @@ async fn owners_are_known_everywhere() {
 async fn strangers_hear_nothing_anywhere() {
     let shared = Shared::default();
     let hiding = || {
-        let options = shared.options().session_options(SessionOptions::default().wrong_owner(WrongOwner::Hidden));
+        let options = shared.options().session_options(SessionOptions::default().wrong_owner(WrongOwnerPolicy::Hidden));
         HttpService::with_options(server(), options)
     };
     let (one, two) = (hiding(), hiding());
@@ -108,7 +108,7 @@ async fn strangers_hear_nothing_anywhere() {
     let thief = Client { session: client.session.clone(), principal: Some(Principal::new(None, "bob")) };
     for service in [&two, &one] {
         thief.ask(service, "ping", json!({})).await.json(404).await;
-        assert_eq!(service.session_metrics().expect("sessions").refused(Refused::WrongOwner), 1);
+        assert_eq!(service.session_metrics().expect("sessions").refused(SessionError::WrongOwner), 1);
     }
     client.ask(&two, "ping", json!({})).await.json(200).await;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{self, Receiver};
 
-use mcp_session::{Reason, SessionOptions};
+use mcp_session::{EndReason, SessionOptions};
 use mcp_transport_http::HttpService;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -129,7 +129,7 @@ fn sec_6_sessions_end_while_a_handler_blocks() {
         let opened = spawn(&runtime, async move { initialize(NEWEST, json!({})).to(&service).await.status.as_u16() });
         assert_eq!(wait(&opened, "another session"), 200);
     }
-    assert!(metrics(&service).ended(Reason::Cap) > 0);
+    assert!(metrics(&service).ended(EndReason::Evicted) > 0);
     let deleting = client.clone();
     let deleted = spawn(&runtime, async move { deleting.delete().to(&deleting.service).await.status.as_u16() });
     assert_eq!(wait(&deleted, "the end of the session"), 204);

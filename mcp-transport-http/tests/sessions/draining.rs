@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
-use mcp_session::Reason;
+use mcp_session::EndReason;
 use mcp_transport_http::{Drained, HttpService};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -50,7 +50,7 @@ async fn sessions_end_after_their_calls() {
         let drained = draining.await.expect("an end");
         assert_eq!((drained.finished, drained.aborted, start.elapsed()), (3, 0, Duration::ZERO));
         let metrics = metrics(&service);
-        assert_eq!((metrics.live, metrics.ended(Reason::Shutdown)), (0, 1));
+        assert_eq!((metrics.live, metrics.ended(EndReason::Shutdown)), (0, 1));
         assert_eq!(shop.demo.notes.take(), ["began", "began", "closed"]);
     }
 }

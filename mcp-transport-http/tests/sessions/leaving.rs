@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
-use mcp_session::{Reason, SessionOptions};
+use mcp_session::{EndReason, SessionOptions};
 use mcp_transport_http::{HttpService, ResponseStream};
 use serde_json::json;
 
@@ -204,7 +204,7 @@ async fn idle_sessions_end() {
     assert_eq!(shop.demo.notes.take(), ["closed"]);
     assert_eq!(client.tool("hello").to(&service).await.status, 404);
     let metrics = metrics(&service);
-    assert_eq!((metrics.live, metrics.ended(Reason::Idle)), (1, 1));
+    assert_eq!((metrics.live, metrics.ended(EndReason::Idle)), (1, 1));
 }
 
 /// Whoever waits for an answer or listens is not idle, however silent it is.
@@ -257,7 +257,7 @@ async fn mis_10_unused_sessions_last_as_long() {
     pass(seconds(7190)).await;
     assert_eq!(metrics(&service).live, 1);
     pass(seconds(20)).await;
-    assert_eq!(metrics(&service).ended(Reason::NeverUsed), 1);
+    assert_eq!(metrics(&service).ended(EndReason::NeverUsed), 1);
     assert_eq!(unused.tool("hello").to(&service).await.status, 404);
 }
 
@@ -280,7 +280,7 @@ async fn there_are_so_many_sessions() {
     assert_eq!(active.call("hello").await, "hello");
     let statuses = statuses(&clients, &service).await;
     assert_eq!(statuses, [404, 404, 404, 404, 404, 404, 404, 200, 200, 200]);
-    assert_eq!(metrics(&service).ended(Reason::Cap), 7);
+    assert_eq!(metrics(&service).ended(EndReason::Evicted), 7);
     assert_eq!(shop.demo.notes.take(), ["closed"; 7]);
 }
 

@@ -1,7 +1,7 @@
 //! The life of a session: how it begins, who finds it, and how it ends.
 
 use http::Method as Verb;
-use mcp_session::{Reason, Refused};
+use mcp_session::{EndReason, SessionError};
 use serde_json::json;
 
 use crate::kit::{Client, Demo, LEGACY, NEWEST, Post, Shop, code_of, initialize, metrics, settle, stateful, tool_text};
@@ -123,7 +123,7 @@ async fn a_session_ends_with_delete() {
         assert_eq!(other.delete().to(&service).await.status, 204);
     }
     let metrics = metrics(&service);
-    assert_eq!((metrics.live, metrics.ended(Reason::Deleted), metrics.refused(Refused::Unknown)), (0, 8, 12));
+    assert_eq!((metrics.live, metrics.ended(EndReason::Deleted), metrics.refused(SessionError::Unknown)), (0, 8, 12));
 }
 
 /// The version may be missing, and otherwise has to be the one that was agreed on.
@@ -165,7 +165,7 @@ async fn modern_requests_have_no_session() {
     let post = Post::tool("revision", json!({})).header("mcp-session-id", &client.id);
     assert_eq!(tool_text(&post.json(&service, 200).await), "2026-07-28");
     let metrics = metrics(&service);
-    assert_eq!((metrics.created, metrics.live, metrics.refused(Refused::Unknown)), (1, 0, 0));
+    assert_eq!((metrics.created, metrics.live, metrics.refused(SessionError::Unknown)), (1, 0, 0));
 }
 
 /// What is not there is not allowed, and what is there is named.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::request::Parts;
 use http::{Method as Verb, StatusCode};
 use mcp_server::{Limits, NoArguments, Principal, RequestContext, Server, tool};
-use mcp_session::{Refused, SessionOptions, WrongOwner};
+use mcp_session::{SessionError, SessionOptions, WrongOwnerPolicy};
 use mcp_transport_http::{HttpService, Refusal};
 use serde_json::json;
 
@@ -57,14 +57,14 @@ async fn a_session_has_an_owner() {
             assert_eq!(post.to(&service).await.status, status);
         }
     }
-    assert_eq!(metrics(&service).refused(Refused::WrongOwner), 4 * 4 * 5);
+    assert_eq!(metrics(&service).refused(SessionError::WrongOwner), 4 * 4 * 5);
 }
 
 /// Whoever asks for the session of somebody else need not be told that there is one.
 // covers: S4.71, B-112
 #[tokio::test]
 async fn sessions_may_be_hidden() {
-    let options = SessionOptions::default().wrong_owner(WrongOwner::Hidden);
+    let options = SessionOptions::default().wrong_owner(WrongOwnerPolicy::Hidden);
     let service = with(Shop::default().server(), options);
     let client = Client::open_as(&service, NEWEST, &ann()).await;
     let unknown = client.tool("hello").header("mcp-session-id", &"0".repeat(64)).json(&service, 404).await;
@@ -75,7 +75,7 @@ async fn sessions_may_be_hidden() {
         }
     }
     assert_eq!(client.call("hello").await, "hello");
-    assert_eq!(metrics(&service).refused(Refused::WrongOwner), 20, "it is counted as what it was");
+    assert_eq!(metrics(&service).refused(SessionError::WrongOwner), 20, "it is counted as what it was");
 }
 
 /// Without a principal a session is of whoever knows its name.

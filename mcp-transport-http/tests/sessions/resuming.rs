@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
 use mcp_session::{
-    BoxFuture, EventKey, EventStore, MemoryEventStore, MemoryLimits, Replay, SessionId, StoreError, StoredEvent,
+    BoxFuture, EventIdKey, EventStore, MemoryEventLimits, MemoryEventStore, Replay, SessionId, StoreError, StoredEvent,
 };
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
@@ -167,8 +167,8 @@ async fn the_end_can_be_read_again() {
 // covers: S4.117
 #[tokio::test]
 async fn the_rest_is_better_than_nothing() {
-    let (shop, store) = (Shop::default(), MemoryEventStore::new(MemoryLimits::default().events_per_session(3)));
-    let options = stateful().event_store(Arc::new(store), EventKey::new([7; 32]));
+    let (shop, store) = (Shop::default(), MemoryEventStore::new(MemoryEventLimits::default().max_session_events(3)));
+    let options = stateful().event_store(Arc::new(store), EventIdKey::new([7; 32]));
     let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
     let events = ten_steps(&shop, &client).await;
     let rest = client.resume(events[0].id.as_deref().expect("an id")).await.rest().await;
@@ -225,7 +225,7 @@ impl EventStore for Pretty {
 #[tokio::test]
 async fn sec_1_replayed_events_are_one_line() {
     let shop = Shop::default();
-    let options = stateful().event_store(Arc::new(Pretty::default()), EventKey::new([7; 32]));
+    let options = stateful().event_store(Arc::new(Pretty::default()), EventIdKey::new([7; 32]));
     let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
     let events = ten_steps(&shop, &client).await;
     let first = ids(&events).swap_remove(0);
@@ -238,7 +238,7 @@ async fn sec_1_replayed_events_are_one_line() {
 #[tokio::test]
 async fn a_store_that_is_away_loses_nothing() {
     let (shop, store) = (Shop::default(), Moody::default());
-    let options = stateful().event_store(Arc::new(store.clone()), EventKey::new([7; 32]));
+    let options = stateful().event_store(Arc::new(store.clone()), EventIdKey::new([7; 32]));
     let client = Client::open(&HttpService::with_options(shop.server(), options), NEWEST).await;
     shop.steps.allow(1);
     let mut stream = Events::of(client.tool("step").token().to(&client.service).await);

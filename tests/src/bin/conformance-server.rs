@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_redis::{Redis, RedisOptions};
-use mcp_session::EventKey;
+use mcp_session::EventIdKey;
 use mcp_tests::fixture;
 use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode, shutdown_signal};
 
@@ -65,7 +65,7 @@ fn serve_http(address: &str, sessions: SessionMode, redis: Option<&str>) -> io::
         if let Some(url) = redis {
             let redis = Redis::connect(url, RedisOptions::default()).await.map_err(io::Error::other)?;
             // All instances need the same key, which is a secret elsewhere.
-            let key = EventKey::new([7; 32]);
+            let key = EventIdKey::new([7; 32]);
             options = options
                 .session_store(Arc::new(redis.sessions()), Duration::from_secs(7200))
                 .event_store(Arc::new(redis.events()), key);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use http::{Method as Verb, Request};
 use mcp_redis::internals::{decode_record, encode_record};
 use mcp_server::{NoArguments, Server, text_resource, tool};
-use mcp_session::{BoxFuture, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use mcp_session::{
+    BoxFuture, RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord,
+};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use mcp_types::{RawObject, Revision};
 
@@ -58,7 +60,7 @@ fn with_hash(id: SessionId, data: &[u8]) -> Vec<u8> {
 fn resume(id: SessionId, record: SessionRecord) {
     let owner = record.principal.clone();
     let revision = record.revision;
-    let store = Arc::new(OneRecord(Mutex::new((record, Version(1)))));
+    let store = Arc::new(OneRecord(Mutex::new((record, RecordVersion(1)))));
     let runtime = runtime();
     runtime.block_on(async {
         let server = Server::builder("server", "1.0")
@@ -103,17 +105,17 @@ const MESSAGES: [&str; 4] = [
 ];
 
 /// A store with one record, whichever is asked for.
-struct OneRecord(Mutex<(SessionRecord, Version)>);
+struct OneRecord(Mutex<(SessionRecord, RecordVersion)>);
 
 impl OneRecord {
-    fn found(&self) -> Versioned {
+    fn found(&self) -> VersionedRecord {
         let (record, version) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Versioned { record: record.clone(), version: *version }
+        VersionedRecord { record: record.clone(), version: *version }
     }
 }
 
 impl SessionStore for OneRecord {
-    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<Versioned>, StoreError>> {
+    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
         Box::pin(std::future::ready(Ok(Some(self.found()))))
     }
 
@@ -121,16 +123,16 @@ impl SessionStore for OneRecord {
         &self,
         _: SessionId,
         record: SessionRecord,
-        read: Version,
+        read: RecordVersion,
         _: Duration,
-    ) -> BoxFuture<Result<Saved, StoreError>> {
+    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
         let found = self.found();
         let saved = if read == found.version {
-            let version = Version(read.0.wrapping_add(1));
+            let version = RecordVersion(read.0.wrapping_add(1));
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (record, version);
-            Saved::As(version)
+            SaveOutcome::Saved(version)
         } else {
-            Saved::Not(Some(Box::new(found)))
+            SaveOutcome::Conflict(Some(Box::new(found)))
         };
         Box::pin(std::future::ready(Ok(saved)))
     }

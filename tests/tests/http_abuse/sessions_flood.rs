@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{Request, Response};
 use mcp_server::Principal;
-use mcp_session::{Reason, Refused};
+use mcp_session::{EndReason, SessionError};
 use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, SessionMode, SessionOptions};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::sleep;
@@ -78,7 +78,7 @@ fn handshakes_without_end() {
         }
         assert!(most < IDLE * 8192, "{most} bytes for {IDLE} sessions");
         let metrics = arena.service.session_metrics().expect("there are sessions");
-        assert!(metrics.ended(Reason::Cap) > 0 && metrics.ended(Reason::Idle) == 0, "{metrics:?}");
+        assert!(metrics.ended(EndReason::Evicted) > 0 && metrics.ended(EndReason::Idle) == 0, "{metrics:?}");
         // Those that nobody uses end, and others do not.
         within(async {
             while arena.sessions() > 2 {
@@ -129,7 +129,7 @@ fn sec_5_fat_handshakes() {
             }
         }
         let metrics = arena.service.session_metrics().expect("there are sessions");
-        assert!(metrics.ended(Reason::Cap) > 0 && metrics.idle_bytes <= BUDGET + fat.len() * 2, "{metrics:?}");
+        assert!(metrics.ended(EndReason::Evicted) > 0 && metrics.idle_bytes <= BUDGET + fat.len() * 2, "{metrics:?}");
         honest.works(arena).await;
         honest.end(arena).await;
         repeated(400, "sessions")
@@ -160,7 +160,10 @@ fn those_that_are_never_used() {
         }
         assert_eq!(metrics().live, 2002, "there is room for all");
         sleep(Duration::from_secs(300)).await;
-        assert_eq!((metrics().live, metrics().ended(Reason::NeverUsed), metrics().ended(Reason::Idle)), (1, 2000, 1));
+        assert_eq!(
+            (metrics().live, metrics().ended(EndReason::NeverUsed), metrics().ended(EndReason::Idle)),
+            (1, 2000, 1)
+        );
         assert_eq!(send(&service, Some(&left), None, &echo()).await.status(), 404);
         service.drain(Duration::ZERO).await;
         assert_eq!(metrics().live, 0);
@@ -183,7 +186,7 @@ fn more_than_one_principal_may_have() {
     mistreat_sessions(&alone, "sessions of one principal", 1, short(), async |arena| {
         let service = &arena.service;
         let refused = |why| service.session_metrics().expect("there are sessions").refused(why);
-        let (others, foreign) = (arena.sessions(), refused(Refused::WrongOwner));
+        let (others, foreign) = (arena.sessions(), refused(SessionError::WrongOwner));
         let ann = begin(service, Some("ann")).await.expect("a session");
         // Often enough to keep the session, however slow the machine is.
         let ann_calls = async || assert_eq!(send(service, Some(&ann), Some("ann"), &echo()).await.status(), 200);
@@ -224,7 +227,7 @@ fn more_than_one_principal_may_have() {
         for task in waiting {
             assert_eq!(task.await.expect("it ends"), 200);
         }
-        assert_eq!((refused(Refused::WrongOwner) - foreign, refused(Refused::TooMany)), (3, 0));
+        assert_eq!((refused(SessionError::WrongOwner) - foreign, refused(SessionError::TooMany)), (3, 0));
         // Those that were used would stay for two hours.
         for (id, who) in used.iter().map(|id| (id, "eve")).chain([(&ann, "ann")]) {
             assert_eq!(end(service, id, who).await, 204);

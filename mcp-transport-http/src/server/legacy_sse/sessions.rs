@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
 use mcp_server::Principal;
-use mcp_session::{Refused, SessionId, SessionOptions};
+use mcp_session::{SessionError, SessionId, SessionOptions};
 
 use super::session::SseSession;
 use crate::server::refusal::Refusal;
@@ -43,8 +43,8 @@ impl SseSessions {
         let session = session.ok_or_else(unknown_session)?;
         if session.principal.as_ref() != principal {
             tracing::debug!(target: "mcp", session = ?session.id, "request refused: the session belongs to another principal");
-            let answer = options.answer_to_stranger();
-            return Err(match answer == Refused::Unknown {
+            let answer = options.wrong_owner_error();
+            return Err(match answer == SessionError::Unknown {
                 true => unknown_session(),
                 false => Refusal::new(StatusCode::FORBIDDEN, answer.to_string()),
             });

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_session::Lease;
+use mcp_session::SessionLease;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
@@ -21,7 +21,7 @@ use crate::server::shutdown::WorkGuard;
 /// The requests may finish for a client that reconnects, up to `HttpOptions::orphaned_request_timeout`. A shutdown waits
 /// for the task.
 // RB-61
-pub(crate) fn supervise(session: &Lease<Session>, settings: &StreamSettings, work_guard: &WorkGuard) {
+pub(crate) fn supervise(session: &SessionLease<Session>, settings: &StreamSettings, work_guard: &WorkGuard) {
     let Ok(runtime) = Handle::try_current() else { return };
     let mut state = session.lock();
     if let Some(orphan_reader) = state.orphan_reader {
@@ -45,7 +45,7 @@ enum Next {
     Expire,
 }
 
-async fn look_after(session: Lease<Session>, reader: u64, settings: StreamSettings, _at_work: WorkGuard) {
+async fn look_after(session: SessionLease<Session>, reader: u64, settings: StreamSettings, _at_work: WorkGuard) {
     // How often timeouts are checked.
     let interval = (settings.orphaned_timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
     loop {
@@ -77,7 +77,7 @@ async fn look_after(session: Lease<Session>, reader: u64, settings: StreamSettin
 }
 
 /// Saves the session record, and then stores the responses for clients that reconnect.
-async fn save(session: &Lease<Session>, settings: &StreamSettings) {
+async fn save(session: &SessionLease<Session>, settings: &StreamSettings) {
     let answered = answered(&session.lock());
     let saved = match &settings.record_sync {
         Some(record_sync) => record_sync.save(session).await,
@@ -94,7 +94,7 @@ async fn save(session: &Lease<Session>, settings: &StreamSettings) {
         }
         while let Some(transmit) = stream.pop() {
             if !session.keep(number, stream, transmit.message) {
-                session.counters.unheard.fetch_add(1, Ordering::Relaxed);
+                session.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
             }
         }
         state.streams.remove(&number);

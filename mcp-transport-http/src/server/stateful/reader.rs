@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use mcp_kernel::server::{Route, Transmit};
-use mcp_session::{BoxFuture, EventKey, Lease, Replay, StoreError};
+use mcp_session::{BoxFuture, EventIdKey, Replay, SessionLease, StoreError};
 use mcp_types::jsonrpc::EncodedMessage;
 
 use super::orphaned;
@@ -24,7 +24,7 @@ use crate::server::shutdown::{Stage, WorkGuard};
 
 /// The reader of a stream. Polling it runs the session; dropping it does not cancel the request.
 pub(crate) struct StreamReader {
-    session: Lease<Session>,
+    session: SessionLease<Session>,
     number: u64,
     reader: u64,
     settings: StreamSettings,
@@ -50,7 +50,7 @@ pub(crate) struct StreamSettings {
     pub(crate) retry: Duration,
     /// How long a request continues after its client disconnected.
     pub(crate) orphaned_timeout: Duration,
-    pub(crate) key: Arc<EventKey>,
+    pub(crate) key: Arc<EventIdKey>,
     /// Saves session records, if there is a store.
     pub(crate) record_sync: Option<RecordSync>,
 }
@@ -65,7 +65,7 @@ enum Saving {
 impl StreamReader {
     /// Creates the reader of a request's response.
     pub(crate) fn of_request(
-        session: Lease<Session>,
+        session: SessionLease<Session>,
         (number, reader): (u64, u64),
         settings: StreamSettings,
         work_guard: WorkGuard,
@@ -88,7 +88,7 @@ impl StreamReader {
 
     /// Creates the reader of a GET: it resumes a stream after an event, or reads the standalone stream.
     pub(crate) fn of_stream(
-        session: Lease<Session>,
+        session: SessionLease<Session>,
         place: Option<(u64, u64)>,
         settings: StreamSettings,
         work_guard: WorkGuard,
@@ -384,7 +384,7 @@ impl StreamReader {
     }
 
     fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
-        let id = self.settings.key.write(&self.session.id, self.number, number);
+        let id = self.settings.key.encode(&self.session.id, self.number, number);
         write_event_with_id(events, id, message);
     }
 
@@ -402,7 +402,7 @@ impl StreamReader {
             && let Some(transmit) = stream.pop()
         {
             if !self.session.keep(self.number, stream, transmit.message) {
-                self.session.counters.unheard.fetch_add(1, Ordering::Relaxed);
+                self.session.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
             }
         }
         let was_blocked = self.session.unblock(&mut state, self.number);
@@ -469,7 +469,7 @@ fn write_initial_event(
     events: &mut Vec<u8>,
 ) {
     if session.is_resumable() && session.sends_initial_event() {
-        let id = settings.key.write(&session.id, stream, number);
+        let id = settings.key.encode(&session.id, stream, number);
         write_empty_event(events, id, retry);
     }
 }

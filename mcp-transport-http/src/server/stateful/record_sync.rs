@@ -6,7 +6,10 @@ use std::time::Duration;
 use http::StatusCode;
 use mcp_kernel::server::SessionState;
 use mcp_server::{Connection, Principal, Server};
-use mcp_session::{Lease, Refused, Saved, SessionId, SessionRecord, SessionStore, StoreError, Version, Versioned};
+use mcp_session::{
+    RecordVersion, SaveOutcome, SessionError, SessionId, SessionLease, SessionRecord, SessionStore, StoreError,
+    VersionedRecord,
+};
 use mcp_types::RawObject;
 use tokio::time::Instant;
 
@@ -27,23 +30,23 @@ pub(crate) struct RecordState(Mutex<Inner>);
 struct Inner {
     /// Without the `initialize` parameters, which the connection has.
     record: SessionRecord,
-    version: Version,
+    version: RecordVersion,
     /// When this process last extended the record's lifetime.
     touched: Option<Instant>,
 }
 
 impl RecordState {
-    pub(crate) fn new(mut record: SessionRecord, version: Version) -> Self {
+    pub(crate) fn new(mut record: SessionRecord, version: RecordVersion) -> Self {
         record.initialize = RawObject::empty();
         Self(Mutex::new(Inner { record, version, touched: None }))
     }
 
-    fn read(&self) -> (SessionRecord, Version) {
+    fn read(&self) -> (SessionRecord, RecordVersion) {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (inner.record.clone(), inner.version)
     }
 
-    fn set(&self, mut record: SessionRecord, version: Version) {
+    fn set(&self, mut record: SessionRecord, version: RecordVersion) {
         record.initialize = RawObject::empty();
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A concurrent request may have read a later version.
@@ -54,7 +57,7 @@ impl RecordState {
 
     /// Whether the record was saved.
     pub(crate) fn is_saved(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).version > Version::NONE
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).version > RecordVersion::NONE
     }
 
     /// Whether the record's lifetime has to be extended, which is not done for every request.
@@ -75,15 +78,17 @@ impl RecordSync {
         let (mut record, version) = record_state.read();
         record.initialize = session.initialize_params();
         match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
-            Saved::As(version) => record_state.set(record, version),
+            SaveOutcome::Saved(version) => record_state.set(record, version),
             // Session ids are random, so there cannot be another record.
-            Saved::Not(_) => return Err(unavailable(StoreError("there is already a session with this id".to_owned()))),
+            SaveOutcome::Conflict(_) => {
+                return Err(unavailable(StoreError("there is already a session with this id".to_owned())));
+            }
         }
         Ok(())
     }
 
     /// Loads the record of a session.
-    pub(crate) async fn load(&self, id: SessionId) -> Result<Option<Versioned>, Refusal> {
+    pub(crate) async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, Refusal> {
         self.store.load(id).await.map_err(unavailable)
     }
 
@@ -93,7 +98,7 @@ impl RecordSync {
     }
 
     /// Applies the changes of another process.
-    pub(crate) fn refresh(&self, session: &Session, found: Versioned) {
+    pub(crate) fn refresh(&self, session: &Session, found: VersionedRecord) {
         if let Some(record_state) = &session.record_state {
             take_over(session, record_state, found);
         }
@@ -127,7 +132,7 @@ impl RecordSync {
     }
 
     /// Saves the changes of a request, if any, and merges them with changes of other processes.
-    pub(crate) async fn save(&self, session: &Lease<Session>) -> Result<(), Refusal> {
+    pub(crate) async fn save(&self, session: &SessionLease<Session>) -> Result<(), Refusal> {
         let Some(record_state) = &session.record_state else { return Ok(()) };
         for _ in 0..ATTEMPTS {
             let (settled, base, version) = {
@@ -139,14 +144,14 @@ impl RecordSync {
             let mut record = with_state(base, settled);
             record.initialize = session.initialize_params();
             match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
-                Saved::As(version) => {
+                SaveOutcome::Saved(version) => {
                     record_state.set(record, version);
                     record_state.set_touched();
                     return Ok(());
                 }
-                Saved::Not(Some(theirs)) => take_over(session, record_state, *theirs),
+                SaveOutcome::Conflict(Some(theirs)) => take_over(session, record_state, *theirs),
                 // Another process has deleted it.
-                Saved::Not(None) => return Err(refusal(&Refused::Unknown)),
+                SaveOutcome::Conflict(None) => return Err(refusal(&SessionError::Unknown)),
             }
         }
         Err(unavailable(StoreError("too many concurrent changes of the session".to_owned())))
@@ -157,7 +162,7 @@ impl RecordSync {
 ///
 /// The record state and the session change under one lock: otherwise a difference between them would look like a change
 /// made by the client.
-fn take_over(session: &Session, record_state: &RecordState, found: Versioned) {
+fn take_over(session: &Session, record_state: &RecordState, found: VersionedRecord) {
     let _state = session.lock();
     let (base, version) = record_state.read();
     if found.version <= version {
@@ -182,7 +187,7 @@ pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connecti
 pub(crate) fn begin(connection: &Connection, principal: Option<Principal>) -> Option<RecordState> {
     let state = connection.session_state()?;
     let record = SessionRecord::new(RawObject::empty(), state.revision, principal);
-    Some(RecordState::new(with_state(record, state), Version::NONE))
+    Some(RecordState::new(with_state(record, state), RecordVersion::NONE))
 }
 
 fn state_of(record: &SessionRecord) -> SessionState {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use mcp_kernel::server::{Route, Transmit};
 use mcp_kernel::{RequestKey, Time};
 use mcp_server::{Caller, Connection, ConnectionPort};
-use mcp_session::{BoxFuture, EventStore, Reason, SessionId, StoredEvent};
+use mcp_session::{BoxFuture, EndReason, EventStore, SessionId, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
 use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::time::sleep;
@@ -72,7 +72,7 @@ pub(crate) struct SessionCounters {
     /// Events that were sent again to clients that resumed a stream.
     pub(crate) replayed: AtomicU64,
     /// Messages without a stream to send them on.
-    pub(crate) unheard: AtomicU64,
+    pub(crate) dropped_messages: AtomicU64,
 }
 
 pub(crate) struct State {
@@ -294,7 +294,7 @@ impl Session {
             None => Some(STANDALONE),
         };
         let Some((number, stream)) = number.and_then(|number| Some((number, state.streams.get_mut(&number)?))) else {
-            self.counters.unheard.fetch_add(1, Ordering::Relaxed);
+            self.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
             return None;
         };
         let (route, reader) = (transmit.route, stream.reader);
@@ -310,7 +310,7 @@ impl Session {
                 self.connection.block(route);
             }
         } else if !self.keep(number, stream, transmit.message) {
-            self.counters.unheard.fetch_add(1, Ordering::Relaxed);
+            self.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
         }
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);
@@ -370,7 +370,7 @@ impl Session {
     ///
     /// Stored events are kept if another process can continue the session, unless the client deleted it.
     #[must_use]
-    pub(crate) fn end(self: Arc<Self>, reason: Reason) -> Option<BoxFuture<()>> {
+    pub(crate) fn end(self: Arc<Self>, reason: EndReason) -> Option<BoxFuture<()>> {
         self.lock().is_ended = true;
         if let Some(held) = self.runner.take() {
             return self.tear_down(held, reason);
@@ -384,8 +384,8 @@ impl Session {
         }))
     }
 
-    fn tear_down(&self, mut held: Held<'_>, reason: Reason) -> Option<BoxFuture<()>> {
-        let goes_on = reason != Reason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
+    fn tear_down(&self, mut held: Held<'_>, reason: EndReason) -> Option<BoxFuture<()>> {
+        let goes_on = reason != EndReason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
         // Readers that wait for a response receive an error.
         for stream in self.lock().streams.values_mut() {
             self.release(stream);

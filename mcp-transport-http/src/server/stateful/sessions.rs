@@ -9,8 +9,8 @@ use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::server::Route;
 use mcp_server::{Connection, Server};
 use mcp_session::{
-    BoxFuture, Ended, EventKey, Lease, MemoryEventStore, NoRandomness, Reason, Refused, SessionId, SessionManager,
-    SessionMetrics,
+    BoxFuture, EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId,
+    SessionLease, SessionManager, SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method};
@@ -55,7 +55,7 @@ const RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const CONCURRENT_RECORD_CHECKS: usize = 32;
 
 /// The session of a request, or the refusal if there is none.
-pub(crate) type SessionLookup = Result<Lease<Session>, Refusal>;
+pub(crate) type SessionLookup = Result<SessionLease<Session>, Refusal>;
 
 impl Sessions {
     /// Creates the sessions of a service.
@@ -73,7 +73,7 @@ impl Sessions {
             orphaned_timeout: options.orphaned_request_timeout,
             key: match &options.event_key {
                 Some(key) => Arc::clone(key),
-                None => Arc::new(EventKey::random()?),
+                None => Arc::new(EventIdKey::random()?),
             },
         };
         let events = options.resumable.then(|| match options.event_store.clone() {
@@ -87,7 +87,7 @@ impl Sessions {
     pub(crate) fn metrics(&self) -> SessionMetrics {
         let mut metrics = self.manager.metrics();
         metrics.replayed = self.counters.replayed.load(Ordering::Relaxed);
-        metrics.unheard = self.counters.unheard.load(Ordering::Relaxed);
+        metrics.dropped_messages = self.counters.dropped_messages.load(Ordering::Relaxed);
         metrics
     }
 
@@ -132,7 +132,7 @@ impl Sessions {
             }
             let Some(ended) = looking.join_next().await else { break };
             if let Ok(Some(session)) = ended {
-                drop(tear_down(session.end(Reason::Deleted)));
+                drop(tear_down(session.end(EndReason::Deleted)));
             }
         }
     }
@@ -172,10 +172,10 @@ impl Sessions {
             let owner = found.as_ref().and_then(|found| found.record.principal.clone());
             if owner.is_some() && owner.as_ref() != principal {
                 // The session is not restored for another principal.
-                return Err(refusal(&sessions.manager.refuse_stranger()));
+                return Err(refusal(&sessions.manager.refuse_wrong_owner()));
             }
             let manager = &sessions.manager;
-            let here = if manager.knows(&id) { manager.enter(&id, principal).ok() } else { None };
+            let here = if manager.contains(&id) { manager.enter(&id, principal).ok() } else { None };
             let session = match (found, here) {
                 (Some(found), Some(session)) => {
                     record_sync.refresh(&session, found);
@@ -198,7 +198,7 @@ impl Sessions {
                 }
                 // Another process has deleted it.
                 (None, Some(session)) => {
-                    drop(tear_down(manager.end(&session.id, principal, Reason::Deleted)));
+                    drop(tear_down(manager.end(&session.id, principal, EndReason::Deleted)));
                     return Ok(());
                 }
                 // The request is refused when the session is looked up.
@@ -206,7 +206,7 @@ impl Sessions {
             };
             if !record_sync.touch(&session).await? {
                 // Another process has just deleted it.
-                drop(tear_down(session.end(Reason::Deleted)));
+                drop(tear_down(session.end(EndReason::Deleted)));
             }
             Ok(())
         })))
@@ -243,7 +243,7 @@ impl Sessions {
                 None => None,
             };
         let begun = session.feed(now(), incoming, head.caller(), permit).map_err(|error| match error {
-            FeedError::Ended => refusal(&Refused::Unknown),
+            FeedError::Ended => refusal(&SessionError::Unknown),
             FeedError::Full => {
                 let text = "a handler of this session blocks the others: try again later";
                 Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.retry_after)
@@ -295,7 +295,7 @@ impl Sessions {
             let _at_work = work_guard;
             if let Err(refusal) = record_sync.begin(&session).await {
                 // A session that cannot be saved is not kept in memory either.
-                drop(tear_down(manager.end(&session.id, principal.as_ref(), Reason::Deleted)));
+                drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
             }
             Ok(named(response, session.id))
@@ -303,7 +303,7 @@ impl Sessions {
     }
 
     /// Refuses a session with `Retry-After`.
-    fn too_many_sessions(&self, refused: &Refused) -> Refusal {
+    fn too_many_sessions(&self, refused: &SessionError) -> Refusal {
         refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.retry_after.as_secs().max(1)))
     }
 
@@ -319,7 +319,7 @@ impl Sessions {
         let place = match single_value(&head.parts.headers, &LAST_EVENT) {
             Ok(None) => None,
             Ok(Some(id)) if session.is_resumable() => {
-                Some(self.settings.key.read(&session.id, id).ok_or_else(unknown_event)?)
+                Some(self.settings.key.decode(&session.id, id).ok_or_else(unknown_event)?)
             }
             Ok(Some(_)) | Err(_) => return Err(unknown_event()),
         };
@@ -344,7 +344,7 @@ impl Sessions {
             let session = sessions.find_to_end(&head)?;
             // The session can be resumed with its events as long as there is a record.
             record_sync.forget(session.id).await?;
-            drop(tear_down(session.end(Reason::Deleted)));
+            drop(tear_down(session.end(EndReason::Deleted)));
             Ok(())
         });
         Ok(Started::Saving(Box::pin(async move {
@@ -357,13 +357,13 @@ impl Sessions {
     /// Ends the session of a request, if there is no session store.
     fn end(&self, head: &RequestHead) -> Result<(), Refusal> {
         let session = self.find_to_end(head)?;
-        let ended = self.manager.end(&session.id, head.principal.as_ref(), Reason::Deleted);
+        let ended = self.manager.end(&session.id, head.principal.as_ref(), EndReason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
         Ok(())
     }
 
     /// Looks up the session of a DELETE.
-    fn find_to_end(&self, head: &RequestHead) -> Result<Lease<Session>, Refusal> {
+    fn find_to_end(&self, head: &RequestHead) -> Result<SessionLease<Session>, Refusal> {
         let session = self.find(head)?;
         check_version(head, &session)?;
         Ok(session)
@@ -372,7 +372,7 @@ impl Sessions {
     fn find(&self, head: &RequestHead) -> SessionLookup {
         let id = match head.session {
             SessionHeader::Id(id) => id,
-            SessionHeader::Invalid => return Err(refusal(&Refused::Unknown)),
+            SessionHeader::Invalid => return Err(refusal(&SessionError::Unknown)),
             SessionHeader::Missing => {
                 let text = "`Mcp-Session-Id` is missing: a session starts with `initialize`; to serve legacy clients without \
                             sessions, set `HttpOptions::sessions` to `SessionMode::Stateless`";
@@ -414,8 +414,8 @@ fn check_version(head: &RequestHead, session: &Session) -> Result<(), Refusal> {
 }
 
 /// Ends sessions, and spawns the teardown of their handlers.
-fn tear_down(ended: impl IntoIterator<Item = Ended<Session>>) -> Vec<JoinHandle<()>> {
-    let end = |Ended { value, reason, .. }: Ended<Session>| {
+fn tear_down(ended: impl IntoIterator<Item = EndedSession<Session>>) -> Vec<JoinHandle<()>> {
+    let end = |EndedSession { value, reason, .. }: EndedSession<Session>| {
         let runtime = Handle::try_current().ok()?;
         Some(runtime.spawn(value.end(reason)?))
     };
@@ -426,12 +426,12 @@ fn unknown_event() -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not an event of this session")
 }
 
-pub(super) fn refusal(refused: &Refused) -> Refusal {
+pub(super) fn refusal(refused: &SessionError) -> Refusal {
     let status = match refused {
-        Refused::Unknown => StatusCode::NOT_FOUND,
-        Refused::WrongOwner => StatusCode::FORBIDDEN,
-        Refused::TooMany => StatusCode::TOO_MANY_REQUESTS,
-        Refused::NoRandomness | Refused::Closed | _ => StatusCode::SERVICE_UNAVAILABLE,
+        SessionError::Unknown => StatusCode::NOT_FOUND,
+        SessionError::WrongOwner => StatusCode::FORBIDDEN,
+        SessionError::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        SessionError::NoRandomness | SessionError::Closed | _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     Refusal::with_error(status, ErrorObject::new(ErrorCode::INVALID_REQUEST, refused.to_string()))
 }
