@@ -8,9 +8,9 @@ use redis::Value;
 use tokio::time::timeout;
 
 use crate::Shared;
-use crate::record::nonsense;
+use crate::record::invalid;
 use crate::script::{Script, Scripts};
-use mcp_session::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
+use mcp_session::{EventStore, Replay, SessionId, StoreError, StoredEvent, async_trait};
 
 /// An [`EventStore`] in Redis, so that all instances can replay events; created by [`Redis::events`](crate::Redis::events).
 ///
@@ -46,24 +46,21 @@ impl RedisEventStore {
     }
 }
 
+#[async_trait]
 impl EventStore for RedisEventStore {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         self.shared.queue.append(session, stream, event);
     }
 
-    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
-        let shared = self.shared.clone();
-        Box::pin(async move {
-            shared.flush().await?;
-            let key = format!("{}:{stream}", shared.keys.events(session));
-            let replay = |scripts: &Scripts| {
-                let mut command = scripts.call(Script::Replay, 3);
-                command.arg(&key).arg(format!("{key}:meta")).arg(shared.keys.epoch()).arg(after);
-                command
-            };
-            let answer = shared.commands.repeat_one(replay).await.map_err(StoreError::from)?;
-            decode(answer, after)
-        })
+    async fn replay(&self, session: SessionId, stream: u64, after: u64) -> Result<Replay, StoreError> {
+        self.shared.flush().await?;
+        let key = format!("{}:{stream}", self.shared.keys.events(session));
+        let replay = |scripts: &Scripts| {
+            let mut command = scripts.call(Script::Replay, 3);
+            command.arg(&key).arg(format!("{key}:meta")).arg(self.shared.keys.epoch()).arg(after);
+            command
+        };
+        decode(self.shared.commands.repeat_one(replay).await?, after)
     }
 
     fn forget(&self, session: SessionId) {
@@ -100,16 +97,16 @@ fn decode(answer: Value, after: u64) -> Result<Replay, StoreError> {
     }
     let parts = if let Value::Array(parts) = answer { <[Value; 3]>::try_from(parts).ok() } else { None };
     let Some([last, floor, Value::Array(entries)]) = parts else {
-        return Err(nonsense("something that is no stream"));
+        return Err(invalid("a response that is not a stream"));
     };
-    let last = number(&last)?.ok_or_else(|| nonsense("a stream without a last number"))?;
+    let last = number(&last)?.ok_or_else(|| invalid("a stream without a last number"))?;
     let floor = number(&floor)?;
     let mut events = Vec::with_capacity(entries.len());
     let mut previous = after;
     for entry in entries {
-        let event = event(entry).ok_or_else(|| nonsense("an event that cannot be read"))?;
+        let event = event(entry).ok_or_else(|| invalid("an event that cannot be decoded"))?;
         if event.number <= previous {
-            return Err(nonsense("events that are out of order"));
+            return Err(invalid("events that are out of order"));
         }
         previous = event.number;
         events.push(event);
@@ -122,12 +119,15 @@ fn decode(answer: Value, after: u64) -> Result<Replay, StoreError> {
 
 /// Reads 20 digits, or nothing.
 fn number(value: &Value) -> Result<Option<u64>, StoreError> {
-    let Value::BulkString(text) = value else { return Err(nonsense("a number of an event that is no text")) };
+    let Value::BulkString(text) = value else { return Err(invalid("an event number that is not a string")) };
     if text.is_empty() {
         return Ok(None);
     }
     let digits = std::str::from_utf8(text).ok().filter(|text| text.len() == 20);
-    digits.and_then(|digits| digits.parse().ok()).map(Some).ok_or_else(|| nonsense("a number of an event that is none"))
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .map(Some)
+        .ok_or_else(|| invalid("an event number that is not a number"))
 }
 
 /// Reads `[<number>-1, [m, <message>]]`.

@@ -58,22 +58,22 @@ pub(crate) fn encode(id: SessionId, record: SessionRecord) -> Result<String, Sto
 }
 
 pub(crate) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreError> {
-    let text = str::from_utf8(json).map_err(|_| nonsense("a record that is not UTF-8"))?;
+    let text = str::from_utf8(json).map_err(|_| invalid("a record that is not UTF-8"))?;
     let stored: Stored = RawObject::parse(text).and_then(|text| text.decode()).map_err(|error| {
         // That it is of another format is the better reason, if it is one.
         match serde_json::from_slice::<Format>(json) {
             Ok(Format { format }) if format != FORMAT => other_format(format),
-            _ => nonsense(format_args!("a record that cannot be read: {error}")),
+            _ => invalid(format_args!("a record that cannot be decoded: {error}")),
         }
     })?;
     if stored.format != FORMAT {
         return Err(other_format(stored.format));
     }
     if stored.session != keys::hash(id) {
-        return Err(nonsense("the record of another session"));
+        return Err(invalid("the record of another session"));
     }
     let revision = Revision::from_str(&stored.revision)
-        .map_err(|_| nonsense(format_args!("a record of the unknown revision {:?}", stored.revision)))?;
+        .map_err(|_| invalid(format_args!("a record of the unknown revision {:?}", stored.revision)))?;
     let principal = stored.principal.map(|principal| Principal::new(principal.issuer.as_deref(), &principal.subject));
     let mut record = SessionRecord::new(stored.initialize, revision, principal);
     record.is_ready = stored.ready;
@@ -83,12 +83,12 @@ pub(crate) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreE
 }
 
 fn other_format(format: u32) -> StoreError {
-    nonsense(format_args!("a record of format {format}, and this version reads format {FORMAT}"))
+    invalid(format_args!("a record of format {format}, and this version reads format {FORMAT}"))
 }
 
 /// What is there was not written by this crate, or not left as it was. It may be repeated in `what`, of which no more
 /// than one short line is shown.
-pub(crate) fn nonsense(what: impl std::fmt::Display) -> StoreError {
+pub(crate) fn invalid(what: impl std::fmt::Display) -> StoreError {
     let text = what.to_string();
     let shown: String = text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let rest = if shown.len() < text.len() { "..." } else { "" };

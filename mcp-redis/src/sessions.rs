@@ -6,11 +6,11 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::connection::Failure;
-use crate::record::{self, nonsense};
-use crate::script::Script;
+use crate::record::{self, invalid};
+use crate::script::{Script, Scripts};
 use crate::{Shared, milliseconds};
 use mcp_session::{
-    BoxFuture, RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord,
+    RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord, async_trait,
 };
 
 /// A [`SessionStore`] in Redis, so that all instances can resume sessions; created by
@@ -23,66 +23,47 @@ pub struct RedisSessionStore {
     pub(crate) shared: Arc<Shared>,
 }
 
+#[async_trait]
 impl SessionStore for RedisSessionStore {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
-        let shared = self.shared.clone();
-        Box::pin(async move {
-            let key = shared.keys.session(id);
-            let get = |_: &_| redis::cmd("HMGET").arg(&key).arg("version").arg("record").to_owned();
-            let Value::Array(fields) = shared.commands.repeat_one(get).await.map_err(StoreError::from)? else {
-                return Err(nonsense("something that is no record"));
-            };
-            versioned(id, fields)
-        })
+    async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+        let key = self.shared.keys.session(id);
+        let get = |_: &Scripts| redis::cmd("HMGET").arg(&key).arg("version").arg("record").to_owned();
+        versioned(id, array(self.shared.commands.repeat_one(get).await)?)
     }
 
-    fn save(
+    async fn save(
         &self,
         id: SessionId,
         record: SessionRecord,
         read: RecordVersion,
         time_to_live: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
-        let shared = self.shared.clone();
-        Box::pin(async move {
-            let json = record::encode(id, record)?;
-            let next = read.0.checked_add(1).ok_or_else(|| StoreError("there is no version after this".to_owned()))?;
-            let key = shared.keys.session(id);
-            let save = |scripts: &crate::script::Scripts| {
-                let mut command = scripts.call(Script::Save, 1);
-                command.arg(&key).arg(read.0).arg(next).arg(&json).arg(milliseconds(time_to_live));
-                command
-            };
-            let Value::Array(mut answer) = shared.commands.one(save).await.map_err(StoreError::from)? else {
-                return Err(nonsense("something that is no record"));
-            };
-            match answer.first() {
-                Some(Value::Int(1)) => Ok(SaveOutcome::Saved(RecordVersion(next))),
-                Some(Value::Int(0)) => {
-                    let found = answer.split_off(1);
-                    Ok(SaveOutcome::Conflict(versioned(id, found)?.map(Box::new)))
-                }
-                _ => Err(nonsense("something that is no record")),
-            }
-        })
+    ) -> Result<SaveOutcome, StoreError> {
+        let json = record::encode(id, record)?;
+        let next = read.0.checked_add(1).ok_or_else(|| StoreError("there is no version after this".to_owned()))?;
+        let key = self.shared.keys.session(id);
+        let save = |scripts: &Scripts| {
+            let mut command = scripts.call(Script::Save, 1);
+            command.arg(&key).arg(read.0).arg(next).arg(&json).arg(milliseconds(time_to_live));
+            command
+        };
+        let mut response = array(self.shared.commands.one(save).await)?;
+        match response.first() {
+            Some(Value::Int(1)) => Ok(SaveOutcome::Saved(RecordVersion(next))),
+            Some(Value::Int(0)) => Ok(SaveOutcome::Conflict(versioned(id, response.split_off(1))?.map(Box::new))),
+            _ => Err(invalid("a response that is not a record")),
+        }
     }
 
-    fn touch(&self, id: SessionId, time_to_live: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        let shared = self.shared.clone();
-        Box::pin(async move {
-            let key = shared.keys.session(id);
-            let touch = |_: &_| redis::cmd("PEXPIRE").arg(&key).arg(milliseconds(time_to_live)).to_owned();
-            yes_or_no(shared.commands.repeat_one(touch).await)
-        })
+    async fn touch(&self, id: SessionId, time_to_live: Duration) -> Result<bool, StoreError> {
+        let key = self.shared.keys.session(id);
+        let touch = |_: &Scripts| redis::cmd("PEXPIRE").arg(&key).arg(milliseconds(time_to_live)).to_owned();
+        boolean(self.shared.commands.repeat_one(touch).await)
     }
 
-    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        let shared = self.shared.clone();
-        Box::pin(async move {
-            let key = shared.keys.session(id);
-            // The second of two attempts would say that there was nothing.
-            yes_or_no(shared.commands.one(|_| redis::cmd("DEL").arg(&key).to_owned()).await)
-        })
+    async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
+        let key = self.shared.keys.session(id);
+        // Not repeated: a second attempt would return that there was no record.
+        boolean(self.shared.commands.one(|_| redis::cmd("DEL").arg(&key).to_owned()).await)
     }
 }
 
@@ -92,7 +73,7 @@ impl std::fmt::Debug for RedisSessionStore {
     }
 }
 
-/// Reads the version and the record. A script's answer ends before the first that is missing.
+/// Decodes the version and the record. The response of a script ends before the first missing field.
 fn versioned(id: SessionId, fields: Vec<Value>) -> Result<Option<VersionedRecord>, StoreError> {
     let mut fields = fields.into_iter();
     match (fields.next().unwrap_or(Value::Nil), fields.next().unwrap_or(Value::Nil)) {
@@ -101,16 +82,18 @@ fn versioned(id: SessionId, fields: Vec<Value>) -> Result<Option<VersionedRecord
             let number = std::str::from_utf8(&version).ok().and_then(|text| text.parse().ok());
             let version = number
                 .filter(|number: &u64| *number > 0 && number.to_string().as_bytes() == version)
-                .ok_or_else(|| nonsense("a version that is no number"))?;
+                .ok_or_else(|| invalid("a version that is not a number"))?;
             Ok(Some(VersionedRecord { record: record::decode(id, &json)?, version: RecordVersion(version) }))
         }
-        _ => Err(nonsense("half a record")),
+        _ => Err(invalid("half a record")),
     }
 }
 
-fn yes_or_no(answer: Result<Value, Failure>) -> Result<bool, StoreError> {
-    let Value::Int(number @ (0 | 1)) = answer? else {
-        return Err(StoreError("Redis gives an answer that does not belong to the question".to_owned()));
-    };
+fn array(response: Result<Value, Failure>) -> Result<Vec<Value>, StoreError> {
+    if let Value::Array(fields) = response? { Ok(fields) } else { Err(invalid("a response that is not a record")) }
+}
+
+fn boolean(response: Result<Value, Failure>) -> Result<bool, StoreError> {
+    let Value::Int(number @ (0 | 1)) = response? else { return Err(invalid("a response that is not a boolean")) };
     Ok(number == 1)
 }

@@ -79,6 +79,7 @@ mod store;
 pub mod store_tests;
 mod table;
 
+pub use async_trait::async_trait;
 pub use event_id::EventIdKey;
 pub use id::{InvalidSessionId, NoRandomness, SessionId};
 pub use manager::{CreatedSession, EndedSession, SessionLease, SessionManager};
@@ -86,6 +87,6 @@ pub use memory::{EventUsage, MemoryEventLimits, MemoryEventStore, MemorySessionS
 pub use metrics::{EndReason, SessionError, SessionMetrics};
 pub use options::{SessionOptions, WrongOwnerPolicy};
 pub use store::{
-    BoxFuture, EventStore, RecordVersion, Replay, SaveOutcome, SessionRecord, SessionStore, StoreError, StoredEvent,
+    EventStore, RecordVersion, Replay, SaveOutcome, SessionRecord, SessionStore, StoreError, StoredEvent,
     VersionedRecord,
 };

@@ -1,16 +1,13 @@
 //! The traits of stores, which several processes can share.
 
-use std::pin::Pin;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use mcp_kernel::server::Principal;
 use mcp_types::{LoggingLevel, RawObject, Revision};
 
 use crate::SessionId;
-
-/// A boxed future that can be sent between threads.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The record of a session, with which another process can resume it.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,28 +72,87 @@ pub enum SaveOutcome {
 #[expect(clippy::exhaustive_structs, reason = "implementations of stores construct it")]
 pub struct StoreError(pub String);
 
-/// A store for the records of sessions.
+/// A store for the records of sessions, implemented with [`macro@async_trait`].
 ///
 /// A record expires when it was neither saved nor touched for its time to live. Implementations can be tested with
 /// `mcp_session::store_tests` (feature `store-tests`).
+///
+/// # Examples
+///
+/// A store that adds a prefix to the errors of another one:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use mcp_session::{RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord, async_trait};
+///
+/// struct Prefixed<S>(S);
+///
+/// fn prefix(error: StoreError) -> StoreError {
+///     StoreError(format!("sessions: {}", error.0))
+/// }
+///
+/// #[async_trait]
+/// impl<S: SessionStore> SessionStore for Prefixed<S> {
+///     async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+///         self.0.load(id).await.map_err(prefix)
+///     }
+///
+///     async fn save(
+///         &self,
+///         id: SessionId,
+///         record: SessionRecord,
+///         read: RecordVersion,
+///         time_to_live: Duration,
+///     ) -> Result<SaveOutcome, StoreError> {
+///         self.0.save(id, record, read, time_to_live).await.map_err(prefix)
+///     }
+///
+///     async fn touch(&self, id: SessionId, time_to_live: Duration) -> Result<bool, StoreError> {
+///         self.0.touch(id, time_to_live).await.map_err(prefix)
+///     }
+///
+///     async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
+///         self.0.remove(id).await.map_err(prefix)
+///     }
+/// }
+/// ```
+#[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
     /// Loads the record of a session.
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>>;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store does not respond, or has an invalid record.
+    async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError>;
 
-    /// Saves a record if the one in the store has the version `read`, or if there is none and `read` is [`RecordVersion::NONE`].
-    fn save(
+    /// Saves a record if the one in the store has the version `read`, or if there is none and `read` is
+    /// [`RecordVersion::NONE`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store does not respond. A version that does not match is not an error.
+    async fn save(
         &self,
         id: SessionId,
         record: SessionRecord,
         read: RecordVersion,
         time_to_live: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>>;
+    ) -> Result<SaveOutcome, StoreError>;
 
     /// Extends the life of a record; returns whether there is one.
-    fn touch(&self, id: SessionId, time_to_live: Duration) -> BoxFuture<Result<bool, StoreError>>;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store does not respond.
+    async fn touch(&self, id: SessionId, time_to_live: Duration) -> Result<bool, StoreError>;
 
     /// Removes a record; returns whether there was one.
-    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>>;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store does not respond.
+    async fn remove(&self, id: SessionId) -> Result<bool, StoreError>;
 }
 
 /// An event of a stream.
@@ -119,15 +175,20 @@ pub struct Replay {
     pub is_whole: bool,
 }
 
-/// A store for the events of streams, for clients that reconnect and resume.
+/// A store for the events of streams, for clients that reconnect and resume; implemented with [`macro@async_trait`].
 ///
 /// The events are limited by number, bytes and age; the oldest are evicted first.
+#[async_trait]
 pub trait EventStore: Send + Sync + 'static {
     /// Appends an event. This does not wait: events that cannot be stored are dropped, and counted.
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent);
 
     /// Returns the stored events of a stream after a number; none of an unknown stream.
-    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>>;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store does not respond, or has invalid data.
+    async fn replay(&self, session: SessionId, stream: u64, after: u64) -> Result<Replay, StoreError>;
 
     /// Removes all streams of a session that has ended. Events that are appended later, for example by a process that does not
     /// know of the end yet, are dropped.

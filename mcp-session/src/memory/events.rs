@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::slab::{Link, List, Slab};
-use crate::{BoxFuture, EventStore, Replay, SessionId, StoreError, StoredEvent};
+use crate::{EventStore, Replay, SessionId, StoreError, StoredEvent};
 
 /// The limits of [`MemoryEventStore`]. The oldest events are evicted first.
 ///
@@ -155,18 +156,16 @@ impl fmt::Debug for MemoryEventStore {
     }
 }
 
+#[async_trait]
 impl EventStore for MemoryEventStore {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         self.0.log().append(session, stream, event, Instant::now(), &self.0.limits);
     }
 
-    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
-        let shared = Arc::clone(&self.0);
-        Box::pin(async move {
-            let mut log = shared.log();
-            log.expire(Instant::now(), &shared.limits);
-            Ok(log.replay(session, stream, after).unwrap_or_default())
-        })
+    async fn replay(&self, session: SessionId, stream: u64, after: u64) -> Result<Replay, StoreError> {
+        let mut log = self.0.log();
+        log.expire(Instant::now(), &self.0.limits);
+        Ok(log.replay(session, stream, after).unwrap_or_default())
     }
 
     fn forget(&self, session: SessionId) {

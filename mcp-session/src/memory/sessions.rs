@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::time::Instant;
 
-use crate::{
-    BoxFuture, RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord,
-};
+use crate::{RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord};
 
 /// A [`SessionStore`] in memory, for tests and for several servers in one process.
 ///
@@ -36,63 +35,58 @@ impl MemorySessionStore {
         Self::default()
     }
 
-    /// Runs `work` on the records that have not expired, when the future is polled.
-    fn with<R: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Records, Instant) -> R + Send + 'static,
-    ) -> BoxFuture<Result<R, StoreError>> {
-        let records = Arc::clone(&self.0);
-        Box::pin(async move {
-            let now = Instant::now();
-            let mut records = lock(&records);
-            records.expire(now);
-            Ok(work(&mut records, now))
-        })
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn lock(records: &Mutex<Records>) -> MutexGuard<'_, Records> {
-    records.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the records, after those that have expired were removed.
+    fn unexpired(&self, now: Instant) -> MutexGuard<'_, Records> {
+        let mut records = self.lock();
+        records.expire(now);
+        records
+    }
 }
 
 impl fmt::Debug for MemorySessionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemorySessionStore").field("records", &lock(&self.0).by_id.len()).finish_non_exhaustive()
+        f.debug_struct("MemorySessionStore").field("records", &self.lock().by_id.len()).finish_non_exhaustive()
     }
 }
 
+#[async_trait]
 impl SessionStore for MemorySessionStore {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
-        self.with(move |records, _| records.by_id.get(&id).map(|record| record.found.clone()))
+    async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+        Ok(self.unexpired(Instant::now()).by_id.get(&id).map(|record| record.found.clone()))
     }
 
-    fn save(
+    async fn save(
         &self,
         id: SessionId,
         record: SessionRecord,
         read: RecordVersion,
         time_to_live: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
-        self.with(move |records, now| {
-            let there = records.by_id.get(&id).map(|record| &record.found);
-            let version = there.map_or(RecordVersion::NONE, |found| found.version);
-            if version != read {
-                return SaveOutcome::Conflict(there.cloned().map(Box::new));
-            }
-            let version = RecordVersion(version.0.saturating_add(1));
-            records.remove(id);
-            records.by_id.insert(id, Record { found: VersionedRecord { record, version }, end: None });
-            records.set_end(id, now.checked_add(time_to_live));
-            SaveOutcome::Saved(version)
-        })
+    ) -> Result<SaveOutcome, StoreError> {
+        let now = Instant::now();
+        let mut records = self.unexpired(now);
+        let there = records.by_id.get(&id).map(|record| &record.found);
+        let version = there.map_or(RecordVersion::NONE, |found| found.version);
+        if version != read {
+            return Ok(SaveOutcome::Conflict(there.cloned().map(Box::new)));
+        }
+        let version = RecordVersion(version.0.saturating_add(1));
+        records.remove(id);
+        records.by_id.insert(id, Record { found: VersionedRecord { record, version }, end: None });
+        records.set_end(id, now.checked_add(time_to_live));
+        Ok(SaveOutcome::Saved(version))
     }
 
-    fn touch(&self, id: SessionId, time_to_live: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        self.with(move |records, now| records.set_end(id, now.checked_add(time_to_live)))
+    async fn touch(&self, id: SessionId, time_to_live: Duration) -> Result<bool, StoreError> {
+        let now = Instant::now();
+        Ok(self.unexpired(now).set_end(id, now.checked_add(time_to_live)))
     }
 
-    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        self.with(move |records, _| records.remove(id))
+    async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
+        Ok(self.unexpired(Instant::now()).remove(id))
     }
 }
 
@@ -154,7 +148,7 @@ mod tests {
         assert!(store.remove(long).await.unwrap());
         tokio::time::advance(second).await;
         assert_eq!(store.load(never).await, Ok(None));
-        let records = lock(&store.0);
+        let records = store.lock();
         assert_eq!((records.by_id.len(), records.ends.len()), (0, 0));
     }
 }

@@ -12,8 +12,8 @@ use http_body::{Body, Frame};
 use mcp_server::types::LoggingLevel;
 use mcp_server::{NoArguments, Principal, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::session::{
-    BoxFuture, EventIdKey, MemoryEventStore, MemorySessionStore, RecordVersion, SaveOutcome, SessionId, SessionRecord,
-    SessionStore, StoreError, VersionedRecord,
+    EventIdKey, MemoryEventStore, MemorySessionStore, RecordVersion, SaveOutcome, SessionId, SessionRecord,
+    SessionStore, StoreError, VersionedRecord, async_trait,
 };
 use mcp_transport_http::{HttpOptions, HttpService, ResponseBody, ResponseStream, SessionMode};
 use serde_json::{Value, json};
@@ -86,32 +86,33 @@ impl Gone {
     }
 }
 
-fn gone<T: Send + 'static>() -> BoxFuture<Result<T, StoreError>> {
-    Box::pin(std::future::ready(Err(StoreError("gone".to_owned()))))
+fn unavailable() -> StoreError {
+    StoreError("unavailable".to_owned())
 }
 
+#[async_trait]
 impl SessionStore for Gone {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
-        self.before.as_ref().map_or_else(gone, |store| store.load(id))
+    async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+        self.before.as_ref().ok_or_else(unavailable)?.load(id).await
     }
 
-    fn save(
+    async fn save(
         &self,
         id: SessionId,
         new: SessionRecord,
         read: RecordVersion,
         time: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
+    ) -> Result<SaveOutcome, StoreError> {
         let is_there = self.saves.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
-        self.before.as_ref().filter(|_| is_there).map_or_else(gone, |store| store.save(id, new, read, time))
+        self.before.as_ref().filter(|_| is_there).ok_or_else(unavailable)?.save(id, new, read, time).await
     }
 
-    fn touch(&self, id: SessionId, time: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        self.before.as_ref().map_or_else(gone, |store| store.touch(id, time))
+    async fn touch(&self, id: SessionId, time: Duration) -> Result<bool, StoreError> {
+        self.before.as_ref().ok_or_else(unavailable)?.touch(id, time).await
     }
 
-    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        self.before.as_ref().map_or_else(gone, |store| store.remove(id))
+    async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
+        self.before.as_ref().ok_or_else(unavailable)?.remove(id).await
     }
 }
 
@@ -119,28 +120,29 @@ impl SessionStore for Gone {
 #[derive(Clone, Default)]
 pub(crate) struct Silent(pub(crate) Arc<AtomicUsize>);
 
+#[async_trait]
 impl SessionStore for Silent {
-    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
+    async fn load(&self, _: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(std::future::pending())
+        std::future::pending().await
     }
 
-    fn save(
+    async fn save(
         &self,
         _: SessionId,
         _: SessionRecord,
         _: RecordVersion,
         _: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
-        Box::pin(std::future::pending())
+    ) -> Result<SaveOutcome, StoreError> {
+        std::future::pending().await
     }
 
-    fn touch(&self, _: SessionId, _: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        Box::pin(std::future::pending())
+    async fn touch(&self, _: SessionId, _: Duration) -> Result<bool, StoreError> {
+        std::future::pending().await
     }
 
-    fn remove(&self, _: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        Box::pin(std::future::pending())
+    async fn remove(&self, _: SessionId) -> Result<bool, StoreError> {
+        std::future::pending().await
     }
 }
 
@@ -158,34 +160,35 @@ pub(crate) struct Faulty {
     pub(crate) hangs_at_touch: Mutex<Option<SessionId>>,
 }
 
+#[async_trait]
 impl SessionStore for Faulty {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
-        self.store.load(id)
+    async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+        self.store.load(id).await
     }
 
-    fn save(
+    async fn save(
         &self,
         id: SessionId,
         new: SessionRecord,
         read: RecordVersion,
         time: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
+    ) -> Result<SaveOutcome, StoreError> {
         if self.hangs_at_save.load(Ordering::SeqCst) {
             self.hanging.fetch_add(1, Ordering::SeqCst);
-            return Box::pin(std::future::pending());
+            return std::future::pending().await;
         }
-        self.store.save(id, new, read, time)
+        self.store.save(id, new, read, time).await
     }
 
-    fn touch(&self, id: SessionId, time: Duration) -> BoxFuture<Result<bool, StoreError>> {
+    async fn touch(&self, id: SessionId, time: Duration) -> Result<bool, StoreError> {
         if *self.hangs_at_touch.lock().expect("no panic") == Some(id) {
-            return Box::pin(std::future::pending());
+            return std::future::pending().await;
         }
-        self.store.touch(id, time)
+        self.store.touch(id, time).await
     }
 
-    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        if self.fails_at_remove.load(Ordering::SeqCst) { gone() } else { self.store.remove(id) }
+    async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
+        if self.fails_at_remove.load(Ordering::SeqCst) { Err(unavailable()) } else { self.store.remove(id).await }
     }
 }
 
@@ -268,40 +271,32 @@ impl Client {
 /// A store that is slow, and in which records go while they are used.
 pub(crate) struct Leaky(pub(crate) MemorySessionStore);
 
+#[async_trait]
 impl SessionStore for Leaky {
-    fn load(&self, id: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
-        let store = self.0.clone();
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            store.load(id).await
-        })
+    async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.0.load(id).await
     }
 
-    fn save(
+    async fn save(
         &self,
         id: SessionId,
         new: SessionRecord,
         read: RecordVersion,
         time: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
-        let store = self.0.clone();
-        Box::pin(async move {
-            if !new.subscriptions.is_empty() {
-                store.remove(id).await?;
-            }
-            store.save(id, new, read, time).await
-        })
+    ) -> Result<SaveOutcome, StoreError> {
+        if !new.subscriptions.is_empty() {
+            self.0.remove(id).await?;
+        }
+        self.0.save(id, new, read, time).await
     }
 
-    fn touch(&self, id: SessionId, time: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        self.0.touch(id, time)
+    async fn touch(&self, id: SessionId, time: Duration) -> Result<bool, StoreError> {
+        self.0.touch(id, time).await
     }
 
-    fn remove(&self, id: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        let store = self.0.clone();
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            store.remove(id).await
-        })
+    async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.0.remove(id).await
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
 use mcp_session::{
-    BoxFuture, EventIdKey, EventStore, MemoryEventLimits, MemoryEventStore, Replay, SessionId, StoreError, StoredEvent,
+    EventIdKey, EventStore, MemoryEventLimits, MemoryEventStore, Replay, SessionId, StoreError, StoredEvent,
+    async_trait,
 };
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
@@ -183,15 +184,16 @@ struct Moody {
     is_away: Arc<AtomicBool>,
 }
 
+#[async_trait]
 impl EventStore for Moody {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         self.events.append(session, stream, event);
     }
 
-    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
+    async fn replay(&self, session: SessionId, stream: u64, after: u64) -> Result<Replay, StoreError> {
         match self.is_away.load(Ordering::SeqCst) {
-            true => Box::pin(std::future::ready(Err(StoreError("away".to_owned())))),
-            false => self.events.replay(session, stream, after),
+            true => Err(StoreError("away".to_owned())),
+            false => self.events.replay(session, stream, after).await,
         }
     }
 
@@ -204,6 +206,7 @@ impl EventStore for Moody {
 #[derive(Default)]
 struct Pretty(MemoryEventStore);
 
+#[async_trait]
 impl EventStore for Pretty {
     fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         let message: Value = serde_json::from_slice(&event.message).expect("JSON");
@@ -211,8 +214,8 @@ impl EventStore for Pretty {
         self.0.append(session, stream, StoredEvent { message, ..event });
     }
 
-    fn replay(&self, session: SessionId, stream: u64, after: u64) -> BoxFuture<Result<Replay, StoreError>> {
-        self.0.replay(session, stream, after)
+    async fn replay(&self, session: SessionId, stream: u64, after: u64) -> Result<Replay, StoreError> {
+        self.0.replay(session, stream, after).await
     }
 
     fn forget(&self, session: SessionId) {

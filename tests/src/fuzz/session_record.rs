@@ -7,7 +7,7 @@ use http::{Method as Verb, Request};
 use mcp_redis::internals::{decode_record, encode_record};
 use mcp_server::{NoArguments, Server, text_resource, tool};
 use mcp_session::{
-    BoxFuture, RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord,
+    RecordVersion, SaveOutcome, SessionId, SessionRecord, SessionStore, StoreError, VersionedRecord, async_trait,
 };
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use mcp_types::{RawObject, Revision};
@@ -114,18 +114,19 @@ impl OneRecord {
     }
 }
 
+#[async_trait]
 impl SessionStore for OneRecord {
-    fn load(&self, _: SessionId) -> BoxFuture<Result<Option<VersionedRecord>, StoreError>> {
-        Box::pin(std::future::ready(Ok(Some(self.found()))))
+    async fn load(&self, _: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
+        Ok(Some(self.found()))
     }
 
-    fn save(
+    async fn save(
         &self,
         _: SessionId,
         record: SessionRecord,
         read: RecordVersion,
         _: Duration,
-    ) -> BoxFuture<Result<SaveOutcome, StoreError>> {
+    ) -> Result<SaveOutcome, StoreError> {
         let found = self.found();
         let saved = if read == found.version {
             let version = RecordVersion(read.0.wrapping_add(1));
@@ -134,14 +135,14 @@ impl SessionStore for OneRecord {
         } else {
             SaveOutcome::Conflict(Some(Box::new(found)))
         };
-        Box::pin(std::future::ready(Ok(saved)))
+        Ok(saved)
     }
 
-    fn touch(&self, _: SessionId, _: Duration) -> BoxFuture<Result<bool, StoreError>> {
-        Box::pin(std::future::ready(Ok(true)))
+    async fn touch(&self, _: SessionId, _: Duration) -> Result<bool, StoreError> {
+        Ok(true)
     }
 
-    fn remove(&self, _: SessionId) -> BoxFuture<Result<bool, StoreError>> {
-        Box::pin(std::future::ready(Ok(true)))
+    async fn remove(&self, _: SessionId) -> Result<bool, StoreError> {
+        Ok(true)
     }
 }

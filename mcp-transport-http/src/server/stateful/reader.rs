@@ -6,7 +6,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use mcp_kernel::server::{Route, Transmit};
-use mcp_session::{BoxFuture, EventIdKey, Replay, SessionLease, StoreError};
+use mcp_server::BoxFuture;
+use mcp_session::{EventIdKey, Replay, SessionLease, StoreError};
 use mcp_types::jsonrpc::EncodedMessage;
 
 use super::orphaned;
@@ -125,7 +126,10 @@ impl StreamReader {
         }
         drop(state);
         session.readers.wake(before.as_slice());
-        let replay = |(stream, after)| Some(session.events.as_ref()?.store.replay(session.id, stream, after));
+        let replay = |(stream, after)| -> Option<BoxFuture<_>> {
+            let (store, id) = (Arc::clone(&session.events.as_ref()?.store), session.id);
+            Some(Box::pin(async move { store.replay(id, stream, after).await }))
+        };
         let missed = place.and_then(replay);
         let reader = Self {
             saving: if session.record_state.is_some() { Saving::Due } else { Saving::Done },

@@ -7,10 +7,10 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::server::Route;
-use mcp_server::{Connection, Server};
+use mcp_server::{BoxFuture, Connection, Server};
 use mcp_session::{
-    BoxFuture, EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId,
-    SessionLease, SessionManager, SessionMetrics,
+    EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId, SessionLease,
+    SessionManager, SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method};
