@@ -101,7 +101,7 @@ const USE: &[u8] = b"mcp event id 1";
 mod tests {
     use super::*;
 
-    /// An id is good for the session that it was sent to, and nothing else is.
+    /// An id is valid only for the session that it was sent to.
     // covers: S4.117, RB-31, RB-55
     #[test]
     fn foreign_ids_are_none() {
@@ -126,7 +126,7 @@ mod tests {
         assert_ne!(key.encode(&mine, 1, 2), key.encode(&mine, 2, 1));
     }
 
-    /// The same key makes the same ids in another process; what is no id harms nobody.
+    /// The same key creates the same ids in another process; other texts are refused.
     // covers: RB-55
     #[test]
     fn keys_can_be_shared() {

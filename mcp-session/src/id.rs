@@ -80,7 +80,7 @@ impl fmt::Debug for SessionId {
 mod tests {
     use super::*;
 
-    /// What is written can be read, and nothing else.
+    /// An id can be parsed from its text, and from no other text.
     // covers: S0.24, S4.47, B-16
     #[test]
     fn ids_survive() {
@@ -98,6 +98,6 @@ mod tests {
         ] {
             assert_eq!(SessionId::parse(wrong), Err(InvalidSessionId), "{wrong}");
         }
-        assert!(format!("{id:?}").len() < 24, "logs do not give it away");
+        assert!(format!("{id:?}").len() < 24, "logs do not contain the whole id");
     }
 }

@@ -69,6 +69,7 @@
 
 mod event_id;
 mod id;
+mod lease;
 mod manager;
 mod memory;
 mod metrics;
@@ -82,7 +83,8 @@ mod table;
 pub use async_trait::async_trait;
 pub use event_id::EventIdKey;
 pub use id::{InvalidSessionId, NoRandomness, SessionId};
-pub use manager::{CreatedSession, EndedSession, SessionLease, SessionManager};
+pub use lease::SessionLease;
+pub use manager::{CreatedSession, EndedSession, SessionManager};
 pub use memory::{EventUsage, MemoryEventLimits, MemoryEventStore, MemorySessionStore};
 pub use metrics::{EndReason, SessionError, SessionMetrics};
 pub use options::{SessionOptions, WrongOwnerPolicy};

@@ -1,27 +1,27 @@
 //! The manager of sessions.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_kernel::server::Principal;
 use tokio::time::Instant;
 
-use crate::table::{Place, Table};
+use crate::lease::SessionLease;
+use crate::table::{SessionSlot, Table};
 use crate::{EndReason, SessionError, SessionId, SessionMetrics, SessionOptions};
 
 /// The sessions of a server, each with a state `T` of the transport.
 ///
 /// ```text
-///   create, adopt ──> active ──last lease dropped──> idle ──sweep, cap──> ended
-///                        ^                            │                     ^
-///                        └───────────enter────────────┘                     │
-///                        └───────────────end, shutdown──────────────────────┘
+///   create, adopt ──> active ──last lease dropped──> idle ──sweep, limits──> ended
+///                        ^                            │                        ^
+///                        └───────────enter────────────┘                        │
+///                        └───────────────end, shutdown─────────────────────────┘
 /// ```
 ///
-/// A session is *active* while there is a [`SessionLease`] of it: requests in flight and open streams hold one. When the last lease
-/// is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_timeout), or when it is
+/// A session is *active* while there is a [`SessionLease`] of it: requests in flight and open streams hold one. When the last
+/// lease is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_timeout), or when it is
 /// evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
 /// [bytes](SessionOptions::idle_bytes_limit) in them.
 ///
@@ -36,17 +36,23 @@ pub struct SessionManager<T> {
     shared: Arc<Shared<T>>,
 }
 
-struct Shared<T> {
+pub(crate) struct Shared<T> {
     options: SessionOptions,
-    bytes_of: fn(&T) -> usize,
+    pub(crate) bytes_of: fn(&T) -> usize,
     /// No code of `T` runs while it is locked, as that could call the manager.
     table: Mutex<Table<T>>,
+}
+
+impl<T> Shared<T> {
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table<T>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A session that has ended, for the transport to tear down.
 #[derive(Debug)]
 #[non_exhaustive]
-#[must_use = "what belongs to the session has to be torn down"]
+#[must_use = "the state of the session has to be torn down"]
 pub struct EndedSession<T> {
     /// The id, which is not valid any more.
     pub id: SessionId,
@@ -96,8 +102,8 @@ impl<T> SessionManager<T> {
         make: impl FnOnce(SessionId) -> T,
     ) -> Result<CreatedSession<T>, SessionError> {
         let id = SessionId::random().map_err(|_| self.refuse(&mut self.table(), SessionError::NoRandomness))?;
-        let room = Room::take(self, principal)?;
-        room.fill(id, Arc::new(make(id)), Origin::Here)
+        let reservation = Reservation::new(self, principal)?;
+        reservation.complete(id, Arc::new(make(id)), Origin::Created)
     }
 
     /// Adds a session of another process, with its id there.
@@ -123,8 +129,8 @@ impl<T> SessionManager<T> {
                 Err(refused) => return Err(refused),
             }
         }
-        let room = Room::take(self, principal)?;
-        room.fill(id, Arc::new(make(id)), Origin::Elsewhere)
+        let reservation = Reservation::new(self, principal)?;
+        reservation.complete(id, Arc::new(make(id)), Origin::Adopted)
     }
 
     /// Returns a lease of a session, which counts as a use of it.
@@ -135,8 +141,8 @@ impl<T> SessionManager<T> {
     // S0.26, S4.35
     pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<SessionLease<T>, SessionError> {
         let mut table = self.table();
-        let place = self.find(&mut table, id, principal)?;
-        self.lease(&mut table, *id, place)
+        let slot = self.find(&mut table, id, principal)?;
+        self.lease(&mut table, *id, slot)
     }
 
     /// Returns a lease of each active session, which does not count as a use of it.
@@ -148,11 +154,11 @@ impl<T> SessionManager<T> {
         let shared = &self.shared;
         leases
             .into_iter()
-            .map(|(id, place, value)| SessionLease { shared: Arc::clone(shared), value, id, place })
+            .map(|(id, slot, value)| SessionLease { shared: Arc::clone(shared), value, id, slot })
             .collect()
     }
 
-    /// Returns whether a session is here, whoever owns it. This does not count as a use of it.
+    /// Returns whether a session is in this process, for any owner. This does not count as a use of it.
     #[must_use]
     pub fn contains(&self, id: &SessionId) -> bool {
         self.table().find(id).is_some()
@@ -171,8 +177,8 @@ impl<T> SessionManager<T> {
     ) -> Result<EndedSession<T>, SessionError> {
         let ended = {
             let mut table = self.table();
-            let place = self.find(&mut table, id, principal)?;
-            let ended = table.end(place, reason);
+            let slot = self.find(&mut table, id, principal)?;
+            let ended = table.end(slot, reason);
             ended.ok_or_else(|| self.refuse(&mut table, SessionError::Unknown))?
         };
         log(std::slice::from_ref(&ended));
@@ -182,22 +188,22 @@ impl<T> SessionManager<T> {
     /// Ends expired sessions, and evicts idle sessions beyond the limits. The time that it takes is proportional to the
     /// number of sessions that end.
     pub fn sweep(&self, now: Instant) -> Vec<EndedSession<T>> {
-        let (ended, is_first, pruned) = {
+        let (ended, is_first, evicted) = {
             let mut table = self.table();
-            let mut ended = std::mem::take(&mut table.unseen);
+            let mut ended = std::mem::take(&mut table.unreported);
             table.expire(now, &self.shared.options, &mut ended);
-            let is_first = table.prune(&self.shared.options, &mut ended);
-            let pruned = match std::mem::replace(&mut table.pruned.1, false) {
+            let is_first = table.evict(&self.shared.options, &mut ended);
+            let evicted = match std::mem::replace(&mut table.evicted.1, false) {
                 true => 0,
-                false => std::mem::take(&mut table.pruned.0),
+                false => std::mem::take(&mut table.evicted.0),
             };
-            (ended, is_first, pruned)
+            (ended, is_first, evicted)
         };
         if is_first {
             self.warn();
         }
-        if pruned > 0 {
-            tracing::warn!(target: "mcp", pruned, "there is room for idle sessions again; these ended before their time");
+        if evicted > 0 {
+            tracing::warn!(target: "mcp", evicted, "there is room for idle sessions again");
         }
         log(&ended);
         ended
@@ -211,11 +217,11 @@ impl<T> SessionManager<T> {
         let soon = now.checked_add(options.sweep_interval).unwrap_or(now);
         let (first, is_quiet) = {
             let table = self.table();
-            let is_quiet = table.is_within(options) && table.pruned.0 == 0 && table.unseen.is_empty();
+            let is_quiet = table.is_within(options) && table.evicted.0 == 0 && table.unreported.is_empty();
             (table.first_deadline(options), is_quiet)
         };
         // Active and future sessions have the whole timeout, but may exceed the limits.
-        let others = now.checked_add(options.idle_timeout.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE));
+        let others = now.checked_add(options.idle_timeout.unwrap_or(MAX_SWEEP_INTERVAL).min(MAX_SWEEP_INTERVAL));
         match others.filter(|_| is_quiet) {
             Some(others) => first.map_or(others, |first| first.min(others)).max(soon),
             None => soon,
@@ -228,7 +234,7 @@ impl<T> SessionManager<T> {
         let ended = {
             let mut table = self.table();
             table.is_closed = true;
-            let mut ended = std::mem::take(&mut table.unseen);
+            let mut ended = std::mem::take(&mut table.unreported);
             ended.extend(table.clear(EndReason::Shutdown));
             ended
         };
@@ -248,33 +254,38 @@ impl<T> SessionManager<T> {
     }
 
     fn table(&self) -> MutexGuard<'_, Table<T>> {
-        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.table()
     }
 
     /// Finds a session, and checks its owner.
-    fn find(&self, table: &mut Table<T>, id: &SessionId, principal: Option<&Principal>) -> Result<Place, SessionError> {
+    fn find(
+        &self,
+        table: &mut Table<T>,
+        id: &SessionId,
+        principal: Option<&Principal>,
+    ) -> Result<SessionSlot, SessionError> {
         match table.find(id) {
-            Some((place, owner)) if owner.is_none() || owner == principal => Ok(place),
+            Some((slot, owner)) if owner.is_none() || owner == principal => Ok(slot),
             Some(_) => Err(self.refuse(table, SessionError::WrongOwner)),
             None => Err(self.refuse(table, SessionError::Unknown)),
         }
     }
 
-    fn lease(&self, table: &mut Table<T>, id: SessionId, place: Place) -> Result<SessionLease<T>, SessionError> {
-        let Some(value) = table.lease(place) else { return Err(self.refuse(table, SessionError::Unknown)) };
-        table.set_used(place);
-        Ok(SessionLease { shared: Arc::clone(&self.shared), value, id, place })
+    fn lease(&self, table: &mut Table<T>, id: SessionId, slot: SessionSlot) -> Result<SessionLease<T>, SessionError> {
+        let Some(value) = table.lease(slot) else { return Err(self.refuse(table, SessionError::Unknown)) };
+        table.set_used(slot);
+        Ok(SessionLease { shared: Arc::clone(&self.shared), value, id, slot })
     }
 
     /// Counts a refusal; returns the one for the client.
     fn refuse(&self, table: &mut Table<T>, refused: SessionError) -> SessionError {
-        table.counted.count_refused(refused);
+        table.counters.count_refused(refused);
         if refused == SessionError::WrongOwner { self.shared.options.wrong_owner_error() } else { refused }
     }
 
     fn warn(&self) {
         let SessionOptions { idle_limit, idle_bytes_limit, .. } = self.shared.options;
-        tracing::error!(target: "mcp", idle_limit, idle_bytes_limit, "too many sessions are idle: some end before their time");
+        tracing::error!(target: "mcp", idle_limit, idle_bytes_limit, "too many sessions are idle: some are evicted");
     }
 }
 
@@ -291,9 +302,9 @@ impl<T> fmt::Debug for SessionManager<T> {
 }
 
 /// The maximum time between two sweeps, if there are sessions.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-fn log<T>(ended: &[EndedSession<T>]) {
+pub(crate) fn log<T>(ended: &[EndedSession<T>]) {
     for EndedSession { id, reason, .. } in ended {
         tracing::debug!(target: "mcp", session = ?id, ?reason, "a session has ended");
     }
@@ -302,19 +313,19 @@ fn log<T>(ended: &[EndedSession<T>]) {
 /// The origin of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    Here,
-    Elsewhere,
+    Created,
+    Adopted,
 }
 
 /// A reservation for a new session, which is released if the session is not created.
-struct Room<'a, T> {
+struct Reservation<'a, T> {
     manager: &'a SessionManager<T>,
     owner: Option<Principal>,
     evicted: Vec<EndedSession<T>>,
 }
 
-impl<'a, T> Room<'a, T> {
-    fn take(manager: &'a SessionManager<T>, owner: Option<Principal>) -> Result<Self, SessionError> {
+impl<'a, T> Reservation<'a, T> {
+    fn new(manager: &'a SessionManager<T>, owner: Option<Principal>) -> Result<Self, SessionError> {
         let options = &manager.shared.options;
         let mut evicted = Vec::new();
         let is_first = {
@@ -323,12 +334,12 @@ impl<'a, T> Room<'a, T> {
                 return Err(manager.refuse(&mut table, SessionError::Closed));
             }
             if let Some(owner) = &owner {
-                match table.take_room(owner, options.limit_per_principal) {
+                match table.reserve(owner, options.limit_per_principal) {
                     Ok(ended) => evicted.extend(ended),
                     Err(_) => return Err(manager.refuse(&mut table, SessionError::TooMany)),
                 }
             }
-            table.prune(options, &mut evicted)
+            table.evict(options, &mut evicted)
         };
         if is_first {
             manager.warn();
@@ -337,7 +348,7 @@ impl<'a, T> Room<'a, T> {
         Ok(Self { manager, owner, evicted })
     }
 
-    fn fill(mut self, id: SessionId, value: Arc<T>, origin: Origin) -> Result<CreatedSession<T>, SessionError> {
+    fn complete(mut self, id: SessionId, value: Arc<T>, origin: Origin) -> Result<CreatedSession<T>, SessionError> {
         let bytes = (self.manager.shared.bytes_of)(&value);
         let lease = {
             let mut table = self.manager.table();
@@ -346,15 +357,15 @@ impl<'a, T> Room<'a, T> {
             }
             if table.find(&id).is_some() {
                 // Another call added the session meanwhile. The new state and the reservation are dropped.
-                let place = self.manager.find(&mut table, &id, self.owner.as_ref())?;
-                self.manager.lease(&mut table, id, place)?
+                let slot = self.manager.find(&mut table, &id, self.owner.as_ref())?;
+                self.manager.lease(&mut table, id, slot)?
             } else {
-                let place = table.insert(id, self.owner.take(), Arc::clone(&value), bytes, origin == Origin::Elsewhere);
+                let slot = table.insert(id, self.owner.take(), Arc::clone(&value), bytes, origin == Origin::Adopted);
                 match origin {
-                    Origin::Here => table.counted.created += 1,
-                    Origin::Elsewhere => table.counted.adopted += 1,
+                    Origin::Created => table.counters.created += 1,
+                    Origin::Adopted => table.counters.adopted += 1,
                 }
-                SessionLease { shared: Arc::clone(&self.manager.shared), value, id, place }
+                SessionLease { shared: Arc::clone(&self.manager.shared), value, id, slot }
             }
         };
         tracing::debug!(target: "mcp", session = ?id, ?origin, "a session has begun");
@@ -362,82 +373,16 @@ impl<'a, T> Room<'a, T> {
     }
 }
 
-impl<T> Drop for Room<'_, T> {
+impl<T> Drop for Reservation<'_, T> {
     fn drop(&mut self) {
         if self.owner.is_none() && self.evicted.is_empty() {
             return;
         }
         let mut table = self.manager.table();
         if let Some(owner) = self.owner.take() {
-            table.give_room(&owner);
+            table.release(&owner);
         }
         // The next sweep returns them.
-        table.unseen.append(&mut self.evicted);
-    }
-}
-
-/// A lease of a session, which is active while there is one.
-///
-/// A state must not hold a lease of its own session, which would never become idle.
-pub struct SessionLease<T> {
-    shared: Arc<Shared<T>>,
-    value: Arc<T>,
-    id: SessionId,
-    place: Place,
-}
-
-impl<T> SessionLease<T> {
-    /// Returns the id of the session.
-    #[must_use]
-    pub fn id(&self) -> SessionId {
-        self.id
-    }
-
-    /// Returns whether the session has ended.
-    #[must_use]
-    pub fn is_ended(&self) -> bool {
-        !self.table().has(self.place)
-    }
-
-    /// Ends the session, unless it has ended. Remaining leases keep its state, but it cannot be entered any more.
-    pub fn end(&self, reason: EndReason) -> Option<EndedSession<T>> {
-        let ended = self.table().end(self.place, reason);
-        log(ended.as_slice());
-        ended
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table<T>> {
-        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Clone for SessionLease<T> {
-    fn clone(&self) -> Self {
-        // A lease of a session that has ended does not count.
-        drop(self.table().lease(self.place));
-        let (shared, value) = (Arc::clone(&self.shared), Arc::clone(&self.value));
-        Self { shared, value, id: self.id, place: self.place }
-    }
-}
-
-impl<T> Drop for SessionLease<T> {
-    fn drop(&mut self) {
-        // Measured before the table is locked, as no code of `T` runs there.
-        let bytes = (self.shared.bytes_of)(&self.value);
-        self.table().give_back(self.place, bytes);
-    }
-}
-
-impl<T> Deref for SessionLease<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> fmt::Debug for SessionLease<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SessionLease").field(&self.id).finish()
+        table.unreported.append(&mut self.evicted);
     }
 }

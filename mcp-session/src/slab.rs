@@ -1,157 +1,167 @@
-//! Things that keep their place, and orders of them that cost nothing to change.
+//! A slab, and doubly linked lists through its values.
 
-/// Things, each in a place of its own; a place is used again when it is free.
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Values in numbered slots; a free slot is used again.
 pub(crate) struct Slab<V> {
-    places: Vec<Option<Box<V>>>,
+    slots: Vec<Option<Box<V>>>,
     free: Vec<u32>,
 }
 
-/// The neighbours of a thing in one order.
+/// The neighbours of a value in one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     older: u32,
     younger: u32,
 }
 
-/// An order of things, from the oldest to the youngest. Everything but walking along takes the same time for any length.
+/// A doubly linked list of values, from the oldest to the youngest. Adding and removing take constant time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     oldest: u32,
     youngest: u32,
 }
 
-/// Which order of several is meant.
-pub(crate) type Order<V> = fn(&mut V) -> &mut Link;
+/// Selects the link of a value, which may be in several lists.
+pub(crate) type LinkOf<V> = fn(&mut V) -> &mut Link;
 
 impl<V> Slab<V> {
     pub(crate) const fn new() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 
-    pub(crate) fn insert(&mut self, thing: V) -> u32 {
-        let thing = Some(Box::new(thing));
-        if let Some(place) = self.free.pop()
-            && let Some(free) = self.places.get_mut(place as usize)
+    pub(crate) fn insert(&mut self, value: V) -> u32 {
+        let value = Some(Box::new(value));
+        if let Some(slot) = self.free.pop()
+            && let Some(free) = self.slots.get_mut(slot as usize)
         {
-            *free = thing;
-            return place;
+            *free = value;
+            return slot;
         }
-        let place = u32::try_from(self.places.len()).ok().filter(|place| *place != NOWHERE);
-        self.places.push(thing);
-        place.expect("memory ends before there are 2^32 things")
+        let slot = u32::try_from(self.slots.len()).ok().filter(|slot| *slot != NO_SLOT);
+        self.slots.push(value);
+        slot.expect("there is no memory for 2^32 values")
     }
 
-    pub(crate) fn get(&self, place: u32) -> Option<&V> {
-        self.places.get(place as usize)?.as_deref()
+    pub(crate) fn get(&self, slot: u32) -> Option<&V> {
+        self.slots.get(slot as usize)?.as_deref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut V> {
-        self.places.get_mut(place as usize)?.as_deref_mut()
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut V> {
+        self.slots.get_mut(slot as usize)?.as_deref_mut()
     }
 
-    /// Takes a thing out, which is in no order any more.
-    pub(crate) fn remove(&mut self, place: u32) -> Option<V> {
-        let thing = self.places.get_mut(place as usize)?.take()?;
-        self.free.push(place);
-        if self.free.len() == self.places.len() {
-            // Nothing is left: whatever was needed at the busiest time need not be kept.
+    /// Removes a value, which must be in no list.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<V> {
+        let value = self.slots.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        if self.free.len() == self.slots.len() {
+            // Returns the memory of the busiest time.
             *self = Self::new();
         }
-        Some(*thing)
+        Some(*value)
     }
 
-    /// All places that are taken, in no order that means anything.
-    pub(crate) fn taken(&self) -> Vec<u32> {
-        (0..).zip(&self.places).filter(|(_, thing)| thing.is_some()).map(|(place, _)| place).collect()
+    /// Returns all occupied slots.
+    pub(crate) fn occupied(&self) -> Vec<u32> {
+        (0..).zip(&self.slots).filter(|(_, value)| value.is_some()).map(|(slot, _)| slot).collect()
     }
 }
 
 impl Link {
-    /// That of a thing which is in no order.
-    pub(crate) const LOOSE: Self = Self { older: NOWHERE, younger: NOWHERE };
+    /// The link of a value that is in no list.
+    pub(crate) const UNLINKED: Self = Self { older: NO_SLOT, younger: NO_SLOT };
 
-    /// What came after a thing.
+    /// Returns the next younger value.
     pub(crate) fn younger(self) -> Option<u32> {
-        Some(self.younger).filter(|place| *place != NOWHERE)
+        Some(self.younger).filter(|slot| *slot != NO_SLOT)
     }
 }
 
 impl List {
-    pub(crate) const EMPTY: Self = Self { oldest: NOWHERE, youngest: NOWHERE };
+    pub(crate) const EMPTY: Self = Self { oldest: NO_SLOT, youngest: NO_SLOT };
 
     pub(crate) fn oldest(self) -> Option<u32> {
-        Some(self.oldest).filter(|place| *place != NOWHERE)
+        Some(self.oldest).filter(|slot| *slot != NO_SLOT)
     }
 
     pub(crate) fn youngest(self) -> Option<u32> {
-        Some(self.youngest).filter(|place| *place != NOWHERE)
+        Some(self.youngest).filter(|slot| *slot != NO_SLOT)
     }
 
-    /// Makes a thing the youngest.
-    pub(crate) fn push<V>(&mut self, things: &mut Slab<V>, place: u32, order: Order<V>) {
-        let Some(thing) = things.get_mut(place) else { return };
-        *order(thing) = Link { older: self.youngest, younger: NOWHERE };
-        match things.get_mut(self.youngest) {
-            Some(youngest) => order(youngest).younger = place,
-            None => self.oldest = place,
+    /// Adds a value as the youngest.
+    pub(crate) fn push<V>(&mut self, values: &mut Slab<V>, slot: u32, link_of: LinkOf<V>) {
+        let Some(value) = values.get_mut(slot) else { return };
+        *link_of(value) = Link { older: self.youngest, younger: NO_SLOT };
+        match values.get_mut(self.youngest) {
+            Some(youngest) => link_of(youngest).younger = slot,
+            None => self.oldest = slot,
         }
-        self.youngest = place;
+        self.youngest = slot;
     }
 
-    /// Takes a thing out that is in this order.
-    pub(crate) fn remove<V>(&mut self, things: &mut Slab<V>, place: u32, order: Order<V>) {
-        let Some(thing) = things.get_mut(place) else { return };
-        let Link { older, younger } = std::mem::replace(order(thing), Link::LOOSE);
-        match things.get_mut(older) {
-            Some(thing) => order(thing).younger = younger,
+    /// Removes a value, which must be in this list.
+    pub(crate) fn remove<V>(&mut self, values: &mut Slab<V>, slot: u32, link_of: LinkOf<V>) {
+        let Some(value) = values.get_mut(slot) else { return };
+        let Link { older, younger } = std::mem::replace(link_of(value), Link::UNLINKED);
+        match values.get_mut(older) {
+            Some(value) => link_of(value).younger = younger,
             None => self.oldest = younger,
         }
-        match things.get_mut(younger) {
-            Some(thing) => order(thing).older = older,
+        match values.get_mut(younger) {
+            Some(value) => link_of(value).older = older,
             None => self.youngest = older,
         }
     }
 }
 
-const NOWHERE: u32 = u32::MAX;
+const NO_SLOT: u32 = u32::MAX;
+
+/// Returns memory of a map that is mostly unused; the cost is amortised over the removals.
+pub(crate) fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    if map.capacity() / 4 > map.len() + 16 {
+        map.shrink_to(map.len() * 2);
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn walk(list: List, things: &mut Slab<(char, Link)>) -> String {
+    fn walk(list: List, values: &mut Slab<(char, Link)>) -> String {
         let (mut text, mut next) = (String::new(), list.oldest());
-        while let Some(thing) = next.and_then(|place| things.get_mut(place)) {
-            text.push(thing.0);
-            next = thing.1.younger();
+        while let Some(value) = next.and_then(|slot| values.get_mut(slot)) {
+            text.push(value.0);
+            next = value.1.younger();
         }
         text
     }
 
-    /// An order stays one, whoever leaves it.
+    /// The list stays in order when values are removed.
     #[test]
-    fn orders_are_kept() {
-        let (mut things, mut list) = (Slab::new(), List::EMPTY);
-        let places: Vec<_> = "abcde".chars().map(|name| things.insert((name, Link::LOOSE))).collect();
-        let order: Order<(char, Link)> = |thing| &mut thing.1;
-        for place in &places {
-            list.push(&mut things, *place, order);
+    fn lists_stay_in_order() {
+        let (mut values, mut list) = (Slab::new(), List::EMPTY);
+        let slots: Vec<_> = "abcde".chars().map(|name| values.insert((name, Link::UNLINKED))).collect();
+        let link_of: LinkOf<(char, Link)> = |value| &mut value.1;
+        for slot in &slots {
+            list.push(&mut values, *slot, link_of);
         }
-        assert_eq!(walk(list, &mut things), "abcde");
-        for (place, left) in [(2, "abde"), (0, "bde"), (4, "bd")] {
-            list.remove(&mut things, places[place], order);
-            assert_eq!(walk(list, &mut things), left);
+        assert_eq!(walk(list, &mut values), "abcde");
+        for (slot, left) in [(2, "abde"), (0, "bde"), (4, "bd")] {
+            list.remove(&mut values, slots[slot], link_of);
+            assert_eq!(walk(list, &mut values), left);
         }
-        list.push(&mut things, places[0], order);
-        assert_eq!(walk(list, &mut things), "bda");
-        for place in [3, 1, 0] {
-            list.remove(&mut things, places[place], order);
+        list.push(&mut values, slots[0], link_of);
+        assert_eq!(walk(list, &mut values), "bda");
+        for slot in [3, 1, 0] {
+            list.remove(&mut values, slots[slot], link_of);
         }
         assert_eq!((list.oldest(), list.youngest()), (None, None));
-        for place in places {
-            assert!(things.remove(place).is_some());
-            assert!(things.remove(place).is_none());
+        for slot in slots {
+            assert!(values.remove(slot).is_some());
+            assert!(values.remove(slot).is_none());
         }
-        assert_eq!((things.places.capacity(), things.taken()), (0, vec![]));
+        assert_eq!((values.slots.capacity(), values.occupied()), (0, vec![]));
     }
 }

@@ -50,7 +50,7 @@ const SETTINGS: [Settings; 18] = [
     ),
     all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
-    all("MemoryEventLimits", "mcp-session/src/memory/events.rs", &[]),
+    all("MemoryEventLimits", "mcp-session/src/memory/event_limits.rs", &[]),
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),

@@ -3,91 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::slab::{Link, List, Slab};
+use super::event_limits::{EventUsage, MemoryEventLimits};
+use crate::slab::{Link, List, Slab, shrink};
 use crate::{EventStore, Replay, SessionId, StoreError, StoredEvent};
-
-/// The limits of [`MemoryEventStore`]. The oldest events are evicted first.
-///
-/// | setting | default | a greater value |
-/// |---|---|---|
-/// | [`max_session_events`](Self::max_session_events) | 1,024 | lets a client miss more |
-/// | [`max_session_bytes`](Self::max_session_bytes) | 1 MiB | lets a client miss more, and one session take more of the whole |
-/// | [`max_bytes`](Self::max_bytes) | 64 MiB | takes more memory |
-/// | [`max_age`](Self::max_age) | 30 min | lets a client be away for longer |
-#[derive(Clone, Debug)]
-pub struct MemoryEventLimits {
-    max_session_events: usize,
-    max_session_bytes: usize,
-    max_bytes: usize,
-    max_age: Duration,
-}
-
-impl Default for MemoryEventLimits {
-    fn default() -> Self {
-        Self {
-            max_session_events: 1024,
-            max_session_bytes: 1024 * 1024,
-            max_bytes: 64 * 1024 * 1024,
-            max_age: Duration::from_secs(30 * 60),
-        }
-    }
-}
-
-impl MemoryEventLimits {
-    /// Sets the maximum number of events of one session.
-    #[must_use]
-    pub fn max_session_events(mut self, count: usize) -> Self {
-        self.max_session_events = count;
-        self
-    }
-
-    /// Sets the maximum number of bytes in the events of one session. An event counts as its message and
-    /// [`EVENT_OVERHEAD`](Self::EVENT_OVERHEAD).
-    #[must_use]
-    pub fn max_session_bytes(mut self, bytes: usize) -> Self {
-        self.max_session_bytes = bytes;
-        self
-    }
-
-    /// Sets the maximum number of bytes in all events.
-    #[must_use]
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets the maximum age of an event.
-    #[must_use]
-    pub fn max_age(mut self, time: Duration) -> Self {
-        self.max_age = time;
-        self
-    }
-
-    /// The bytes that an event counts beside its message, which also limits the number of small events.
-    pub const EVENT_OVERHEAD: usize = 160;
-}
-
-/// The usage of [`MemoryEventStore`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EventUsage {
-    /// The number of events.
-    pub events: usize,
-    /// The number of bytes in them.
-    pub bytes: usize,
-    /// The number of sessions with events.
-    pub sessions: usize,
-    /// The number of events that were evicted because of a limit.
-    pub dropped: u64,
-    /// The number of events that were refused because they were too large or out of order.
-    pub lost: u64,
-}
 
 /// An [`EventStore`] in memory. Clones share the events.
 ///
@@ -132,7 +55,7 @@ struct Session {
 struct Stream {
     order: List,
     /// Events up to this number were evicted, or are unknown.
-    gone: Option<u64>,
+    lost: Option<u64>,
 }
 
 impl MemoryEventStore {
@@ -198,26 +121,26 @@ impl Log {
         let StoredEvent { number, message } = event;
         let size = size(&message);
         let session = self.sessions.entry(id).or_default();
-        // It may have been there before.
-        let new = || Stream { order: List::EMPTY, gone: number.checked_sub(1) };
+        // The events before the first may have been evicted.
+        let new = || Stream { order: List::EMPTY, lost: number.checked_sub(1) };
         let known = session.streams.entry(stream).or_insert_with(new);
-        let last = known.order.youngest().and_then(|place| self.events.get(place)).map(|event| event.number);
-        if last.max(known.gone).is_some_and(|last| number <= last) {
+        let last = known.order.youngest().and_then(|slot| self.events.get(slot)).map(|event| event.number);
+        if last.max(known.lost).is_some_and(|last| number <= last) {
             self.usage.lost += 1;
             return;
         }
         if size > limits.max_session_bytes.min(limits.max_bytes) || limits.max_session_events == 0 {
             self.usage.lost += 1;
-            known.gone = Some(number);
-            self.forget_if_empty(id, stream);
+            known.lost = Some(number);
+            self.remove_if_empty(id, stream);
             return;
         }
-        let (in_all, in_session, in_stream) = (Link::LOOSE, Link::LOOSE, Link::LOOSE);
+        let (in_all, in_session, in_stream) = (Link::UNLINKED, Link::UNLINKED, Link::UNLINKED);
         let event = Event { session: id, stream, number, message, at: now, in_all, in_session, in_stream };
-        let place = self.events.insert(event);
-        self.all.push(&mut self.events, place, |event| &mut event.in_all);
-        session.order.push(&mut self.events, place, |event| &mut event.in_session);
-        known.order.push(&mut self.events, place, |event| &mut event.in_stream);
+        let slot = self.events.insert(event);
+        self.all.push(&mut self.events, slot, |event| &mut event.in_all);
+        session.order.push(&mut self.events, slot, |event| &mut event.in_session);
+        known.order.push(&mut self.events, slot, |event| &mut event.in_stream);
         session.events += 1;
         session.bytes += size;
         self.usage.events += 1;
@@ -237,9 +160,9 @@ impl Log {
 
     fn replay(&self, session: SessionId, stream: u64, after: u64) -> Option<Replay> {
         let stream = self.sessions.get(&session)?.streams.get(&stream)?;
-        let is_whole = stream.gone.is_none_or(|gone| gone <= after);
+        let is_whole = stream.lost.is_none_or(|lost| lost <= after);
         let (mut events, mut next) = (Vec::new(), stream.order.oldest());
-        while let Some(event) = next.and_then(|place| self.events.get(place)) {
+        while let Some(event) = next.and_then(|slot| self.events.get(slot)) {
             if event.number > after {
                 events.push(StoredEvent { number: event.number, message: event.message.clone() });
             }
@@ -251,32 +174,26 @@ impl Log {
     fn forget(&mut self, session: SessionId) {
         let Some(Session { order, .. }) = self.sessions.remove(&session) else { return };
         let mut next = order.oldest();
-        while let Some(place) = next {
-            next = self.events.get(place).and_then(|event| event.in_session.younger());
-            self.all.remove(&mut self.events, place, |event| &mut event.in_all);
-            if let Some(event) = self.events.remove(place) {
+        while let Some(slot) = next {
+            next = self.events.get(slot).and_then(|event| event.in_session.younger());
+            self.all.remove(&mut self.events, slot, |event| &mut event.in_all);
+            if let Some(event) = self.events.remove(slot) {
                 self.usage.events -= 1;
                 self.usage.bytes -= size(&event.message);
             }
         }
-        self.shrink();
+        shrink(&mut self.sessions);
     }
 
-    /// Notes that a session has ended. Others hear of that soon, so that the last ones are enough.
+    /// Records that a session has ended. Late events of it arrive soon, so the last sessions are enough.
     fn end(&mut self, session: SessionId) {
         if self.ended.contains(&session) {
             return;
         }
-        if self.ended.len() >= MOST_ENDED {
+        if self.ended.len() >= MAX_ENDED {
             self.ended.pop_front();
         }
         self.ended.push_back(session);
-    }
-
-    fn shrink(&mut self) {
-        if self.sessions.capacity() / 4 > self.sessions.len() + 16 {
-            self.sessions.shrink_to(self.sessions.len() * 2);
-        }
     }
 
     fn expire(&mut self, now: Instant, limits: &MemoryEventLimits) {
@@ -289,9 +206,9 @@ impl Log {
     }
 
     /// Drops an event that is the oldest of its stream, and the stream with its last one.
-    fn drop_event(&mut self, place: u32) {
-        self.all.remove(&mut self.events, place, |event| &mut event.in_all);
-        let Some(event) = self.events.get(place) else { return };
+    fn drop_event(&mut self, slot: u32) {
+        self.all.remove(&mut self.events, slot, |event| &mut event.in_all);
+        let Some(event) = self.events.get(slot) else { return };
         let (id, number, size) = (event.stream, event.number, size(&event.message));
         let session_id = event.session;
         self.usage.dropped += 1;
@@ -300,31 +217,31 @@ impl Log {
         if let Some(session) = self.sessions.get_mut(&session_id) {
             session.events -= 1;
             session.bytes -= size;
-            session.order.remove(&mut self.events, place, |event| &mut event.in_session);
+            session.order.remove(&mut self.events, slot, |event| &mut event.in_session);
             if let Some(stream) = session.streams.get_mut(&id) {
-                stream.order.remove(&mut self.events, place, |event| &mut event.in_stream);
-                stream.gone = stream.gone.max(Some(number));
+                stream.order.remove(&mut self.events, slot, |event| &mut event.in_stream);
+                stream.lost = stream.lost.max(Some(number));
             }
-            self.forget_if_empty(session_id, id);
+            self.remove_if_empty(session_id, id);
         }
-        self.events.remove(place);
+        self.events.remove(slot);
     }
 
-    /// Forgets a stream without events, and a session without streams.
-    fn forget_if_empty(&mut self, id: SessionId, stream: u64) {
+    /// Removes a stream without events, and a session without streams.
+    fn remove_if_empty(&mut self, id: SessionId, stream: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.streams.get(&stream).is_some_and(|stream| stream.order.oldest().is_none()) {
             session.streams.remove(&stream);
         }
         if session.streams.is_empty() {
             self.sessions.remove(&id);
-            self.shrink();
+            shrink(&mut self.sessions);
         }
     }
 }
 
 /// The number of ended sessions that are remembered.
-const MOST_ENDED: usize = 32;
+const MAX_ENDED: usize = 32;
 
 impl Default for Session {
     fn default() -> Self {
@@ -338,6 +255,8 @@ fn size(message: &Bytes) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::store_tests::check_event_store;
 
@@ -349,7 +268,7 @@ mod tests {
         StoredEvent { number, message: vec![b'x'; length].into() }
     }
 
-    /// What is left, if that is all.
+    /// The numbers of the stored events, if none is missing.
     async fn numbers(store: &MemoryEventStore, session: SessionId, stream: u64, after: u64) -> Option<Vec<u64>> {
         let is_whole = store.replay(session, stream, after).await.unwrap().is_whole;
         let numbers = rest(store, session, stream, after).await;
@@ -361,17 +280,17 @@ mod tests {
         found.events.into_iter().map(|event| event.number).collect()
     }
 
-    /// What every store of events does.
+    /// It passes the tests for all event stores.
     // covers: S4.117, RB-54
     #[tokio::test(start_paused = true)]
     async fn events_are_kept() {
         check_event_store(async || MemoryEventStore::default()).await;
     }
 
-    /// A session keeps so many events, and who asks for one that is gone gets the rest.
+    /// A session has a maximum of events; a replay that misses some returns the rest.
     // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
-    async fn sessions_keep_so_many() {
+    async fn events_of_a_session_are_bounded() {
         let store = MemoryEventStore::new(MemoryEventLimits::default().max_session_events(3));
         let (mine, yours) = (session(), session());
         store.append(yours, 1, event(1, 1));
@@ -382,22 +301,22 @@ mod tests {
         assert_eq!(rest(&store, mine, 1, 1).await, [3, 4, 5]);
         assert_eq!(numbers(&store, mine, 1, 2).await, Some(vec![3, 4, 5]));
         assert_eq!(numbers(&store, mine, 1, 4).await, Some(vec![5]));
-        assert_eq!(numbers(&store, yours, 1, 0).await, Some(vec![1]), "others keep theirs");
+        assert_eq!(numbers(&store, yours, 1, 0).await, Some(vec![1]), "other sessions are not affected");
         for number in 1..=3 {
             store.append(mine, 2, event(number, 1));
         }
-        assert_eq!(numbers(&store, mine, 1, 5).await, None, "nothing is known about it any more");
+        assert_eq!(numbers(&store, mine, 1, 5).await, None, "the stream was evicted");
         store.append(mine, 1, event(9, 1));
-        assert_eq!(numbers(&store, mine, 1, 5).await, None, "something may have been there");
+        assert_eq!(numbers(&store, mine, 1, 5).await, None, "earlier events may be missing");
         assert_eq!(numbers(&store, mine, 1, 8).await, Some(vec![9]));
         store.append(mine, 1, event(9, 1));
         assert_eq!(numbers(&store, mine, 1, 8).await, Some(vec![9]), "numbers grow");
         store.append(mine, 3, event(5, 1));
-        assert_eq!(numbers(&store, mine, 3, 4).await, Some(vec![5]), "a new stream may begin anywhere");
+        assert_eq!(numbers(&store, mine, 3, 4).await, Some(vec![5]), "a new stream may begin with any number");
         assert_eq!((store.usage().lost, store.usage().events), (1, 4));
     }
 
-    /// Bytes are bounded for a session, and for all of them; the oldest goes first.
+    /// Bytes are bounded for a session, and for all of them; the oldest events are evicted first.
     // covers: S4.117, RB-55
     #[tokio::test(start_paused = true)]
     async fn bytes_are_bounded() {
@@ -418,8 +337,8 @@ mod tests {
         store.append(sessions[2], 2, event(1, 10));
         store.append(sessions[2], 1, event(6, 5000));
         assert_eq!(numbers(&store, sessions[2], 1, 5).await, None, "too large for any session");
-        assert_eq!(rest(&store, sessions[2], 1, 2).await, [3, 4, 5], "what came before it stays");
-        assert_eq!(numbers(&store, sessions[2], 2, 0).await, Some(vec![1]), "which harms no other stream");
+        assert_eq!(rest(&store, sessions[2], 1, 2).await, [3, 4, 5], "earlier events stay");
+        assert_eq!(numbers(&store, sessions[2], 2, 0).await, Some(vec![1]), "other streams are not affected");
         store.append(sessions[2], 1, event(7, 10));
         assert_eq!(numbers(&store, sessions[2], 1, 5).await, None);
         assert_eq!(numbers(&store, sessions[2], 1, 6).await, Some(vec![7]));
@@ -429,10 +348,10 @@ mod tests {
         assert!(store.0.log().all.oldest().is_none());
     }
 
-    /// What is too old is gone.
+    /// Events expire.
     // covers: S4.98, S4.117, RB-55
     #[tokio::test(start_paused = true)]
-    async fn events_grow_old() {
+    async fn events_expire() {
         let (store, mine) = (MemoryEventStore::default(), session());
         store.append(mine, 1, event(1, 1));
         tokio::time::advance(Duration::from_secs(20 * 60)).await;
@@ -444,6 +363,10 @@ mod tests {
         tokio::time::advance(Duration::from_secs(20 * 60)).await;
         assert_eq!(numbers(&store, mine, 1, 1).await, None);
         let usage = store.usage();
-        assert_eq!((usage.events, usage.bytes, usage.sessions, usage.dropped), (0, 0, 0, 2), "nor is the session");
+        assert_eq!(
+            (usage.events, usage.bytes, usage.sessions, usage.dropped),
+            (0, 0, 0, 2),
+            "the session is removed, too"
+        );
     }
 }

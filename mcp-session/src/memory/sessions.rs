@@ -124,17 +124,17 @@ mod tests {
     use super::*;
     use crate::store_tests::{check_session_store, record};
 
-    /// What every store of sessions does.
+    /// It passes the tests for all session stores.
     // covers: S4.115, S4.116, RB-54
     #[tokio::test(start_paused = true)]
     async fn records_are_kept() {
         check_session_store(async || MemorySessionStore::new()).await;
     }
 
-    /// Nothing is left of what went, and time that never ends is no trouble.
+    /// Expired and removed records take no memory, and a time to live without end is possible.
     // covers: RB-54
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_left() {
+    async fn expired_records_take_no_memory() {
         let store = MemorySessionStore::new();
         let [short, long, never] = [(); 3].map(|()| SessionId::random().unwrap());
         let second = Duration::from_secs(1);
