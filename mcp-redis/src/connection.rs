@@ -16,11 +16,11 @@ use mcp_session::StoreError;
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// No response: the commands may or may not have been executed.
-    Away(String),
+    NoResponse(String),
     /// Redis refused a command.
     Refused {
         /// Whether it may succeed later.
-        for_now: bool,
+        is_temporary: bool,
         text: String,
     },
 }
@@ -59,7 +59,7 @@ impl Connection {
     ) -> Result<Vec<Result<Value, Failure>>, Failure> {
         let deadline = Instant::now() + self.limit;
         match self.attempt(deadline, &commands).await {
-            Err(Failure::Away(_)) if Instant::now() < deadline => self.attempt(deadline, &commands).await,
+            Err(Failure::NoResponse(_)) if Instant::now() < deadline => self.attempt(deadline, &commands).await,
             result => result,
         }
     }
@@ -93,7 +93,7 @@ impl Connection {
         let results = self.send(deadline, &mut connected, &first).await?;
         // Redis forgot a script, which had no effect then; the commands that were sent with it are idempotent.
         if results.iter().any(|result| result.as_ref().is_err_and(is_unknown_script)) {
-            return self.send(deadline, &mut connected, &commands(&Scripts::Whole)).await.map(failures);
+            return self.send(deadline, &mut connected, &commands(&Scripts::Source)).await.map(failures);
         }
         Ok(failures(results))
     }
@@ -107,7 +107,7 @@ impl Connection {
         let error = match timeout_at(deadline, commands.query_async(&mut connected.connection)).await {
             Ok(Ok(results)) => return Ok(results),
             Ok(Err(error)) => error.into(),
-            Err(_) => self.too_slow(),
+            Err(_) => self.timed_out(),
         };
         // Later responses on this connection could belong to other commands.
         connected.is_closed.store(true, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Connection {
 
     /// The current connection, or a new one.
     async fn connected(&self, deadline: Instant) -> Result<Connected, Failure> {
-        let mut state = timeout_at(deadline, self.state.lock()).await.map_err(|_| self.too_slow())?;
+        let mut state = timeout_at(deadline, self.state.lock()).await.map_err(|_| self.timed_out())?;
         if let Some(connected) = &state.connected {
             if !connected.is_closed.load(Ordering::Relaxed) {
                 return Ok(connected.clone());
@@ -136,14 +136,14 @@ impl Connection {
                 return Ok(connected);
             }
             Ok(Err(error)) => Failure::from(error),
-            Err(_) => self.too_slow(),
+            Err(_) => self.timed_out(),
         };
         state.failed = Some((Instant::now() + state.backoff.next(), failure.clone()));
         Err(failure)
     }
 
-    fn too_slow(&self) -> Failure {
-        Failure::Away(format!("no response within {:?}", self.limit))
+    fn timed_out(&self) -> Failure {
+        Failure::NoResponse(format!("no response within {:?}", self.limit))
     }
 }
 
@@ -180,7 +180,10 @@ pub(crate) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
 }
 
 fn single(results: Vec<Result<Value, Failure>>) -> Result<Value, Failure> {
-    results.into_iter().next().unwrap_or_else(|| Err(Failure::Away("there was no response to the command".to_owned())))
+    results
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Err(Failure::NoResponse("there was no response to the command".to_owned())))
 }
 
 fn failures(results: Vec<Result<Value, RedisError>>) -> Vec<Result<Value, Failure>> {
@@ -196,10 +199,10 @@ impl From<RedisError> for Failure {
         let text = error.to_string();
         match (error.kind(), error.code()) {
             (ErrorKind::Server(_) | ErrorKind::Extension, Some(code)) => {
-                Self::Refused { for_now: PASSING.contains(&code), text }
+                Self::Refused { is_temporary: TEMPORARY.contains(&code), text }
             }
-            (ErrorKind::AuthenticationFailed, _) => Self::Refused { for_now: true, text },
-            _ => Self::Away(text),
+            (ErrorKind::AuthenticationFailed, _) => Self::Refused { is_temporary: true, text },
+            _ => Self::NoResponse(text),
         }
     }
 }
@@ -207,7 +210,7 @@ impl From<RedisError> for Failure {
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Away(text) => Self(format!("Redis does not respond: {text}")),
+            Failure::NoResponse(text) => Self(format!("Redis does not respond: {text}")),
             Failure::Refused { text, .. } => Self(format!("Redis refused the command: {text}")),
         }
     }
@@ -219,21 +222,21 @@ pub(crate) struct Backoff(u32);
 
 impl Backoff {
     pub(crate) fn next(&mut self) -> Duration {
-        let whole = LONGEST_PAUSE.min(SHORTEST_PAUSE * (1 << self.0));
+        let backoff = MAX_BACKOFF.min(MIN_BACKOFF * (1 << self.0));
         self.0 = (self.0 + 1).min(8);
         let mut random = [0];
         // Without randomness there is no jitter, which is no reason to fail.
         let _ = getrandom::fill(&mut random);
-        whole / 2 + whole / 2 * u32::from(random[0]) / 255
+        backoff / 2 + backoff / 2 * u32::from(random[0]) / 255
     }
 }
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_BACKOFF: Duration = Duration::from_millis(50);
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The maximum number of commands in flight; others wait within their timeout.
 const CONCURRENT_COMMANDS: usize = 1024;
 
-/// The errors of Redis that may pass: it starts, has no memory left, is a replica, or cannot write to its disk.
-const PASSING: [&str; 9] =
+/// The temporary errors of Redis: it starts, has no memory left, is a replica, or cannot write to its disk.
+const TEMPORARY: [&str; 9] =
     ["LOADING", "BUSY", "TRYAGAIN", "READONLY", "MASTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "CLUSTERDOWN"];

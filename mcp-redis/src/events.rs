@@ -83,24 +83,24 @@ impl Shared {
                 let (events, bytes) = self.queue.queued();
                 let limit = self.limit;
                 Err(StoreError(format!(
-                    "Redis does not respond: {events} events ({bytes} bytes) still wait to be written after {limit:?}"
+                    "Redis does not respond: {events} events ({bytes} bytes) are still queued after {limit:?}"
                 )))
             }
         }
     }
 }
 
-/// Reads the last number that was used, the last that was lost, and the events after `after`.
-fn decode(answer: Value, after: u64) -> Result<Replay, StoreError> {
-    if answer == Value::Nil {
+/// Decodes the last number of the stream, the last number that was lost, and the events after `after`.
+fn decode(response: Value, after: u64) -> Result<Replay, StoreError> {
+    if response == Value::Nil {
         return Ok(Replay::default());
     }
-    let parts = if let Value::Array(parts) = answer { <[Value; 3]>::try_from(parts).ok() } else { None };
-    let Some([last, floor, Value::Array(entries)]) = parts else {
+    let parts = if let Value::Array(parts) = response { <[Value; 3]>::try_from(parts).ok() } else { None };
+    let Some([last, lost, Value::Array(entries)]) = parts else {
         return Err(invalid("a response that is not a stream"));
     };
     let last = number(&last)?.ok_or_else(|| invalid("a stream without a last number"))?;
-    let floor = number(&floor)?;
+    let lost = number(&lost)?;
     let mut events = Vec::with_capacity(entries.len());
     let mut previous = after;
     for entry in entries {
@@ -111,13 +111,13 @@ fn decode(answer: Value, after: u64) -> Result<Replay, StoreError> {
         previous = event.number;
         events.push(event);
     }
-    // Events may have gone without what is known of them. And whoever has seen more than what was written has seen what
-    // never will be, and there may be more of that.
-    let is_whole = previous == last && floor.is_none_or(|floor| floor <= after);
+    // Redis may have evicted events alone. And a client that has seen later events than the last one in Redis has seen some
+    // that were not written, and there may be more of these.
+    let is_whole = previous == last && lost.is_none_or(|lost| lost <= after);
     Ok(Replay { events, is_whole })
 }
 
-/// Reads 20 digits, or nothing.
+/// Decodes 20 digits, or an empty string.
 fn number(value: &Value) -> Result<Option<u64>, StoreError> {
     let Value::BulkString(text) = value else { return Err(invalid("an event number that is not a string")) };
     if text.is_empty() {
@@ -130,7 +130,7 @@ fn number(value: &Value) -> Result<Option<u64>, StoreError> {
         .ok_or_else(|| invalid("an event number that is not a number"))
 }
 
-/// Reads `[<number>-1, [m, <message>]]`.
+/// Decodes `[<number>-1, [m, <message>]]`.
 fn event(entry: Value) -> Option<StoredEvent> {
     let Value::Array(parts) = entry else { return None };
     let [Value::BulkString(id), Value::Array(fields)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_known() {
+    fn missing_events_are_noticed() {
         let (two, three) = ("00000000000000000002", "00000000000000000003");
         let numbers = |answer, after| {
             let Replay { events, is_whole } = decode(answer, after).unwrap();
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(numbers(answer(three, "", &["1-1", "3-1"]), 0), (vec![1, 3], true));
         assert_eq!(numbers(answer(three, two, &["3-1"]), 2), (vec![3], true));
         assert_eq!(numbers(answer(three, two, &["3-1"]), 1), (vec![3], false), "2 is lost");
-        assert_eq!(numbers(answer(three, "", &["1-1"]), 0), (vec![1], false), "3 is gone");
+        assert_eq!(numbers(answer(three, "", &["1-1"]), 0), (vec![1], false), "3 is missing");
         assert_eq!(numbers(answer(three, "", &[]), 3), (vec![], true));
         assert_eq!(numbers(answer(three, "", &[]), 4), (vec![], false), "4 was never written");
         assert_eq!(numbers(Value::Nil, 0), (vec![], false));

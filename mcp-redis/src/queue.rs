@@ -1,4 +1,4 @@
-//! What waits to be written, and what is known to be lost.
+//! The queue of events to write, and the events that are known to be lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -12,12 +12,12 @@ use mcp_session::{SessionId, StoredEvent};
 
 type Stream = (SessionId, u64);
 
-/// Between those who send events, who never wait, and the one who writes them.
+/// The queue between callers, which never wait, and the writer.
 pub(crate) struct Queue {
     state: Mutex<State>,
     limits: QueueLimits,
     wake: Notify,
-    /// The last ticket of which everything has been written, or given up.
+    /// All operations up to this ticket were written, or dropped.
     done: watch::Sender<u64>,
     dropped: AtomicU64,
 }
@@ -26,27 +26,27 @@ pub(crate) struct Queue {
 pub(crate) struct QueueLimits {
     pub(crate) events: usize,
     pub(crate) bytes: usize,
-    /// How many streams are remembered, of each kind.
+    /// The maximum number of entries in each of `lost`, `forgotten` and `last_numbers`.
     pub(crate) streams: usize,
 }
 
 #[derive(Default)]
 struct State {
-    /// How often something was asked for.
+    /// The number of operations so far.
     ticket: u64,
     items: VecDeque<Item>,
-    /// Of what waits and what is being written.
+    /// The number of events that are queued or being written, and their bytes.
     events: usize,
     bytes: usize,
-    /// The greatest number that each stream has lost, to be told to Redis.
+    /// The greatest number that each stream has lost, to be recorded in Redis.
     lost: BTreeMap<Stream, u64>,
-    /// The sessions to forget. Nothing of what waits is older than that.
+    /// The sessions to remove; the queue has only later events of them.
     forgotten: BTreeSet<SessionId>,
-    /// There is too much to tell: nothing in Redis can be relied on.
-    distrusts_all: bool,
-    /// The last number that each stream has used here.
-    used: BTreeMap<Stream, u64>,
-    /// The last of `used` that had to go, once one had to.
+    /// Whether too much was lost to record it: all streams in Redis have to be treated as incomplete.
+    invalidates_all: bool,
+    /// The last number of each stream in this process.
+    last_numbers: BTreeMap<Stream, u64>,
+    /// The stream that was last evicted from `last_numbers`.
     evicted: Option<Stream>,
     is_closed: bool,
 }
@@ -61,29 +61,29 @@ pub(crate) struct Item {
     pub(crate) event: StoredEvent,
 }
 
-/// What came before an event in its stream.
+/// The number before an event in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Previous {
-    /// Nothing that this process knows of.
+    /// There is none in this process.
     None,
     Number(u64),
-    /// This process knew once.
-    Forgotten,
+    /// It was evicted.
+    Evicted,
 }
 
-/// What is written at once, in this order. Doing it twice is doing it once.
+/// The commands of one pipeline, in this order. They are idempotent.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub(crate) distrusts_all: bool,
+    pub(crate) invalidates_all: bool,
     pub(crate) forgotten: BTreeSet<SessionId>,
     pub(crate) lost: BTreeMap<Stream, u64>,
     pub(crate) items: Vec<Item>,
-    /// All up to here has been done then, unless there is more of it.
+    /// The last ticket that the batch completes, if it completes one.
     ticket: Option<u64>,
 }
 
 impl Batch {
-    /// What there is to send, more or less.
+    /// The approximate size of the commands.
     pub(crate) fn bytes(&self) -> usize {
         let short = self.forgotten.len() + self.lost.len();
         self.items.iter().map(|item| cost(&item.event)).sum::<usize>() + short * size_of::<Item>()
@@ -128,17 +128,17 @@ impl Queue {
             stays
         });
         remove_session(&mut state.lost, session);
-        remove_session(&mut state.used, session);
+        remove_session(&mut state.last_numbers, session);
         state.forgotten.insert(session);
         if state.forgotten.len() > self.limits.streams {
             state.forgotten.clear();
-            state.distrusts_all = true;
+            state.invalidates_all = true;
         }
         drop(state);
         self.wake.notify_one();
     }
 
-    /// Waits until all that was asked for so far has been written or given up; false if that will never be.
+    /// Waits until all operations so far were written or dropped; returns `false` if the queue is closed before.
     pub(crate) async fn flushed(&self) -> bool {
         let ticket = self.state().ticket;
         let mut done = self.done.subscribe();
@@ -152,7 +152,7 @@ impl Queue {
         }
     }
 
-    /// Waits for something to write; nothing once the queue is closed and empty.
+    /// Waits for the next batch; returns `None` once the queue is closed and empty.
     pub(crate) async fn next(&self) -> Option<Batch> {
         loop {
             let waiting = self.wake.notified();
@@ -161,7 +161,7 @@ impl Queue {
                 if let Some(batch) = state.take() {
                     return Some(batch);
                 }
-                // Otherwise nothing is left, also of what was asked for and came to nothing.
+                // The queue is empty, so operations without a command are done as well.
                 self.done.send_replace(state.ticket);
                 if state.is_closed {
                     return None;
@@ -171,7 +171,7 @@ impl Queue {
         }
     }
 
-    /// Says that a batch has been written, except for these items.
+    /// Records that a batch was written, except for these items.
     pub(crate) fn finish(&self, batch: &Batch, refused: &[usize]) {
         let mut state = self.state();
         for item in &batch.items {
@@ -182,13 +182,13 @@ impl Queue {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             state.lose((item.session, item.stream), item.event.number, self.limits.streams);
         }
-        // Otherwise the loss has to be written down first, which the next batch does.
+        // Otherwise the next batch has to record the loss first.
         if let (Some(ticket), []) = (batch.ticket, refused) {
             self.done.send_replace(ticket);
         }
     }
 
-    /// Nothing more will come, or nobody is left to write it.
+    /// Closes the queue: there are no more operations, or no writer.
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.wake.notify_one();
@@ -203,7 +203,7 @@ impl Queue {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// How many events wait or are being written, and their bytes.
+    /// Returns the number of events that are queued or being written, and their bytes.
     pub(crate) fn queued(&self) -> (usize, usize) {
         let state = self.state();
         (state.events, state.bytes)
@@ -216,13 +216,13 @@ impl Queue {
 
 impl State {
     fn take(&mut self) -> Option<Batch> {
-        if self.items.is_empty() && self.lost.is_empty() && self.forgotten.is_empty() && !self.distrusts_all {
+        if self.items.is_empty() && self.lost.is_empty() && self.forgotten.is_empty() && !self.invalidates_all {
             return None;
         }
         let (forgotten, lost) = (take_set(&mut self.forgotten), take_map(&mut self.lost));
-        let distrusts_all = mem::take(&mut self.distrusts_all);
+        let invalidates_all = mem::take(&mut self.invalidates_all);
         if !self.forgotten.is_empty() || !self.lost.is_empty() {
-            return Some(Batch { distrusts_all, forgotten, lost, ..Batch::default() });
+            return Some(Batch { invalidates_all, forgotten, lost, ..Batch::default() });
         }
         let mut bytes = 0;
         let count = self.items.iter().take(BATCH_EVENTS).take_while(|item| {
@@ -236,7 +236,7 @@ impl State {
             Some(last) if !self.items.is_empty() => last.ticket,
             _ => self.ticket,
         };
-        Some(Batch { distrusts_all, forgotten, lost, items, ticket: Some(ticket) })
+        Some(Batch { invalidates_all, forgotten, lost, items, ticket: Some(ticket) })
     }
 
     fn lose(&mut self, stream: Stream, number: u64, limit: usize) {
@@ -244,31 +244,35 @@ impl State {
         *lost = number.max(*lost);
         if self.lost.len() > limit {
             self.lost.clear();
-            self.distrusts_all = true;
+            self.invalidates_all = true;
         }
     }
 
-    /// Notes that a stream uses a number; returns the one before.
+    /// Records the number of an event; returns the one before.
     fn use_number(&mut self, stream: Stream, number: u64, limit: usize) -> Previous {
-        let previous = match self.used.get_mut(&stream) {
+        let previous = match self.last_numbers.get_mut(&stream) {
             Some(last) => {
                 let previous = Previous::Number(*last);
                 *last = number.max(*last);
                 return previous;
             }
-            None if self.evicted.is_some() => Previous::Forgotten,
+            None if self.evicted.is_some() => Previous::Evicted,
             None => Previous::None,
         };
-        if self.used.len() >= limit {
-            // The hand of a clock: each one's turn comes, without a list of who was used when.
+        if self.last_numbers.len() >= limit {
+            // Evicts in turn (the clock algorithm), which needs no order by last use.
             let after = self.evicted.map_or(Bound::Unbounded, Bound::Excluded);
-            let next = self.used.range((after, Bound::Unbounded)).next().or_else(|| self.used.first_key_value());
+            let next = self
+                .last_numbers
+                .range((after, Bound::Unbounded))
+                .next()
+                .or_else(|| self.last_numbers.first_key_value());
             if let Some(next) = next.map(|(stream, _)| *stream) {
-                self.used.remove(&next);
+                self.last_numbers.remove(&next);
                 self.evicted = Some(next);
             }
         }
-        self.used.insert(stream, number);
+        self.last_numbers.insert(stream, number);
         previous
     }
 }
@@ -279,7 +283,7 @@ fn remove_session(streams: &mut BTreeMap<Stream, u64>, session: SessionId) {
     }
 }
 
-/// The first so many of a set.
+/// Takes up to a batch from a set.
 fn take_set(set: &mut BTreeSet<SessionId>) -> BTreeSet<SessionId> {
     match set.iter().nth(BATCH_EVENTS).copied() {
         Some(next) => {
@@ -290,7 +294,7 @@ fn take_set(set: &mut BTreeSet<SessionId>) -> BTreeSet<SessionId> {
     }
 }
 
-/// The first so many of a map.
+/// Takes up to a batch from a map.
 fn take_map(map: &mut BTreeMap<Stream, u64>) -> BTreeMap<Stream, u64> {
     match map.keys().nth(BATCH_EVENTS).copied() {
         Some(next) => {
@@ -301,14 +305,14 @@ fn take_map(map: &mut BTreeMap<Stream, u64>) -> BTreeMap<Stream, u64> {
     }
 }
 
-/// What an event takes of the bytes that may wait.
+/// The bytes that an event counts in the queue.
 fn cost(event: &StoredEvent) -> usize {
     event.message.len() + size_of::<Item>()
 }
 
-/// So many events, losses and sessions to forget go to Redis at once,
+/// The maximum number of events, of losses, and of sessions to remove in a batch.
 const BATCH_EVENTS: usize = 256;
-/// as long as those before the last have less than this.
+/// The maximum number of bytes in the events of a batch, not counting the last one.
 const BATCH_BYTES: usize = 1024 * 1024;
 
 #[cfg(test)]
@@ -330,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_fit_is_counted_and_known() {
+    async fn events_beyond_the_limits_are_counted_and_recorded() {
         let (queue, session) = (Queue::new(LIMITS), id());
         for number in 1..=7 {
             queue.append(session, 0, event(number));
@@ -342,14 +346,14 @@ mod tests {
         let previous = [Previous::None, Previous::Number(1), Previous::Number(2), Previous::Number(3)];
         assert_eq!(numbers, (1..=4).zip(previous).collect::<Vec<_>>());
         assert_eq!(batch.lost, BTreeMap::from([((session, 0), 7), ((session, 1), 8)]));
-        assert_eq!(queue.queued().0, 4, "what is being written counts");
+        assert_eq!(queue.queued().0, 4, "events that are being written count");
         queue.finish(&batch, &[]);
         assert_eq!(queue.queued(), (0, 0));
         assert!(queue.flushed().await);
     }
 
     #[tokio::test]
-    async fn what_is_known_of_streams_is_bounded() {
+    async fn tracked_streams_are_bounded() {
         let queue = Queue::new(LIMITS);
         for _ in 0..4 {
             queue.append(id(), 0, event(1));
@@ -357,24 +361,24 @@ mod tests {
         for _ in 0..3 {
             queue.append(id(), 0, event(1));
         }
-        assert!(!queue.state().distrusts_all);
+        assert!(!queue.state().invalidates_all);
         queue.append(id(), 0, event(1));
         let batch = queue.next().await.unwrap();
-        assert!(batch.distrusts_all && batch.lost.is_empty());
-        assert_eq!(queue.state().used.len(), 3);
+        assert!(batch.invalidates_all && batch.lost.is_empty());
+        assert_eq!(queue.state().last_numbers.len(), 3);
         queue.finish(&batch, &[]);
         for _ in 0..4 {
             queue.forget(id());
         }
         let batch = queue.next().await.unwrap();
-        assert!(batch.distrusts_all && batch.forgotten.is_empty());
+        assert!(batch.invalidates_all && batch.forgotten.is_empty());
         queue.finish(&batch, &[]);
         queue.append(id(), 0, event(9));
-        assert_eq!(queue.next().await.unwrap().items[0].previous, Previous::Forgotten);
+        assert_eq!(queue.next().await.unwrap().items[0].previous, Previous::Evicted);
     }
 
     #[tokio::test]
-    async fn forgetting_comes_before_what_follows_it() {
+    async fn sessions_are_removed_before_later_events() {
         let (queue, session, other) = (Queue::new(LIMITS), id(), id());
         queue.append(session, 0, event(1));
         queue.append(other, 0, event(1));
@@ -387,7 +391,7 @@ mod tests {
         queue.finish(&batch, &[1]);
         assert_eq!((queue.queued(), queue.dropped()), ((0, 0), 1));
         let flushed = tokio::time::timeout(Duration::from_millis(10), queue.flushed());
-        assert!(flushed.await.is_err(), "that something was refused is not written down yet");
+        assert!(flushed.await.is_err(), "the loss is not recorded yet");
         let batch = queue.next().await.unwrap();
         assert_eq!(batch.lost, BTreeMap::from([((session, 0), 2)]));
         queue.finish(&batch, &[]);
@@ -395,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_writer_that_is_gone() {
+    async fn flushing_fails_without_a_writer() {
         let queue = Queue::new(LIMITS);
         queue.append(id(), 0, event(1));
         let (flushed, ()) = tokio::join!(queue.flushed(), async { queue.close() });

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::keys;
 use mcp_session::{SessionId, SessionRecord, StoreError};
 
-/// What this version of the crate writes, and all that it reads.
+/// The only format that this version of the crate reads and writes.
 const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
     format: u32,
-    /// The hash of the session's id, so that a record that got under another key is found out.
+    /// The hash of the session's id, to notice a record under the wrong key.
     session: String,
     initialize: RawObject,
     revision: String,
@@ -60,7 +60,7 @@ pub(crate) fn encode(id: SessionId, record: SessionRecord) -> Result<String, Sto
 pub(crate) fn decode(id: SessionId, json: &[u8]) -> Result<SessionRecord, StoreError> {
     let text = str::from_utf8(json).map_err(|_| invalid("a record that is not UTF-8"))?;
     let stored: Stored = RawObject::parse(text).and_then(|text| text.decode()).map_err(|error| {
-        // That it is of another format is the better reason, if it is one.
+        // A record of another format has its own error.
         match serde_json::from_slice::<Format>(json) {
             Ok(Format { format }) if format != FORMAT => other_format(format),
             _ => invalid(format_args!("a record that cannot be decoded: {error}")),
@@ -86,17 +86,18 @@ fn other_format(format: u32) -> StoreError {
     invalid(format_args!("a record of format {format}, and this version reads format {FORMAT}"))
 }
 
-/// What is there was not written by this crate, or not left as it was. It may be repeated in `what`, of which no more
-/// than one short line is shown.
+/// Returns the error of data that this crate did not write, or that was changed. `what` may repeat the data, so it is cut to
+/// one short line.
 pub(crate) fn invalid(what: impl std::fmt::Display) -> StoreError {
     let text = what.to_string();
-    let shown: String = text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let shown: String =
+        text.chars().take(MAX_SHOWN_CHARS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let rest = if shown.len() < text.len() { "..." } else { "" };
     StoreError(format!("Redis holds {shown}{rest}"))
 }
 
 /// How many characters of a description are shown.
-const SHOWN: usize = 300;
+const MAX_SHOWN_CHARS: usize = 300;
 
 #[cfg(test)]
 mod tests {
@@ -150,7 +151,7 @@ mod tests {
         assert!(decode(other, json.as_bytes()).unwrap_err().0.contains("another session"));
     }
 
-    /// What a store holds is repeated in errors, which end up in logs: only so much of it, and on one line.
+    /// Errors repeat data of the store, and end up in logs: they are cut to one short line.
     #[test]
     fn errors_are_short_and_on_one_line() {
         let id = SessionId::random().unwrap();

@@ -30,18 +30,18 @@ impl Script {
 /// How scripts are called on a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Scripts {
-    /// By the names that Redis gave them, in the order of [`Script::ALL`].
+    /// By their hashes, in the order of [`Script::ALL`].
     Loaded(Arc<[String]>),
-    /// With all of their text.
-    Whole,
+    /// By their source.
+    Source,
 }
 
 impl Scripts {
-    /// A call to which the arguments have still to be added, the keys first.
+    /// Returns a call without its arguments, the keys first.
     pub(crate) fn call(&self, script: Script, keys: usize) -> Cmd {
         let name = match self {
             Self::Loaded(names) => names.get(script as usize),
-            Self::Whole => None,
+            Self::Source => None,
         };
         let mut command = match name {
             Some(name) => redis::cmd("EVALSHA").arg(name).to_owned(),

@@ -39,7 +39,7 @@ impl From<&RedisOptions> for StreamLimits {
 }
 
 impl Writer {
-    /// Writes until nobody is left who could send events, and all that they sent is written.
+    /// Writes until all handles are dropped and the queue is empty.
     pub(crate) async fn run(self) {
         let closing = CloseOnDrop(&self.queue);
         while let Some(batch) = self.queue.next().await {
@@ -49,15 +49,15 @@ impl Writer {
         drop(closing);
     }
 
-    /// Writes a batch, however long it takes; returns what Redis would not have, or nothing if nobody cares any more.
+    /// Writes a batch, and retries until it succeeds. Returns the items that Redis refused, or `None` if the queue was closed.
     async fn write(&self, batch: &Batch) -> Option<Vec<usize>> {
         let mut backoff = Backoff::default();
-        let mut is_away = false;
+        let mut is_unavailable = false;
         let epoch = self.epoch().await;
         loop {
             let failure = match self.attempt(batch, &epoch).await {
                 Ok(refused) => {
-                    if is_away {
+                    if is_unavailable {
                         tracing::info!(dropped = self.queue.dropped(), "Redis accepts events again");
                     }
                     return Some(refused);
@@ -68,19 +68,19 @@ impl Writer {
                 tracing::warn!(
                     events = batch.items.len(),
                     ?failure,
-                    "events are lost at the end, Redis does not take them"
+                    "Redis does not accept events at shutdown; they are lost"
                 );
                 return None;
             }
-            if !is_away {
+            if !is_unavailable {
                 tracing::warn!(?failure, "Redis does not accept events; they stay in the queue");
-                is_away = true;
+                is_unavailable = true;
             }
             sleep(backoff.next()).await;
         }
     }
 
-    /// A name that no epoch has had, however long the system takes to find one.
+    /// Creates a random name for an epoch, and retries until the random source succeeds.
     async fn epoch(&self) -> String {
         let mut bytes = [0; 16];
         while getrandom::fill(&mut bytes).is_err() {
@@ -89,9 +89,9 @@ impl Writer {
         hex(&bytes)
     }
 
-    /// Writes a batch; returns the items that Redis will never have.
+    /// Writes a batch once; returns the items that Redis refused.
     async fn attempt(&self, batch: &Batch, epoch: &str) -> Result<Vec<usize>, Failure> {
-        // A second more for each megabyte, or what is large would never get through a line that is slow.
+        // A second more for each megabyte, so that large batches succeed over slow connections.
         let more = Duration::from_micros(batch.bytes() as u64);
         let results = self.connection.once(more, |scripts| self.commands(batch, epoch, scripts)).await?;
         let first = results.len().saturating_sub(batch.items.len());
@@ -99,7 +99,7 @@ impl Writer {
         for (index, result) in results.into_iter().enumerate() {
             match result {
                 Ok(_) => {}
-                Err(Failure::Refused { for_now: false, text }) => {
+                Err(Failure::Refused { is_temporary: false, text }) => {
                     tracing::warn!(text, "Redis refused an event");
                     refused.extend(index.checked_sub(first));
                 }
@@ -110,10 +110,10 @@ impl Writer {
     }
 
     fn commands(&self, batch: &Batch, epoch: &str, scripts: &Scripts) -> Pipeline {
-        let distrust = batch.distrusts_all.then(|| redis::cmd("SET").arg(self.keys.epoch()).arg(epoch).to_owned());
+        let invalidate = batch.invalidates_all.then(|| redis::cmd("SET").arg(self.keys.epoch()).arg(epoch).to_owned());
         let forget = batch.forgotten.iter().map(|session| {
             let mut command = scripts.call(Script::Forget, 1);
-            command.arg(self.keys.events(*session)).arg(ENDED);
+            command.arg(self.keys.events(*session)).arg(ENDED_MILLISECONDS);
             command
         });
         let lose = batch.lost.iter().map(|((session, stream), number)| {
@@ -122,7 +122,7 @@ impl Writer {
             command
         });
         let append = batch.items.iter().map(|item| self.append(scripts, item));
-        pipeline(distrust.into_iter().chain(forget).chain(lose).chain(append))
+        pipeline(invalidate.into_iter().chain(forget).chain(lose).chain(append))
     }
 
     fn append(&self, scripts: &Scripts, item: &Item) -> Cmd {
@@ -130,7 +130,7 @@ impl Writer {
         let previous = match item.previous {
             Previous::None => String::new(),
             Previous::Number(number) => padded(number),
-            Previous::Forgotten => "?".to_owned(),
+            Previous::Evicted => "?".to_owned(),
         };
         let mut command = self.call(scripts, Script::Append, &self.keys.events(item.session), item.stream);
         command.arg(padded(number)).arg(number).arg(previous);
@@ -139,7 +139,7 @@ impl Writer {
         command
     }
 
-    /// What the scripts begin with that write to a stream.
+    /// Returns a call of a script that writes to a stream, with the arguments that all of these have.
     fn call(&self, scripts: &Scripts, script: Script, events: &str, stream: u64) -> Cmd {
         let mut command = scripts.call(script, 2);
         command.arg(events).arg(self.keys.epoch());
@@ -148,15 +148,15 @@ impl Writer {
     }
 }
 
-/// How many milliseconds it is remembered that a session has ended: far longer than any process takes to hear of it.
-const ENDED: u64 = 10 * 60 * 1000;
+/// How many milliseconds the end of a session is recorded: longer than any process takes to notice it.
+const ENDED_MILLISECONDS: u64 = 10 * 60 * 1000;
 
-/// Numbers that are in order as texts.
+/// Formats a number so that numbers sort like their texts.
 pub(crate) fn padded(number: u64) -> String {
     format!("{number:020}")
 }
 
-/// When the writer ends, for whatever reason, nobody must wait for it.
+/// Closes the queue when the writer ends for any reason, so that no caller waits for it.
 struct CloseOnDrop<'a>(&'a Queue);
 
 impl Drop for CloseOnDrop<'_> {
