@@ -248,9 +248,9 @@
 //! connection.feed(now, call, &Caller::default());
 //! // This handler is ready at once. For others, poll within a runtime.
 //! assert!(connection.poll(&mut Context::from_waker(Waker::noop()), now).is_ready());
-//! let answer = connection.poll_transmit().expect("an answer").message.into_bytes();
+//! let response = connection.poll_transmit().expect("a response").message.into_bytes();
 //! let result = r#""result":{"resultType":"complete","content":[{"type":"text","text":"Hello!"}]}"#;
-//! assert_eq!(String::from_utf8(answer)?, format!(r#"{{"jsonrpc":"2.0","id":1,{result}}}"#));
+//! assert_eq!(String::from_utf8(response)?, format!(r#"{{"jsonrpc":"2.0","id":1,{result}}}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -273,7 +273,8 @@ mod serve;
 mod server;
 mod uri_template;
 
-pub use asking::client_requests::{AskError, ElicitContent, Elicited, NotAccepted};
+pub use asking::client_requests::{ElicitContent, Elicited, NotAccepted};
+pub use asking::error::AskError;
 pub use asking::form;
 pub use asking::options::AskOptions;
 pub use build::builder::ServerBuilder;
@@ -299,8 +300,9 @@ pub use mcp_kernel::{Change, Limits, Time};
 pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
 pub use mcp_types::{ClientCapability, HeaderParam};
-pub use serve::context::{Progress, RequestContext};
+pub use serve::context::RequestContext;
 pub use serve::endpoint::{BoxFuture, Endpoint, Request, ResponseFuture};
+pub use serve::progress::Progress;
 pub use serve::response::Response;
 pub use server::Server;
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};

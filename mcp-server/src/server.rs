@@ -29,7 +29,7 @@ use crate::serve::endpoint::Endpoint;
 /// struct Greet { name: String }
 ///
 /// let greet = tool("greet", async |_ctx, args: Greet| format!("Hello, {}!", args.name));
-/// let server = Server::builder("greeter", "1.0").tool(greet.description("Greets somebody")).build()?;
+/// let server = Server::builder("greeter", "1.0").tool(greet.description("Greets a person")).build()?;
 /// # Ok::<(), mcp_server::BuildError>(())
 /// ```
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use mcp_types::{
     RequestParams,
 };
 
-use crate::asking::client_requests::AskError;
+use crate::asking::error::AskError;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::{Dispatched, Request};
 use crate::serve::response::Response;

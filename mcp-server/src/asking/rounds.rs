@@ -11,7 +11,7 @@ use mcp_types::{Era, ErrorObject, InputRequest, InputRequiredResult, RawJson, Ra
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::asking::client_requests::AskError;
+use crate::asking::error::AskError;
 use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
 

@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A client that subscribes again and again is told once, and costs no more than one that does so once.
+    /// A client that subscribes repeatedly is a member once.
     // covers: S0.20
     #[test]
     fn a_connection_is_there_once() {
@@ -75,9 +75,9 @@ mod tests {
         assert_eq!(broadcast.0.lock().unwrap().len(), 1);
     }
 
-    /// Many come and go, and nothing is left of those who went.
+    /// Connections that leave are removed.
     #[test]
-    fn those_who_leave_are_gone() {
+    fn connections_that_leave_are_removed() {
         let config = ServerConfig::new(Implementation::new("demo", "1.0"), ServerCapabilities::default());
         let config = Arc::new(config);
         let connect = || Arc::new(Shared::new(Connection::long_lived(Arc::clone(&config))));

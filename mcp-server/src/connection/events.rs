@@ -11,7 +11,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams};
 use tracing::{Instrument, Span};
 
-use crate::asking::client_requests::AskError;
+use crate::asking::error::AskError;
 use crate::asking::legacy_rounds;
 use crate::asking::options::AskOptions;
 use crate::connection::catch_panic::{CatchPanic, panicked};

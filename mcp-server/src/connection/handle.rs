@@ -8,7 +8,8 @@ use mcp_types::{EmptyResult, LoggingLevel, Method, RawJson, RawObject, Revision}
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::asking::client_requests::{self, AskError};
+use crate::asking::client_requests;
+use crate::asking::error::AskError;
 use crate::asking::options::AskOptions;
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;

@@ -11,7 +11,7 @@ use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
-use crate::asking::client_requests::AskError;
+use crate::asking::error::AskError;
 use crate::asking::options::{AskOptions, ProgressHandler};
 use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;

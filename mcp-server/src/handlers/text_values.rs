@@ -1,4 +1,4 @@
-//! Typed values from named texts: the variables of a URI, the arguments of a prompt.
+//! Decodes named texts into typed values: the variables of a URI, the arguments of a prompt.
 
 use std::fmt;
 
@@ -8,13 +8,12 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// Reads a `T` out of named texts.
+/// Decodes a `T` from named texts.
 ///
-/// The type decides what a text is: a number or boolean field is parsed from it, an enum takes it as the name of a
-/// variant, a string field takes it as it is. Names that `T` does not know are ignored, and an `Option` is `None`
-/// where the name is absent. If a name comes twice, so does the field, which serde refuses.
+/// Numbers and booleans are parsed, and the text of an enum is the name of a variant. Names that `T` does not have are
+/// ignored, and an `Option` is `None` if its name is absent. Duplicate names are an error of serde.
 ///
-/// Behind `#[serde(flatten)]` and in untagged enums serde does not say what it wants, so everything is a string there.
+/// Behind `#[serde(flatten)]` and in untagged enums serde does not request a type, so all texts are strings there.
 pub(crate) fn decode<'a, T: DeserializeOwned>(
     pairs: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<T, InvalidText> {
@@ -67,7 +66,7 @@ enum Fault {
 /// All texts, which deserialise as a map.
 struct Texts<'a, I> {
     pairs: I,
-    /// The pair whose name was handed out and whose text was not.
+    /// The pair whose name was deserialised last.
     current: Option<(&'a str, &'a str)>,
 }
 
@@ -110,7 +109,7 @@ impl<'de, 'a, I: Iterator<Item = (&'a str, &'a str)>> MapAccess<'de> for Texts<'
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, InvalidText> {
-        let (name, text) = self.current.ok_or_else(|| InvalidText::custom("a value was asked for before its name"))?;
+        let (name, text) = self.current.ok_or_else(|| InvalidText::custom("a value was requested before its name"))?;
         seed.deserialize(Text(text)).map_err(|fault| fault.of(name))
     }
 }
@@ -135,7 +134,7 @@ macro_rules! parsed {
 
 impl Text<'_> {
     fn is_not(&self, expected: impl fmt::Display) -> InvalidText {
-        let shown: String = self.0.chars().take(SHOWN).collect();
+        let shown: String = self.0.chars().take(MAX_SHOWN_CHARS).collect();
         let more = if shown.len() < self.0.len() { "..." } else { "" };
         InvalidText::custom(format_args!("`{shown}{more}` is not {expected}"))
     }
@@ -213,7 +212,7 @@ impl<'de> EnumAccess<'de> for Text<'_> {
     }
 }
 
-/// What comes with the name of a variant in a text: nothing.
+/// The content of a variant, which a text does not have.
 struct NoContent;
 
 impl<'de> VariantAccess<'de> for NoContent {
@@ -236,8 +235,8 @@ impl<'de> VariantAccess<'de> for NoContent {
     }
 }
 
-/// How many characters of a text its fault repeats.
-const SHOWN: usize = 40;
+/// The maximum number of characters of a text in an error.
+const MAX_SHOWN_CHARS: usize = 40;
 
 #[cfg(test)]
 mod tests {
@@ -338,7 +337,7 @@ mod tests {
             );
         }
         let long = "9".repeat(10_000);
-        let shown = format!("`page`: `{}...` is not a whole number from 0 to 4294967295", "9".repeat(SHOWN));
+        let shown = format!("`page`: `{}...` is not a whole number from 0 to 4294967295", "9".repeat(MAX_SHOWN_CHARS));
         refused::<Everything>(&full_but("page", &long), Some("page"), &shown);
         let unknown = read::<Everything>(&full_but("order", "worst")).unwrap_err();
         assert!(unknown.to_string().starts_with("`order`: unknown variant `worst`"), "{unknown}");

@@ -9,7 +9,7 @@ use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::asking::client_requests::AskError;
+use crate::asking::error::AskError;
 use crate::handlers::schema;
 
 /// The outcome of a handler: a result, or input requests for the client.

@@ -10,28 +10,28 @@ use crate::handlers::tool::Tool;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 
-/// How many evaluations a check may take if what is wrong is to be explained, which costs memory for each.
-const MOST_EXPLAINED: usize = 10_000;
+/// The maximum number of evaluations for an error with an explanation, which takes memory for each of them.
+const MAX_EXPLAINED_EVALUATIONS: usize = 10_000;
 
-/// How much work one match of a regular expression may be, and how many bytes each may have once compiled.
-const MOST_BACKTRACKING: usize = 10_000;
-const MOST_PATTERN_BYTES: usize = 2 * 1024 * 1024;
+/// The limits of a regular expression: backtracking steps of a match, and compiled bytes.
+const MAX_BACKTRACKING: usize = 10_000;
+const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 
-/// The schemas of a tool, made ready once.
+/// The compiled schemas of a tool.
 #[derive(Default)]
 pub(crate) struct Validators {
-    input: Option<Check>,
-    output: Option<Check>,
+    input: Option<CompiledSchema>,
+    output: Option<CompiledSchema>,
 }
 
-/// A schema that is ready to check values by, and what that may cost.
-struct Check {
+/// A compiled schema with the budget for validation.
+struct CompiledSchema {
     budget: SchemaBudget,
     validator: Validator,
 }
 
 impl Validators {
-    /// CompletionInput arguments were checked by their type already, and typed results are what they are.
+    /// Compiles the schemas of a raw tool. Arguments and results of typed tools need no validation.
     pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
         if !tool.is_raw {
             return Ok(Self::default());
@@ -41,7 +41,7 @@ impl Validators {
         Ok(Self { input: Some(input), output })
     }
 
-    /// Finds what is wrong with arguments.
+    /// Returns why arguments are not valid.
     pub(crate) fn check_arguments(&self, arguments: &str) -> Option<String> {
         let check = self.input.as_ref()?;
         match parse_value(arguments) {
@@ -50,7 +50,7 @@ impl Validators {
         }
     }
 
-    /// Finds what is wrong with a result: a tool with a schema for its results has to keep to it, unless it failed.
+    /// Returns why a result is not valid. Results that are errors need not fit the output schema.
     fn check_result(&self, result: &CallToolResult) -> Option<String> {
         let check = self.output.as_ref()?;
         if result.is_error == Some(true) {
@@ -66,7 +66,7 @@ impl Validators {
     }
 }
 
-/// Checks what a tool returns. A client must not be told something that the schema rules out.
+/// Validates the result of a tool call, and replaces an invalid one by an error.
 pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ResponseFuture) -> ResponseFuture {
     let Some(validators) = validators.filter(|validators| validators.output.is_some()) else { return call };
     Box::pin(async move {
@@ -81,22 +81,22 @@ pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ResponseFuture)
     })
 }
 
-/// Makes a schema ready. What it refers to must be inside it: nothing is ever fetched.
+/// Compiles a schema. References must be local: nothing is ever fetched.
 // J-6, J-9
-fn compile(which: &str, schema: &RawObject) -> Result<Check, String> {
+fn compile(which: &str, schema: &RawObject) -> Result<CompiledSchema, String> {
     let budget = SchemaBudget::new(schema).map_err(|error| format!("the {which} schema is refused: {error}"))?;
-    let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKING).size_limit(MOST_PATTERN_BYTES);
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING).size_limit(MAX_PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(patterns);
     // J-1: no `$schema` means 2020-12.
     let has_draft = budget.schema().get("$schema").is_some();
     let options = if has_draft { options } else { options.with_draft(Draft::Draft202012) };
     let validator = options.build(budget.schema());
     let validator = validator.map_err(|error| format!("the {which} schema is not valid: {error}"))?;
-    Ok(Check { budget, validator })
+    Ok(CompiledSchema { budget, validator })
 }
 
-impl Check {
-    /// Finds what is wrong with a value.
+impl CompiledSchema {
+    /// Returns why a value is not valid.
     fn fault(&self, value: &Value) -> Option<String> {
         let steps = match self.budget.admit(value) {
             Ok(steps) => steps,
@@ -105,7 +105,7 @@ impl Check {
         if self.validator.is_valid(value) {
             return None;
         }
-        if steps > MOST_EXPLAINED {
+        if steps > MAX_EXPLAINED_EVALUATIONS {
             return Some("it does not fit the schema".to_owned());
         }
         let error = self.validator.validate(value).err()?;
@@ -155,7 +155,7 @@ mod tests {
         assert!(validators.check_arguments("{}").unwrap().contains("count"));
     }
 
-    /// What lies outside is neither fetched nor taken for granted.
+    /// Remote references are refused, and not fetched.
     // covers: J-6, J-9
     #[test]
     fn foreign_references_are_refused() {
@@ -183,14 +183,14 @@ mod tests {
         let nested = |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
         assert_eq!(validators.check_arguments(&nested(5)), None);
         assert!(validators.check_arguments(&nested(100)).unwrap().contains("cannot be checked"));
-        // What is wrong would take hundreds of megabytes to say.
+        // An explanation would take hundreds of megabytes.
         let branch = json!({ "properties": { "a": { "$ref": "#" } }, "required": ["x"] });
         let validators = self::validators(json!({ "type": "object", "anyOf": [branch, branch] })).unwrap();
         assert!(validators.check_arguments(&nested(1)).unwrap().contains("anyOf"));
         assert_eq!(validators.check_arguments(&nested(14)).unwrap(), "it does not fit the schema");
     }
 
-    /// What a tool promises about its results holds.
+    /// Results are validated against the output schema.
     // covers: TL-6, RB-25
     #[test]
     fn results_keep_their_schema() {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(validators.check_result(&CallToolResult::error("failed")), None);
     }
 
-    /// What the handler gets is what was checked, whatever the members are called.
+    /// The handler gets the arguments that were validated, whatever the names of the members.
     // covers: SEC-2
     #[test]
     fn sec_2_no_name_is_special() {

@@ -6,8 +6,8 @@ use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{
-    ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, Number,
-    ProgressToken, RawJson, RequestId, Revision,
+    ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, ProgressToken,
+    RawJson, RequestId, Revision,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +16,7 @@ use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
 use crate::serve::cancel::CancelSignal;
+use crate::serve::progress::Progress;
 use crate::serve::telemetry::{self, Stopwatch};
 use crate::server::Server;
 
@@ -367,47 +368,3 @@ impl std::fmt::Debug for RequestContext {
         f.debug_struct("RequestContext").field("scope", self.scope()).finish_non_exhaustive()
     }
 }
-
-/// A progress report: a value, and optionally a total and a message.
-#[derive(Clone, Debug, PartialEq)]
-#[must_use = "report it with `RequestContext::progress`"]
-pub struct Progress {
-    progress: Number,
-    total: Option<Number>,
-    message: Option<String>,
-}
-
-impl Progress {
-    /// Creates a progress report with the current value.
-    pub fn new(progress: impl Into<Number>) -> Self {
-        Self { progress: progress.into(), total: None, message: None }
-    }
-
-    /// Sets the expected total.
-    pub fn total(self, total: impl Into<Number>) -> Self {
-        Self { total: Some(total.into()), ..self }
-    }
-
-    /// Sets a message for the user.
-    pub fn message(self, message: impl Into<String>) -> Self {
-        Self { message: Some(message.into()), ..self }
-    }
-}
-
-macro_rules! progress_from {
-    ($($number:ty),*) => {$(
-        impl From<$number> for Progress {
-            fn from(progress: $number) -> Self {
-                Self::new(progress)
-            }
-        }
-
-        impl From<($number, $number)> for Progress {
-            fn from((progress, total): ($number, $number)) -> Self {
-                Self::new(progress).total(total)
-            }
-        }
-    )*};
-}
-
-progress_from!(f64, i32, i64, u32, u64, usize);

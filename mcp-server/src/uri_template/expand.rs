@@ -1,4 +1,4 @@
-//! From variables to an address (RFC 6570, section 3).
+//! Expands a template to a URI (RFC 6570, section 3).
 
 use super::operator::{Operator, is_reserved, is_unreserved};
 use super::token::{TRIPLET, encoded_byte};
@@ -58,7 +58,7 @@ pub(super) fn expand(parts: &[Part], lookup: &mut dyn FnMut(&str) -> Option<UriV
     uri
 }
 
-/// One expression on its way into the address.
+/// Writes one expression into the URI.
 struct Output<'a> {
     uri: &'a mut String,
     operator: Operator,
@@ -71,7 +71,7 @@ impl Output<'_> {
         let explodes = *modifier == Modifier::Explode;
         match value {
             UriValue::Text(text) => {
-                let end = text.char_indices().nth(modifier.longest()).map_or(text.len(), |(end, _)| end);
+                let end = text.char_indices().nth(modifier.max_chars()).map_or(text.len(), |(end, _)| end);
                 self.named(name, &[&text[..end]]);
             }
             UriValue::List(items) if explodes => items.iter().for_each(|item| self.named(name, &[item])),
@@ -90,7 +90,7 @@ impl Output<'_> {
         }
     }
 
-    /// Items with commas between, after the name if the operator wants it; no items, no output.
+    /// Writes items separated by commas, after the name if the operator requires it.
     fn named(&mut self, name: &str, items: &[&str]) {
         if items.is_empty() {
             return;

@@ -1,14 +1,16 @@
-//! From an address back to variables.
+//! Matches a URI and extracts the values of variables.
 //!
-//! The pattern is a list of atoms, and each takes a stretch of the address. From the right to the left it is noted
-//! for every atom where it may start so that all the rest matches; then one walk from the left, which never has to
-//! turn back, makes the choices. Both take time in proportion to the length of the address for each atom.
+//! The pattern is a list of atoms, each of which matches a part of the URI. The first pass goes from right to left, and finds
+//! for every atom the positions at which it may start so that the rest matches. The second pass goes from left to right and
+//! takes the longest match of each atom, without backtracking. Both take time proportional to the length of the URI for each
+//! atom.
 
+use super::named_parameters::{NamedParameter, Pair, chain_ends, value_ends};
 use super::operator::Operator;
 use super::token::Token;
 use super::{Expression, Modifier, Part, Variable};
 
-/// What an address has to look like.
+/// A compiled template.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     atoms: Vec<Atom>,
@@ -18,28 +20,21 @@ pub(super) struct Pattern {
 #[derive(Clone, Debug)]
 enum Atom {
     Literal(Vec<Token>),
-    /// One value that its position tells.
-    Run {
+    /// One value, identified by its position.
+    Positional {
         variable: usize,
         operator: Operator,
         modifier: Modifier,
     },
-    /// Values that their names tell; all may be absent.
+    /// Values that are identified by their names; all may be absent.
     Named {
         operator: Operator,
-        parameters: Vec<Parameter>,
+        parameters: Vec<NamedParameter>,
     },
 }
 
-#[derive(Clone, Debug)]
-struct Parameter {
-    variable: usize,
-    name: Vec<Token>,
-    modifier: Modifier,
-}
-
 impl Pattern {
-    /// Variables are numbered by their place in `names`.
+    /// Compiles a template. Variables are numbered by their position in `names`.
     pub(super) fn new(parts: &[Part], names: &[String]) -> Self {
         let number = |variable: &Variable| {
             names.iter().position(|name| *name == variable.name).expect("names has every variable of parts")
@@ -49,7 +44,7 @@ impl Pattern {
             match part {
                 Part::Literal(literal) => pattern.literal(Token::all(literal)),
                 Part::Expression(Expression { operator, variables }) if operator.is_named() => {
-                    let parameters = variables.iter().map(|variable| Parameter {
+                    let parameters = variables.iter().map(|variable| NamedParameter {
                         variable: number(variable),
                         name: Token::all(&variable.name),
                         modifier: variable.modifier,
@@ -61,7 +56,7 @@ impl Pattern {
                         let sign = if index == 0 { operator.lead() } else { Some(operator.separator()) };
                         pattern.literal(sign.map(Token::Plain).into_iter().collect());
                         let (operator, modifier) = (*operator, variable.modifier);
-                        pattern.atoms.push(Atom::Run { variable: number(variable), operator, modifier });
+                        pattern.atoms.push(Atom::Positional { variable: number(variable), operator, modifier });
                     }
                 }
             }
@@ -77,9 +72,9 @@ impl Pattern {
         }
     }
 
-    /// The decoded values by the numbers of the variables.
+    /// Returns the decoded values by the numbers of the variables, if the URI matches.
     pub(super) fn matches(&self, uri: &str) -> Option<Vec<Option<String>>> {
-        // Most templates of a server are ruled out by how they begin, and that must not cost as much as a match.
+        // Most templates of a server differ in how they begin, so that is compared first.
         if let Some(Atom::Literal(start)) = self.atoms.first()
             && !Token::each(uri).take(start.len()).eq(start.iter().copied())
         {
@@ -98,7 +93,7 @@ impl Pattern {
         Some(values.0.into_iter().map(|value| Some(value?.text)).collect())
     }
 
-    /// For each atom, and for what follows the last one, at which places it may start.
+    /// Returns for each atom, and for the end, the positions at which it may start.
     fn starts(&self, uri: &[Token]) -> Vec<Vec<bool>> {
         let mut end = vec![false; uri.len() + 1];
         end[uri.len()] = true;
@@ -113,30 +108,30 @@ impl Pattern {
 }
 
 impl Atom {
-    /// Where this atom may start, if the next may start at `next`.
+    /// Returns the positions at which this atom may start, if the next may start at `next`.
     fn starts(&self, uri: &[Token], next: &[bool]) -> Vec<bool> {
         match self {
             Self::Literal(tokens) => (0..=uri.len())
                 .map(|at| next.get(at + tokens.len()) == Some(&true) && uri[at..].starts_with(tokens))
                 .collect(),
-            Self::Run { operator, modifier, .. } => {
+            Self::Positional { operator, modifier, .. } => {
                 let mut starts = vec![false; uri.len() + 1];
                 let mut nearest_end = None;
                 for at in (0..uri.len()).rev() {
-                    nearest_end = if !run_takes(*operator, *modifier, uri[at]) {
+                    nearest_end = if !accepts(*operator, *modifier, uri[at]) {
                         None
                     } else if next[at + 1] {
                         Some(at + 1)
                     } else {
                         nearest_end
                     };
-                    starts[at] = nearest_end.is_some_and(|end| end - at <= modifier.longest());
+                    starts[at] = nearest_end.is_some_and(|end| end - at <= modifier.max_chars());
                 }
                 starts
             }
             Self::Named { operator, parameters } => {
                 let mut starts = next.to_vec();
-                for (at, end) in chains(uri, *operator, parameters).into_iter().enumerate() {
+                for (at, end) in chain_ends(uri, *operator, parameters).into_iter().enumerate() {
                     starts[at] |= end.is_some_and(|end| next[end]);
                 }
                 starts
@@ -144,26 +139,26 @@ impl Atom {
         }
     }
 
-    /// Takes what belongs to this atom and returns the place behind it, where the next one may start.
+    /// Extracts the values of this atom; returns its end, where the next one may start.
     fn walk(&self, uri: &[Token], at: usize, next: &[bool], values: &mut Values) -> Option<usize> {
         match self {
             Self::Literal(tokens) => Some(at + tokens.len()),
-            Self::Run { variable, operator, modifier } => {
-                let taken = uri[at..].iter().take(modifier.longest());
-                let longest = taken.take_while(|token| run_takes(*operator, *modifier, **token)).count();
+            Self::Positional { variable, operator, modifier } => {
+                let taken = uri[at..].iter().take(modifier.max_chars());
+                let longest = taken.take_while(|token| accepts(*operator, *modifier, **token)).count();
                 let end = (at + 1..=at + longest).rev().find(|end| next[*end])?;
                 values.set(*variable, &uri[at..end], *modifier)?;
                 Some(end)
             }
             Self::Named { operator, parameters } => {
-                let Some(end) = chains(uri, *operator, parameters)[at].filter(|end| next[*end]) else {
+                let Some(end) = chain_ends(uri, *operator, parameters)[at].filter(|end| next[*end]) else {
                     return Some(at);
                 };
-                let values_end = stretches(uri, *operator);
+                let value_ends = value_ends(uri, *operator);
                 let mut at = at;
                 let mut lists = vec![None::<String>; parameters.len()];
                 while at < end {
-                    let pair = Pair::read(uri, at, parameters, &values_end)?;
+                    let pair = Pair::read(uri, at, parameters, &value_ends)?;
                     let parameter = &parameters[pair.parameter];
                     if parameter.modifier == Modifier::Explode {
                         let item = Token::decode(&uri[pair.value..pair.end]);
@@ -185,71 +180,8 @@ impl Atom {
     }
 }
 
-fn run_takes(operator: Operator, modifier: Modifier, token: Token) -> bool {
-    operator.takes(token) || (modifier == Modifier::Explode && token == Token::Plain(operator.separator()))
-}
-
-/// For each place, where the value ends that starts there.
-fn stretches(uri: &[Token], operator: Operator) -> Vec<usize> {
-    let mut ends = vec![uri.len(); uri.len() + 1];
-    for at in (0..uri.len()).rev() {
-        ends[at] = if operator.takes(uri[at]) { ends[at + 1] } else { at };
-    }
-    ends
-}
-
-/// For each place with the operator's sign, where the parameters end that start there, each used once unless it is a
-/// list.
-fn chains(uri: &[Token], operator: Operator, parameters: &[Parameter]) -> Vec<Option<usize>> {
-    let lead = operator.lead().map(Token::Plain);
-    let separator = Token::Plain(operator.separator());
-    let values_end = stretches(uri, operator);
-    let mut ends = vec![None; uri.len() + 1];
-    let mut latest = vec![usize::MAX; parameters.len()];
-    for at in (0..uri.len()).rev() {
-        if uri[at] != separator && Some(uri[at]) != lead {
-            continue;
-        }
-        let Some(pair) = Pair::read(uri, at, parameters, &values_end) else { continue };
-        let goes_on = uri.get(pair.end) == Some(&separator);
-        let is_list = parameters[pair.parameter].modifier == Modifier::Explode;
-        // A chain has to stop before a name that it has; `latest` is the nearest place where this name comes again.
-        let again = if is_list { usize::MAX } else { latest[pair.parameter] };
-        ends[at] = Some(ends[pair.end].filter(|_| goes_on).map_or(pair.end, |end: usize| end.min(again)));
-        if uri[at] == separator {
-            latest[pair.parameter] = at;
-        }
-    }
-    // Only what starts with the lead is the start of an expression.
-    for (at, token) in uri.iter().enumerate() {
-        ends[at] = ends[at].filter(|_| Some(*token) == lead);
-    }
-    ends
-}
-
-/// One parameter with its sign, name and value.
-struct Pair {
-    parameter: usize,
-    value: usize,
-    end: usize,
-}
-
-impl Pair {
-    /// Reads the parameter whose sign is at `at`.
-    fn read(uri: &[Token], at: usize, parameters: &[Parameter], values_end: &[usize]) -> Option<Self> {
-        let rest = &uri[at + 1..];
-        parameters.iter().enumerate().find_map(|(parameter, known)| {
-            let after = at + 1 + known.name.len();
-            if !rest.starts_with(&known.name) {
-                return None;
-            }
-            let has_value = uri.get(after) == Some(&Token::Plain('='));
-            let value = if has_value { after + 1 } else { after };
-            let end = values_end[value];
-            let is_whole = has_value || end == after;
-            (is_whole && end - value <= known.modifier.longest()).then_some(Self { parameter, value, end })
-        })
-    }
+fn accepts(operator: Operator, modifier: Modifier, token: Token) -> bool {
+    operator.accepts(token) || (modifier == Modifier::Explode && token == Token::Plain(operator.separator()))
 }
 
 /// The values that were found, by the numbers of the variables.
@@ -266,7 +198,7 @@ impl Values {
         self.set_text(variable, Token::decode(tokens), modifier)
     }
 
-    /// Fails if the variable has another value already.
+    /// Sets a value, unless the variable has a different one.
     fn set_text(&mut self, variable: usize, text: String, modifier: Modifier) -> Option<()> {
         let is_prefix = matches!(modifier, Modifier::Prefix(_));
         let agrees = match &self.0[variable] {
@@ -281,7 +213,6 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::uri_template::UriTemplate;
 
     fn found(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
@@ -289,7 +220,7 @@ mod tests {
         Some(found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// A template, an address, and the variables that are found.
+    /// A template, a URI, and the variables that are found.
     type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
     fn matches(cases: &[Case<'_>]) {
@@ -435,42 +366,9 @@ mod tests {
         refuses(&[("{a}/{a}", "1/2"), ("{a:2}/{a}", "12/321"), ("{a}{?a}", "1?a=2")]);
     }
 
-    /// All short addresses, against reading the parameters one after the other from each place.
-    #[test]
-    fn chains_stop_at_the_first_repetition() {
-        let parameter = |variable, name, modifier| Parameter { variable, name: Token::all(name), modifier };
-        let parameters = [parameter(0, "a", Modifier::Whole), parameter(1, "b", Modifier::Explode)];
-        for operator in [Operator::Query, Operator::Continuation, Operator::Parameter] {
-            let (lead, separator) = (operator.lead().unwrap(), operator.separator());
-            for number in 0..5_usize.pow(6) {
-                let sign = |place: u32| [lead, separator, 'a', 'b', '='][number / 5_usize.pow(place) % 5];
-                let uri: Vec<_> = (0..6).map(|place| Token::Plain(sign(place))).collect();
-                let values_end = stretches(&uri, operator);
-                let one_by_one = |start: usize| {
-                    let (mut at, mut has_a, mut end) = (start, false, None);
-                    while let Some(pair) = Pair::read(&uri, at, &parameters, &values_end) {
-                        if pair.parameter == 0 && std::mem::replace(&mut has_a, true) {
-                            break;
-                        }
-                        end = Some(pair.end);
-                        at = pair.end;
-                        if uri.get(at) != Some(&Token::Plain(separator)) {
-                            break;
-                        }
-                    }
-                    end
-                };
-                for (start, end) in chains(&uri, operator, &parameters).into_iter().enumerate() {
-                    let expected = if uri.get(start) == Some(&Token::Plain(lead)) { one_by_one(start) } else { None };
-                    assert_eq!(end, expected, "{uri:?} from {start}");
-                }
-            }
-        }
-    }
-
     /// The number of steps is bounded by the lengths; with backtracking these would take forever.
     #[test]
-    fn hostile_addresses_are_cheap() {
+    fn hostile_uris_are_cheap() {
         const LENGTH: usize = 8 * 1024;
         let cases = [
             ("{a}{b}{c}{d}{e}{f}{g}{h}!", "a".repeat(LENGTH)),

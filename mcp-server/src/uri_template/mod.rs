@@ -1,7 +1,8 @@
-//! URI templates (RFC 6570): parsed once, then matched against addresses or expanded to them.
+//! URI templates (RFC 6570): parsed once, then matched against URIs or expanded to them.
 
 mod expand;
 mod matching;
+mod named_parameters;
 mod operator;
 mod parse;
 mod token;
@@ -16,7 +17,7 @@ use operator::Operator;
 pub use parse::InvalidTemplate;
 pub use variables::UriVariables;
 
-/// A URI template with everything that RFC 6570 has: all operators, prefixes (`{name:3}`) and lists (`{name*}`).
+/// A URI template with all features of RFC 6570: all operators, prefixes (`{name:3}`) and lists (`{name*}`).
 ///
 /// ```
 /// use mcp_server::UriTemplate;
@@ -35,9 +36,9 @@ pub use variables::UriVariables;
 ///
 /// # What matches
 ///
-/// Matching turns expansion around, for the addresses that identify something:
+/// Matching is the inverse of expansion:
 ///
-/// | expression | takes |
+/// | expression | matches |
 /// |---|---|
 /// | `{a}` `{.a}` `{/a}` | one or more letters, digits, `-._~` and percent-encoded characters |
 /// | `{+a}` `{#a}` | the same and reserved characters: ``:/?#[]@!$&'()*+,;=`` |
@@ -46,16 +47,16 @@ pub use variables::UriVariables;
 /// | `{?a,b}` `{&a,b}` | the same; values may have reserved characters other than `&` and `#` |
 /// | `{a:3}` | no more than 3 characters |
 /// | `{a*}` `{/a*}` | a list: separators as well, and they are part of the value |
-/// | `{;a*}` `{?a*}` `{&a*}` | a list: the name may come repeatedly; the values are joined by commas |
+/// | `{;a*}` `{?a*}` `{&a*}` | a list: the name may be repeated; the values are joined by commas |
 ///
-/// Only what `;`, `?` and `&` add may be absent. Parameters that the template does not name do not match. Where
-/// several splits are possible, the variable further left takes as much as it can, a parameter takes its whole value.
+/// Only the parameters of `;`, `?` and `&` may be absent. Parameters that the template does not name do not match. Where
+/// several splits are possible, the first variable gets the longest value, and a parameter gets its whole value.
 /// A variable that occurs twice must have the same value in both places.
 ///
-/// Values are percent-decoded once; what is not UTF-8 then does not match. Values may therefore have any character,
+/// Values are percent-decoded once, and do not match if they are not UTF-8 then. They may therefore have any character,
 /// `/` and `..` included: check them before they become a path.
 ///
-/// The time is proportional to the length of the address times the length of the template, whatever they are.
+/// Matching takes time proportional to the length of the URI times the length of the template.
 #[derive(Clone)]
 pub struct UriTemplate {
     text: String,
@@ -145,7 +146,7 @@ enum Part {
     Expression(Expression),
 }
 
-/// What stands between braces.
+/// An expression in braces.
 #[derive(Clone, Debug, PartialEq)]
 struct Expression {
     operator: Operator,
@@ -161,14 +162,14 @@ struct Variable {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Modifier {
     Whole,
-    /// At most so many characters.
+    /// The first characters, up to this number.
     Prefix(usize),
-    /// Each item of a list by itself.
+    /// Each item of a list separately.
     Explode,
 }
 
 impl Modifier {
-    fn longest(self) -> usize {
+    fn max_chars(self) -> usize {
         match self {
             Self::Prefix(length) => length,
             Self::Whole | Self::Explode => usize::MAX,
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_once_and_in_order() {
+    fn names_are_listed_once_and_in_order() {
         let template = UriTemplate::parse("/{b}{/a:1,a}{?c*,b}").unwrap();
         assert_eq!(template.variables().collect::<Vec<_>>(), ["b", "a", "c"]);
         assert_eq!(template.as_str(), "/{b}{/a:1,a}{?c*,b}");
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(format!("{template:?}"), r#"UriTemplate("/{b}{/a:1,a}{?c*,b}")"#);
     }
 
-    /// What was expanded is found again, whatever characters the values have.
+    /// Matching the expanded URI returns the values, whatever characters they have.
     #[test]
     fn expansion_and_matching_are_inverse() {
         let values = ["a", "a b", "50%", "ä/ö?ü#", "..", "日本", "a,b", "%41", "🦀;x=1&y", "~", "\0"];

@@ -1,4 +1,4 @@
-//! The operators of RFC 6570 and what they do (appendix A of the RFC).
+//! The operators of RFC 6570 (appendix A of the RFC).
 
 use super::token::Token;
 
@@ -24,7 +24,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// The operator that a character stands for; none of them means a simple expansion.
+    /// Returns the operator of a character. An expression without one is a simple expansion.
     pub(super) fn of(sign: char) -> Option<Self> {
         Some(match sign {
             '+' => Self::Reserved,
@@ -38,7 +38,7 @@ impl Operator {
         })
     }
 
-    /// What comes before the first value.
+    /// Returns the character before the first value.
     pub(super) const fn lead(self) -> Option<char> {
         match self {
             Self::Simple | Self::Reserved => None,
@@ -51,7 +51,7 @@ impl Operator {
         }
     }
 
-    /// What comes between values.
+    /// Returns the character between values.
     pub(super) const fn separator(self) -> char {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ',',
@@ -62,7 +62,7 @@ impl Operator {
         }
     }
 
-    /// Whether values come with their names.
+    /// Whether values have names.
     pub(super) const fn is_named(self) -> bool {
         matches!(self, Self::Parameter | Self::Query | Self::Continuation)
     }
@@ -77,8 +77,8 @@ impl Operator {
         matches!(self, Self::Reserved | Self::Fragment)
     }
 
-    /// Whether a value may have this character when an address is matched.
-    pub(super) fn takes(self, token: Token) -> bool {
+    /// Whether a value in a URI may have this character.
+    pub(super) fn accepts(self, token: Token) -> bool {
         match token {
             Token::Encoded(_) => true,
             Token::Broken(_) => false,

@@ -4,7 +4,7 @@ use super::operator::Operator;
 use super::token::{TRIPLET, encoded_byte};
 use super::{Expression, Modifier, Part, Variable};
 
-/// A text that is no URI template.
+/// The error of parsing a URI template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}, at byte {at} of the template")]
 pub struct InvalidTemplate {
@@ -13,7 +13,7 @@ pub struct InvalidTemplate {
 }
 
 impl InvalidTemplate {
-    /// Where the fault is, in bytes from the start of the template.
+    /// Returns the position of the fault, in bytes from the start of the template.
     #[must_use]
     pub fn position(&self) -> usize {
         self.at
@@ -113,7 +113,7 @@ fn prefix(digits: &str) -> Option<usize> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// Letters, digits, `_` and encoded bytes; dots only between them.
+/// Accepts letters, digits, `_` and encoded bytes, and dots between them.
 fn check_name(name: &str, start: usize) -> Result<(), InvalidTemplate> {
     if name.is_empty() {
         return Err(Fault::MissingName.at(start));

@@ -1,16 +1,16 @@
-//! Addresses as characters that are compared one by one.
+//! URIs as normalised characters.
 
 use super::operator::is_unreserved;
 
-/// One character of an address.
+/// One character of a URI.
 ///
-/// Addresses that differ only in how they encode have the same tokens: `%41` is `A`, `%c3%A9` is `é`. A reserved
-/// character and its encoding are not the same, since only the first separates.
+/// URIs that differ only in their encoding have the same tokens: `%41` is `A`, `%c3%A9` is `é`. A reserved character and its
+/// encoding differ, as only the first is a separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Plain(char),
     Encoded(char),
-    /// An encoded byte that is no part of a UTF-8 character.
+    /// An encoded byte that is not part of a UTF-8 character.
     Broken(u8),
 }
 
@@ -21,7 +21,7 @@ impl Token {
         tokens
     }
 
-    /// One after the other, as far as they are asked for.
+    /// Returns the tokens of a text, lazily.
     pub(super) fn each(text: &str) -> impl Iterator<Item = Self> + '_ {
         let mut rest = text;
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What an address says about the variables of a template.
+//! The values of variables in a URI.
 
 use serde::de::DeserializeOwned;
 
@@ -15,23 +15,23 @@ impl UriVariables {
         Self { pairs }
     }
 
-    /// The value of a variable; optional parameters may have none.
+    /// Returns the value of a variable; optional parameters may have none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// The variables that have a value.
+    /// Returns the variables that have a value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Reads the variables as the fields of a `T`: numbers and booleans are parsed, enums are chosen by name, and an
-    /// `Option` is `None` for a parameter that is absent.
+    /// Decodes the variables as the fields of a `T`: numbers and booleans are parsed, enums are selected by name, and an
+    /// `Option` is `None` for an absent parameter.
     ///
     /// # Errors
     ///
-    /// If a value is not what its field needs or is missing; the error names the variable.
+    /// Returns an error with the name of the variable if a value is missing or does not fit its field.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, InvalidText> {
         text_values::decode(self.iter())
     }

@@ -4,21 +4,21 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The names of the fields of a struct as it declares them; nothing for other types, and for structs that flatten
-/// others.
+/// Returns the names of the fields of a struct in the order of their declaration; none for other types, and for structs with
+/// flattened fields.
 ///
-/// A schema does not tell: whether its properties are in order depends on a feature of `serde_json` that any crate of
-/// the build may set. But a struct tells its deserializer which fields it wants.
+/// The schema cannot be used: whether its properties are in order depends on a feature of `serde_json` that any crate of the
+/// build may enable. But a struct passes the names of its fields to its deserializer.
 pub(crate) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
-    // It always fails, since there is nothing to read.
-    let _ = T::deserialize(Listener(&mut names));
+    // Always fails, as there is no value to deserialize.
+    let _ = T::deserialize(FieldNameRecorder(&mut names));
     names
 }
 
-struct Listener<'a>(&'a mut &'static [&'static str]);
+struct FieldNameRecorder<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Listener<'_> {
+impl<'de> Deserializer<'de> for FieldNameRecorder<'_> {
     type Error = Error;
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -28,7 +28,7 @@ impl<'de> Deserializer<'de> for Listener<'_> {
         _: V,
     ) -> Result<V::Value, Error> {
         *self.0 = fields;
-        Err(Error::custom("only the names are asked for"))
+        Err(Error::custom("only the names are needed"))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
@@ -64,7 +64,7 @@ mod tests {
     struct Wrapper(Zoo);
 
     #[test]
-    fn structs_tell_their_fields() {
+    fn structs_have_field_names() {
         assert_eq!(field_names::<Zoo>(), ["zebraCount", "ant"]);
         assert_eq!(field_names::<Wrapper>(), ["zebraCount", "ant"]);
         assert!(field_names::<Vec<u8>>().is_empty());

@@ -1,4 +1,4 @@
-//! From JSON Schema to the small part of it that forms have.
+//! Converts JSON Schemas to the subset that forms have.
 
 use mcp_types::PrimitiveSchema;
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 /// The error of a type that a form cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct NotFlat(Fault);
+pub struct UnsupportedType(Fault);
 
-impl NotFlat {
-    /// The member that no field can stand for, if it is not the type as a whole.
+impl UnsupportedType {
+    /// Returns the name of the member that a form cannot express, if it is a single one.
     #[must_use]
     pub fn member_name(&self) -> Option<&str> {
         match &self.0 {
@@ -18,21 +18,21 @@ impl NotFlat {
         }
     }
 
-    pub(super) fn member(name: &str, reason: Reason) -> Self {
+    pub(super) fn member(name: &str, reason: UnsupportedField) -> Self {
         Self(Fault::Member { name: name.to_owned(), reason })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Fault {
-    #[error("a form is a struct with named fields, and this type is none")]
+    #[error("a form is a struct with named fields, and this type is not")]
     Whole,
     #[error("a form cannot ask for `{name}`: {reason}")]
-    Member { name: String, reason: Reason },
+    Member { name: String, reason: UnsupportedField },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Reason {
+pub(super) enum UnsupportedField {
     #[error("it is an object, and forms are flat")]
     Nested,
     #[error("its type contains itself")]
@@ -59,18 +59,22 @@ pub(super) enum Reason {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) schema: PrimitiveSchema,
-    /// Whether `null` is allowed as well, which forms express by leaving the field out.
+    /// Whether `null` is allowed as well, which forms express by an optional field.
     pub(super) is_nullable: bool,
 }
 
 /// The schemas of the members of an object, if it has any.
-pub(super) fn object_members(schema: &Value) -> Result<Option<&Value>, NotFlat> {
+pub(super) fn object_members(schema: &Value) -> Result<Option<&Value>, UnsupportedType> {
     let is_plain = ["$ref", "allOf", "anyOf", "oneOf", "not", "if"].iter().all(|keyword| schema.get(keyword).is_none());
-    if is_plain && schema["type"] == "object" { Ok(schema.get("properties")) } else { Err(NotFlat(Fault::Whole)) }
+    if is_plain && schema["type"] == "object" {
+        Ok(schema.get("properties"))
+    } else {
+        Err(UnsupportedType(Fault::Whole))
+    }
 }
 
-pub(super) fn field(schema: &Value) -> Result<Field, Reason> {
-    let mut schema = schema.as_object().ok_or(Reason::Anything)?.clone();
+pub(super) fn field(schema: &Value) -> Result<Field, UnsupportedField> {
+    let mut schema = schema.as_object().ok_or(UnsupportedField::Anything)?.clone();
     let is_nullable = remove_null(&mut schema);
     refuse_keywords(&schema)?;
     let mut plain = pick(&schema, &["title", "description", "default"]);
@@ -86,21 +90,21 @@ pub(super) fn field(schema: &Value) -> Result<Field, Reason> {
                 plain.extend(pick(&schema, &["minItems", "maxItems"]));
                 plain.insert("items".to_owned(), items(&schema)?);
             }
-            Some("object") => return Err(Reason::Nested),
-            Some(other) => return Err(Reason::Invalid(format!("it is of the type `{other}`"))),
-            None if schema.contains_key("type") => return Err(Reason::SeveralTypes),
-            None => return Err(Reason::Anything),
+            Some("object") => return Err(UnsupportedField::Nested),
+            Some(other) => return Err(UnsupportedField::Invalid(format!("it is of the type `{other}`"))),
+            None if schema.contains_key("type") => return Err(UnsupportedField::SeveralTypes),
+            None => return Err(UnsupportedField::Anything),
         }
     }
     let schema: PrimitiveSchema =
-        serde_json::from_value(Value::Object(plain)).map_err(|fault| Reason::Invalid(fault.to_string()))?;
+        serde_json::from_value(Value::Object(plain)).map_err(|fault| UnsupportedField::Invalid(fault.to_string()))?;
     if let Some(default) = schema.default_value() {
-        schema.check(&default).map_err(Reason::Default)?;
+        schema.check(&default).map_err(UnsupportedField::Default)?;
     }
     Ok(Field { schema, is_nullable })
 }
 
-/// Takes `null` out of what is allowed and says whether it was there.
+/// Removes `null` from the allowed values; returns whether it was one of them.
 fn remove_null(schema: &mut Map<String, Value>) -> bool {
     let mut is_nullable = schema.get("default").is_some_and(Value::is_null);
     for keyword in ["anyOf", "oneOf"] {
@@ -111,7 +115,7 @@ fn remove_null(schema: &mut Map<String, Value>) -> bool {
             continue;
         }
         is_nullable = true;
-        // What `Option` wraps around an enum with descriptions.
+        // `Option` of an enum with descriptions is an `anyOf` with one other alternative.
         if let [Value::Object(only)] = &mut alternatives[..] {
             let only = std::mem::take(only);
             schema.remove(keyword);
@@ -134,14 +138,14 @@ fn remove_null(schema: &mut Map<String, Value>) -> bool {
     is_nullable
 }
 
-/// Constraints that would be lost; annotations may be.
-fn refuse_keywords(schema: &Map<String, Value>) -> Result<(), Reason> {
+/// Refuses constraints that forms cannot express. Annotations are dropped.
+fn refuse_keywords(schema: &Map<String, Value>) -> Result<(), UnsupportedField> {
     if schema.contains_key("$ref") {
-        return Err(Reason::Recursive);
+        return Err(UnsupportedField::Recursive);
     }
     let lost = ["allOf", "not", "if", "pattern", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "contains"];
     match lost.into_iter().find(|keyword| schema.contains_key(*keyword)) {
-        Some(keyword) => Err(Reason::Keyword(keyword)),
+        Some(keyword) => Err(UnsupportedField::Keyword(keyword)),
         None => Ok(()),
     }
 }
@@ -155,12 +159,12 @@ fn text(schema: &Map<String, Value>) -> Map<String, Value> {
     picked
 }
 
-fn items(schema: &Map<String, Value>) -> Result<Value, Reason> {
-    let items = schema.get("items").and_then(Value::as_object).ok_or(Reason::FreeList)?;
+fn items(schema: &Map<String, Value>) -> Result<Value, UnsupportedField> {
+    let items = schema.get("items").and_then(Value::as_object).ok_or(UnsupportedField::FreeList)?;
     refuse_keywords(items)?;
     match Choices::of(items) {
         Ok(Some(choices)) => Ok(choices.items()),
-        Ok(None) | Err(Reason::SeveralTypes) => Err(Reason::FreeList),
+        Ok(None) | Err(UnsupportedField::SeveralTypes) => Err(UnsupportedField::FreeList),
         Err(reason) => Err(reason),
     }
 }
@@ -179,21 +183,21 @@ struct Choice {
 }
 
 impl Choices {
-    /// The choices that a schema offers, if it is about choosing.
-    fn of(schema: &Map<String, Value>) -> Result<Option<Self>, Reason> {
+    /// Returns the choices of a schema, if it has any.
+    fn of(schema: &Map<String, Value>) -> Result<Option<Self>, UnsupportedField> {
         let mut choices = Vec::new();
         if let Some(alternatives) = schema.get("oneOf").or_else(|| schema.get("anyOf")) {
             for alternative in alternatives.as_array().into_iter().flatten() {
-                let alternative = alternative.as_object().ok_or(Reason::SeveralTypes)?;
+                let alternative = alternative.as_object().ok_or(UnsupportedField::SeveralTypes)?;
                 refuse_keywords(alternative)?;
-                choices.extend(constants(alternative)?.ok_or(Reason::SeveralTypes)?);
+                choices.extend(constants(alternative)?.ok_or(UnsupportedField::SeveralTypes)?);
             }
         } else if let Some(found) = constants(schema)? {
             choices = found;
         } else {
             return Ok(None);
         }
-        if choices.is_empty() { Err(Reason::NoChoices) } else { Ok(Some(Self(choices))) }
+        if choices.is_empty() { Err(UnsupportedField::NoChoices) } else { Ok(Some(Self(choices))) }
     }
 
     fn single(self) -> Map<String, Value> {
@@ -215,7 +219,7 @@ impl Choices {
         self.0.iter().any(|choice| choice.title.is_some())
     }
 
-    /// A value without a label is its own.
+    /// The label of a value without one is the value.
     fn titled(self) -> Value {
         let titled = |Choice { value, title }| json!({ "title": title.as_ref().unwrap_or(&value), "const": value });
         self.0.into_iter().map(titled).collect()
@@ -226,9 +230,9 @@ impl Choices {
     }
 }
 
-/// The texts of `const` or `enum`; the title belongs to a constant alone.
-fn constants(schema: &Map<String, Value>) -> Result<Option<Vec<Choice>>, Reason> {
-    let text = |value: &Value| value.as_str().map(str::to_owned).ok_or(Reason::OtherChoices);
+/// Returns the texts of `const` or `enum`; only a constant has a title.
+fn constants(schema: &Map<String, Value>) -> Result<Option<Vec<Choice>>, UnsupportedField> {
+    let text = |value: &Value| value.as_str().map(str::to_owned).ok_or(UnsupportedField::OtherChoices);
     if let Some(value) = schema.get("const") {
         let title = schema.get("title").and_then(Value::as_str).map(str::to_owned);
         return Ok(Some(vec![Choice { value: text(value)?, title }]));

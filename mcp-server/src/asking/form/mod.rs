@@ -6,7 +6,7 @@ mod flatten;
 
 pub use decode::decode;
 pub(crate) use field_names::field_names;
-pub use flatten::NotFlat;
+pub use flatten::UnsupportedType;
 pub use mcp_types::InvalidFormContent;
 use mcp_types::{LegacyTitledEnumSchema, OrderedMap, PrimitiveSchema, RequestedSchema};
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 /// | `#[serde(default)]` | the same field, not required, with the default filled in |
 ///
 /// Titles and descriptions (doc comments) of members are shown. Descriptions of variants and other formats, which
-/// forms do not have, are left out. Choices are in the order of the schema, where `schemars` puts variants that have a
+/// forms do not have, are omitted. Choices are in the order of the schema, where `schemars` puts variants that have a
 /// title or a description after those that have none.
 ///
 /// ```
@@ -43,7 +43,7 @@ use serde_json::{Map, Value};
 /// let form = mcp_server::form::schema_of::<Booking>()?;
 /// assert_eq!(form.properties.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["name", "seats", "window"]);
 /// assert_eq!(form.required, Some(vec!["name".to_owned(), "seats".to_owned()]));
-/// # Ok::<(), mcp_server::form::NotFlat>(())
+/// # Ok::<(), mcp_server::form::UnsupportedType>(())
 /// ```
 ///
 /// # Errors
@@ -51,7 +51,7 @@ use serde_json::{Map, Value};
 /// Returns an error that names the member if `T` is not a struct, or if a member is nested, a list of free values, or has a
 /// constraint that forms cannot express.
 // EL-5, EL-6
-pub fn schema_of<T: JsonSchema + DeserializeOwned>() -> Result<RequestedSchema, NotFlat> {
+pub fn schema_of<T: JsonSchema + DeserializeOwned>() -> Result<RequestedSchema, UnsupportedType> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -65,7 +65,7 @@ pub fn schema_of<T: JsonSchema + DeserializeOwned>() -> Result<RequestedSchema, 
 
     let mut form = RequestedSchema::new(OrderedMap::new());
     for (name, member) in in_order(members, field_names::<T>()) {
-        let field = flatten::field(member).map_err(|reason| NotFlat::member(name, reason))?;
+        let field = flatten::field(member).map_err(|reason| UnsupportedType::member(name, reason))?;
         form = if is_required(name) && !field.is_nullable {
             form.required_field(name, field.schema)
         } else {
@@ -75,7 +75,7 @@ pub fn schema_of<T: JsonSchema + DeserializeOwned>() -> Result<RequestedSchema, 
     Ok(form)
 }
 
-/// Writes labels of choices the way that 2025-06-18 knows (`enumNames`); clients of that revision refuse the newer way.
+/// Converts labels of choices to the format of 2025-06-18 (`enumNames`), as clients of that revision refuse later ones.
 pub fn use_legacy_labels(form: &mut RequestedSchema) {
     for (_, field) in form.properties.iter_mut() {
         let PrimitiveSchema::TitledSingleSelect(titled) = field else { continue };
@@ -89,7 +89,7 @@ pub fn use_legacy_labels(form: &mut RequestedSchema) {
     }
 }
 
-/// The members in the order of `names`; what is not among them comes last.
+/// Returns the members in the order of `names`, then all others.
 fn in_order<'a>(
     members: &'a Map<String, Value>,
     names: &'static [&'static str],
