@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::builder::ClientBuilder;
 use crate::call::{Call, Params};
-use crate::closed::Closed;
+use crate::close_reason::CloseReason;
 use crate::error::Error;
 use crate::list::Items;
 use crate::listen::Subscription;
@@ -71,7 +71,7 @@ impl Client {
         let waiting = poll_fn(|cx| {
             self.shared.with(|core, _| match &core.phase {
                 Phase::Ready(_) => Poll::Ready(Ok(())),
-                Phase::Closing => Poll::Ready(Err(Closed::ByClient.into())),
+                Phase::Closing => Poll::Ready(Err(CloseReason::ByClient.into())),
                 Phase::Closed(why) => Poll::Ready(Err(why.clone().into())),
                 Phase::Connecting => {
                     waiter.wait(core, cx.waker());
@@ -293,14 +293,14 @@ impl Client {
     }
 
     /// Closes the client, and waits until its transport has disconnected. Calls that are in flight fail.
-    pub async fn close(&self) -> Closed {
+    pub async fn close(&self) -> CloseReason {
         self.shared.with(|core, _| core.close());
         self.closed().await
     }
 
     /// Waits until the client is closed, and returns the reason.
     // S4.52, S4.54
-    pub async fn closed(&self) -> Closed {
+    pub async fn closed(&self) -> CloseReason {
         let mut waiter = Waiter::new(&self.shared, |core| &mut core.state_waiters);
         let waiting = poll_fn(|cx| {
             self.shared.with(|core, _| match &core.phase {

@@ -4,7 +4,7 @@ use mcp_kernel::{CallError, CommandError};
 use mcp_mrtr::RetryError;
 use mcp_types::ErrorObject;
 
-use crate::{Closed, ListLimitExceeded};
+use crate::{CloseReason, ListLimitExceeded};
 
 /// The error of a call.
 ///
@@ -46,7 +46,7 @@ pub enum Error {
     Interrupted(String),
     /// The client is closed. Connect again to continue.
     #[error(transparent)]
-    Closed(#[from] Closed),
+    Closed(#[from] CloseReason),
     /// The call violates the protocol or the state of the client. Nothing was sent.
     #[error(transparent)]
     Command(#[from] CommandError),

@@ -41,7 +41,7 @@
 //! | decode and validate structured results | [`Call::structured`], `OutputSchema` (feature `validate`) |
 //! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
 //! | subscribe to changes | [`Client::listen`], [`Subscription`], [`Change`] |
-//! | handle errors | [`Error`], [`Closed`] |
+//! | handle errors | [`Error`], [`CloseReason`] |
 //! | handle the loss of a session | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
 //! | skip era detection for a known server | [`RevisionCache`], [`Client::detected_revision`], [`ClientBuilder::detected_revision`] |
 //! | resume a session after a restart | [`Client::save_session`], [`ClientBuilder::resume_session`] |
@@ -86,7 +86,7 @@ mod builder;
 mod cache;
 mod call;
 mod client;
-mod closed;
+mod close_reason;
 mod error;
 mod list;
 mod listen;
@@ -102,7 +102,7 @@ pub use builder::ClientBuilder;
 pub use call::OutputSchema;
 pub use call::{Call, CancelHandle};
 pub use client::Client;
-pub use closed::Closed;
+pub use close_reason::CloseReason;
 pub use error::Error;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::Subscription;

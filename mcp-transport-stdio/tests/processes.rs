@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcp_client::{Client, Closed, Error};
+use mcp_client::{Client, CloseReason, Error};
 use mcp_server::Server;
 use mcp_transport_stdio::{ChildTransport, Line, LineReader, ServerCommand, ShutdownTimeouts, Stderr, serve_stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -188,7 +188,7 @@ async fn closing_the_client_ends_the_server_and_what_it_started() {
             let client = within(Client::connect(transport)).await.expect("a connection");
             registry.living(&[role, "sleeper"]).await;
             if closes {
-                assert_eq!(within(client.close()).await, Closed::ByClient);
+                assert_eq!(within(client.close()).await, CloseReason::ByClient);
             } else {
                 drop(client);
             }
@@ -215,7 +215,7 @@ async fn killing_the_client_process_ends_the_server_and_what_it_started() {
 async fn a_program_that_does_not_exist_is_named() {
     let transport = ChildTransport::new(ServerCommand::new("/nonexistent/server"));
     let error = within(Client::connect(transport)).await.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error}");
+    assert!(matches!(error, Error::Closed(CloseReason::Disconnected(_))), "{error}");
     assert!(error.to_string().contains("`/nonexistent/server` could not be started: "), "{error}");
 }
 

@@ -8,7 +8,7 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
-use crate::closed::Closed;
+use crate::close_reason::CloseReason;
 use crate::error::Error;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
@@ -103,7 +103,7 @@ impl Future for Exchange<'_> {
         let (progress, outcome, reason, closed) = self.shared.with(|core, _| {
             let closed = match &core.phase {
                 Phase::Closed(closed) => Some(closed.clone()),
-                Phase::Closing => Some(Closed::ByClient),
+                Phase::Closing => Some(CloseReason::ByClient),
                 Phase::Connecting | Phase::Ready(_) => None,
             };
             let Some(pending) = core.pending_calls.get_mut(&call) else {

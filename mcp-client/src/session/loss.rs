@@ -14,7 +14,7 @@ pub enum SessionLossAction {
     /// them. Revision 2025-11-25 requires this of clients, so it is the default.
     #[default]
     Renew,
-    /// Close the client: all calls fail with [`Closed::SessionLost`](crate::Closed::SessionLost).
+    /// Close the client: all calls fail with [`CloseReason::SessionLost`](crate::CloseReason::SessionLost).
     Fail,
 }
 

@@ -1,5 +1,7 @@
 //! The state that the handles of a client share with its transport.
 
+mod events;
+pub(crate) mod inbox;
 pub(crate) mod memory_size;
 pub(crate) mod timers;
 pub(crate) mod waiters;
@@ -8,24 +10,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
-use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Responder, ServerFacts, Transmit};
-use mcp_kernel::{CallId, CallOptions, CommandError, PeerMisbehaved, Time};
-use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{
-    Era, LoggingMessageNotificationParams, Method, ProtocolVersion, RawObject, RequestId, Revision, SubscriptionFilter,
-};
+use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
+use mcp_kernel::{CallId, CallOptions, CommandError, Time};
+use mcp_types::{Era, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
 
 use crate::cache::Cache;
 use crate::call::headers::ToolHeaders;
 use crate::call::pending_call::PendingCall;
 use crate::call::tool_refresh::ToolRefresh;
-use crate::closed::Closed;
+use crate::close_reason::CloseReason;
 use crate::listen::legacy::LegacySubscriptions;
 use crate::session::{SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::transport::CredentialFingerprint;
 use crate::transport::{OutgoingMessage, TransportCommand};
 
+use self::inbox::Inbox;
 use self::timers::Timers;
 use self::waiters::Waiters;
 
@@ -62,10 +62,7 @@ pub(crate) struct Core {
     pub(crate) tool_headers: ToolHeaders,
     pub(crate) tool_refresh: ToolRefresh,
     pub(crate) legacy_subscriptions: LegacySubscriptions,
-    /// Messages of the server that do not belong to a call.
-    pub(crate) inbox: VecDeque<Inbound>,
-    /// The size of the log messages and notifications in `inbox`.
-    inbox_bytes: usize,
+    pub(crate) inbox: Inbox,
     commands: VecDeque<TransportCommand>,
     /// Tasks that wait for the connection to be ready, or for a call to complete.
     pub(crate) ready_waiters: Waiters,
@@ -79,10 +76,6 @@ pub(crate) struct Core {
     to_wake: Vec<Waker>,
 }
 
-/// Maximum number and size of queued log messages and notifications.
-const MAX_INBOUND: usize = 1024;
-const MAX_INBOUND_BYTES: usize = 4 * 1024 * 1024;
-
 /// The phase of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
@@ -93,15 +86,7 @@ pub(crate) enum Phase {
     /// The client is closing, and waits for its transport.
     Closing,
     /// The transport has ended.
-    Closed(Closed),
-}
-
-/// A message of the server that does not belong to a call.
-pub(crate) enum Inbound {
-    Request { method: Method, params: PayloadBuf, responder: Responder },
-    Cancelled { id: RequestId },
-    Log(LoggingMessageNotificationParams),
-    Notification { method: Method, params: PayloadBuf },
+    Closed(CloseReason),
 }
 
 /// The outcome of starting a call.
@@ -113,7 +98,7 @@ pub(crate) enum Started {
     /// The call cannot be sent.
     Failed(CommandError),
     /// The client is closed.
-    Closed(Closed),
+    Closed(CloseReason),
 }
 
 impl Shared {
@@ -137,8 +122,7 @@ impl Shared {
             tool_headers: ToolHeaders::default(),
             tool_refresh: ToolRefresh::default(),
             legacy_subscriptions: LegacySubscriptions::default(),
-            inbox: VecDeque::new(),
-            inbox_bytes: 0,
+            inbox: Inbox::default(),
             commands: VecDeque::new(),
             ready_waiters: Waiters::default(),
             state_waiters: Waiters::default(),
@@ -211,7 +195,7 @@ impl Core {
     fn start(&mut self, make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>) -> Started {
         let revision = match &self.phase {
             Phase::Closed(why) => return Started::Closed(why.clone()),
-            Phase::Closing => return Started::Closed(Closed::ByClient),
+            Phase::Closing => return Started::Closed(CloseReason::ByClient),
             Phase::Connecting => return Started::Wait,
             Phase::Ready(revision) => *revision,
         };
@@ -256,11 +240,11 @@ impl Core {
         }
     }
 
-    pub(crate) fn set_closed(&mut self, why: Closed) {
+    pub(crate) fn set_closed(&mut self, why: CloseReason) {
         if let Phase::Closed(_) = self.phase {
             return;
         }
-        self.phase = Phase::Closed(if let Phase::Closing = self.phase { Closed::ByClient } else { why });
+        self.phase = Phase::Closed(if let Phase::Closing = self.phase { CloseReason::ByClient } else { why });
         self.kernel.close();
         self.wake_all();
     }
@@ -274,7 +258,7 @@ impl Core {
     }
 
     /// Fails all calls, because the server was lost.
-    pub(crate) fn handle_disconnect(&mut self, why: &Closed, may_have_read: bool) {
+    pub(crate) fn handle_disconnect(&mut self, why: &CloseReason, may_have_read: bool) {
         self.disconnect_reason = Some(why.to_string());
         if may_have_read {
             self.kernel.handle_disconnect();
@@ -319,12 +303,6 @@ impl Core {
         self.to_wake.extend(wakes);
     }
 
-    /// Takes the queued messages of the server.
-    pub(crate) fn take_inbox(&mut self) -> VecDeque<Inbound> {
-        self.inbox_bytes = 0;
-        std::mem::take(&mut self.inbox)
-    }
-
     pub(crate) fn wake_transport(&mut self) {
         self.to_wake.extend(self.transport_waker.take());
     }
@@ -362,122 +340,5 @@ impl Core {
         self.kernel.handle_timeout(now);
         let due = self.timers.due(now);
         self.to_wake.extend(due);
-    }
-
-    /// Processes the events of the kernel.
-    fn process_events(&mut self) {
-        while let Some(event) = self.kernel.poll_event() {
-            self.handle_event(event);
-        }
-        match (&self.phase, self.kernel.detected_revision()) {
-            // The kernel repeats the handshake, or has switched to another version.
-            (Phase::Ready(_), None) => self.phase = Phase::Connecting,
-            (Phase::Ready(known), Some(detected)) if *known != detected.revision => {
-                self.phase = Phase::Ready(detected.revision);
-            }
-            (Phase::Ready(_) | Phase::Connecting | Phase::Closing | Phase::Closed(_), _) => {}
-        }
-    }
-
-    fn handle_event(&mut self, event: Event) {
-        match event {
-            Event::Ready { revision, server } => self.ready(revision, *server),
-            Event::RestartNeeded { detected } => {
-                (self.detected, self.exited_on_probe, self.exits_on_probe) = (Some(detected), true, true);
-            }
-            Event::Failed(why) => {
-                // The reasons of the transport and of the lost session say more than those of the kernel.
-                let lost = if why == ConnectError::Disconnected {
-                    self.disconnect_reason.take().map(Closed::Disconnected)
-                } else {
-                    self.last_session_loss.take().filter(|_| why == ConnectError::SessionLost).map(Closed::SessionLost)
-                };
-                self.set_closed(lost.unwrap_or_else(|| why.into()));
-            }
-            Event::CallFinished { call, outcome } => {
-                self.to_wake.extend(self.ready_waiters.all());
-                if let Some(pending) = self.pending_calls.get_mut(&call) {
-                    pending.outcome = Some(outcome);
-                    let waker = pending.waker.take();
-                    self.wake(waker);
-                }
-            }
-            Event::CallProgress { call, progress } => {
-                let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.push_progress(progress));
-                self.wake(waker);
-            }
-            Event::Listening { call, filter } => {
-                let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.acknowledge(filter));
-                self.wake(waker);
-            }
-            Event::Changed { call, change } => {
-                self.cache.invalidate(&change);
-                let waker = match call {
-                    Some(call) => self.pending_calls.get_mut(&call).and_then(|pending| pending.push_change(change)),
-                    None => {
-                        let wakes = self.legacy_subscriptions.push_change(&change);
-                        self.to_wake.extend(wakes);
-                        None
-                    }
-                };
-                self.wake(waker);
-            }
-            Event::Request { method, params, responder } => {
-                self.push_inbound(Inbound::Request { method, params, responder });
-            }
-            Event::RequestCancelled { id } => self.push_inbound(Inbound::Cancelled { id }),
-            Event::Log(log) => self.push_inbound(Inbound::Log(log)),
-            Event::Notification { method, params } => self.push_inbound(Inbound::Notification { method, params }),
-            Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
-                tracing::warn!(target: "mcp", %what, "the server returns ids as strings, which is tolerated");
-            }
-            Event::PeerMisbehaved(what) => tracing::debug!(target: "mcp", %what, "the server violated the protocol"),
-            // The kernel closed the connection, because the server sends requests without reading the responses.
-            Event::Closed => {
-                if let Phase::Connecting | Phase::Ready(_) = self.phase {
-                    self.set_closed(Closed::Disconnected(
-                        "the server does not read the responses to its requests".to_owned(),
-                    ));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn ready(&mut self, revision: Revision, server: ServerFacts) {
-        if let Phase::Closing | Phase::Closed(_) = self.phase {
-            return;
-        }
-        self.phase = Phase::Ready(revision);
-        let was_probed_again = self.detected.is_some_and(|detected| detected.probe_again);
-        self.detected = self.kernel.detected_revision();
-        self.newly_detected = self.detected.map(|detected| (detected, was_probed_again));
-        // Without a new handshake or probe the facts are still those of the connection before.
-        if server.capabilities.is_some() {
-            self.server = server;
-        }
-        self.epoch += 1;
-        self.commands.push_back(TransportCommand::Ready { revision });
-        self.to_wake.extend(self.ready_waiters.all());
-        self.to_wake.extend(self.state_waiters.all());
-        self.wake_transport();
-    }
-
-    fn push_inbound(&mut self, inbound: Inbound) {
-        // The kernel bounds requests. The rest is dropped if the application does not keep up.
-        let size = match &inbound {
-            Inbound::Request { .. } | Inbound::Cancelled { .. } => 0,
-            Inbound::Log(log) => memory_size::of_log(log),
-            Inbound::Notification { method, params } => method.as_str().len() + params.as_str().len(),
-        };
-        let is_droppable = matches!(inbound, Inbound::Log(_) | Inbound::Notification { .. });
-        let is_full =
-            self.inbox.len() >= MAX_INBOUND || (!self.inbox.is_empty() && self.inbox_bytes + size > MAX_INBOUND_BYTES);
-        if is_droppable && is_full {
-            return;
-        }
-        self.inbox_bytes += size;
-        self.inbox.push_back(inbound);
-        self.wake_transport();
     }
 }

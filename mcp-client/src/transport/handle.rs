@@ -16,9 +16,10 @@ use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use super::{CredentialFingerprint, ResponseHandle};
-use crate::closed::Closed;
+use crate::close_reason::CloseReason;
 use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
-use crate::state::{Inbound, Phase, Shared};
+use crate::state::inbox::Inbound;
+use crate::state::{Phase, Shared};
 
 /// The interface that a [`Transport`](crate::Transport) uses to drive its client.
 ///
@@ -123,7 +124,7 @@ impl TransportHandle {
             let armed = self.armed;
             let step = self.shared.with(|core, _| {
                 if !core.inbox.is_empty() {
-                    return Step::Dispatch(core.take_inbox());
+                    return Step::Dispatch(core.inbox.take());
                 }
                 if can_send && let Some(command) = core.next_command() {
                     return Step::Command(Some(command));
@@ -193,7 +194,7 @@ impl TransportHandle {
             }
         }
         self.shared.with(|core, now| match (action, loss) {
-            (SessionLossAction::Fail, Some(loss)) => core.set_closed(Closed::SessionLost(loss)),
+            (SessionLossAction::Fail, Some(loss)) => core.set_closed(CloseReason::SessionLost(loss)),
             (SessionLossAction::Renew | SessionLossAction::Fail, _) => {
                 core.kernel.handle_session_lost(now, call, is_latest)
             }
@@ -218,18 +219,18 @@ impl TransportHandle {
     /// Returns whether the transport may restart the server, which it then reports with
     /// [`handle_restart`](Self::handle_restart).
     #[must_use]
-    pub fn handle_disconnect(&self, why: &Closed) -> ServerLossAction {
+    pub fn handle_disconnect(&self, why: &CloseReason) -> ServerLossAction {
         self.server_lost(why, true)
     }
 
     /// Like [`handle_disconnect`](Self::handle_disconnect), for a server that has not read anything: then the probe
     /// cannot be the reason for its exit.
     #[must_use]
-    pub fn handle_disconnect_unread(&self, why: &Closed) -> ServerLossAction {
+    pub fn handle_disconnect_unread(&self, why: &CloseReason) -> ServerLossAction {
         self.server_lost(why, false)
     }
 
-    fn server_lost(&self, why: &Closed, may_have_read: bool) -> ServerLossAction {
+    fn server_lost(&self, why: &CloseReason, may_have_read: bool) -> ServerLossAction {
         self.shared.with(|core, _| core.handle_disconnect(why, may_have_read));
         self.shared.with(|core, _| match core.phase {
             Phase::Closing | Phase::Closed(_) => ServerLossAction::Close,
@@ -255,7 +256,7 @@ impl TransportHandle {
     }
 
     /// Closes the client, because the transport has ended. `why` is ignored if the client was closed by its user.
-    pub fn close(self, why: Closed) {
+    pub fn close(self, why: CloseReason) {
         self.shared.with(|core, _| core.set_closed(why));
     }
 
@@ -330,7 +331,7 @@ pub enum ServerLossAction {
 
 impl Drop for TransportHandle {
     fn drop(&mut self) {
-        self.shared.with(|core, _| core.set_closed(Closed::Disconnected("the transport ended".to_owned())));
+        self.shared.with(|core, _| core.set_closed(CloseReason::Disconnected("the transport ended".to_owned())));
     }
 }
 

@@ -11,7 +11,7 @@ use mcp_server::{Caller, Connection, Server};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::{Clock, Transport, TransportCommand, TransportHandle, TransportKind};
-use crate::closed::Closed;
+use crate::close_reason::CloseReason;
 
 /// Connects a client to a server in the same process, such as in tests or for built-in tools of an application.
 ///
@@ -76,7 +76,7 @@ impl Transport for MemoryTransport {
             poll_fn(|cx| pair.poll(cx)).await;
             pair.connection.close();
             pair.connection.teardown(|| sleep(TEARDOWN_TIMEOUT)).await;
-            pair.handle.close(Closed::Disconnected("the server closed the connection".to_owned()));
+            pair.handle.close(CloseReason::Disconnected("the server closed the connection".to_owned()));
         });
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::{ErrorCode, Method, PromptReference, Revision};
-use mcp_client::{Closed, Error};
+use mcp_client::{CloseReason, Error};
 use serde_json::json;
 
 use crate::kit::{Sum, connect, limited};
@@ -27,7 +27,7 @@ async fn every_method_in_every_revision() {
         assert!(serde_json::to_string(&prompt).unwrap().contains("Hello, Ada!"));
         let completed = limited(client.complete(PromptReference::new("greet"), "name", "al")).await.unwrap();
         assert_eq!(completed.completion.values, ["alice", "albert"]);
-        assert_eq!(limited(client.close()).await, Closed::ByClient);
+        assert_eq!(limited(client.close()).await, CloseReason::ByClient);
     }
 }
 
@@ -123,8 +123,8 @@ async fn closing_ends_everything() {
         async move { client.closed().await }
     });
     tokio::task::yield_now().await;
-    assert_eq!(limited(client.close()).await, Closed::ByClient);
-    assert_eq!(limited(closed).await.unwrap(), Closed::ByClient);
-    assert!(matches!(limited(waiting).await.unwrap(), Err(Error::Closed(Closed::ByClient))));
+    assert_eq!(limited(client.close()).await, CloseReason::ByClient);
+    assert_eq!(limited(closed).await.unwrap(), CloseReason::ByClient);
+    assert!(matches!(limited(waiting).await.unwrap(), Err(Error::Closed(CloseReason::ByClient))));
     assert!(matches!(limited(client.ping()).await, Err(Error::Closed(_))));
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::{ClientCapability, ElicitAction, ElicitResult, Root};
-use mcp_client::{Closed, CommandError, Error, TransportKind};
+use mcp_client::{CloseReason, CommandError, Error, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder, now, said};
@@ -119,13 +119,13 @@ fn questions_end_with_who_asked_them() {
                 scene.request("initialize");
             }
             1 => {
-                let _ = scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+                let _ = scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
                 scene.silence();
             }
             _ => {
                 drop(client);
                 assert!(scene.is_over());
-                scene.end(Closed::ByClient);
+                scene.end(CloseReason::ByClient);
             }
         }
         assert!(Arc::strong_count(&at_work) <= 2, "stage {stage}");

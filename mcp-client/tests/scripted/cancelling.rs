@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::{ElicitResult, ElicitValue, RequestMeta};
-use mcp_client::{CallOptions, Client, Closed, Error, Limits, TransportKind};
+use mcp_client::{CallOptions, Client, CloseReason, Error, Limits, TransportKind};
 use serde_json::json;
 
 use crate::kit::{KINDS, Request, Scene, Task, builder, now, said};
@@ -235,7 +235,7 @@ fn calls_wait_for_a_new_server() {
     let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
     let mut open = Task::new(client.call_tool("a"));
     scene.request("tools/call");
-    let died = Closed::Exited { status: "signal: 9".to_owned() };
+    let died = CloseReason::Exited { status: "signal: 9".to_owned() };
     assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::MayRestart);
     assert!(matches!(open.done(), Err(Error::Interrupted(why)) if why.contains("signal: 9")));
     assert_eq!(client.revision(), None);
@@ -262,12 +262,12 @@ fn closing_is_final() {
         scene.request("tools/call");
         let closing = client.clone();
         let mut closing = Task::new(async move { closing.close().await });
-        assert!(matches!(open.done(), Err(Error::Closed(Closed::ByClient))));
+        assert!(matches!(open.done(), Err(Error::Closed(CloseReason::ByClient))));
         assert!(scene.is_over());
         closing.waits();
-        assert!(matches!(now(client.call_tool("b")), Err(Error::Closed(Closed::ByClient))));
-        scene.end(Closed::Disconnected("whatever".to_owned()));
-        assert_eq!(closing.done(), Closed::ByClient);
+        assert!(matches!(now(client.call_tool("b")), Err(Error::Closed(CloseReason::ByClient))));
+        scene.end(CloseReason::Disconnected("whatever".to_owned()));
+        assert_eq!(closing.done(), CloseReason::ByClient);
     }
 }
 
@@ -279,12 +279,12 @@ fn the_end_says_why() {
         let waiting = client.clone();
         let mut waiting = Task::new(async move { waiting.closed().await });
         let mut open = Task::new(client.call_tool("a"));
-        scene.end(Closed::Exited { status: "gone".to_owned() });
-        assert_eq!(waiting.done(), Closed::Exited { status: "gone".to_owned() });
+        scene.end(CloseReason::Exited { status: "gone".to_owned() });
+        assert_eq!(waiting.done(), CloseReason::Exited { status: "gone".to_owned() });
         let error = open.done().unwrap_err();
         assert!(error.to_string().contains("gone") && !error.is_remote(), "{error}");
         let error = now(client.call_tool("a")).unwrap_err();
-        assert!(matches!(error, Error::Closed(Closed::Exited { .. })));
+        assert!(matches!(error, Error::Closed(CloseReason::Exited { .. })));
     }
 }
 
@@ -318,7 +318,7 @@ fn those_who_stop_waiting_are_forgotten() {
     assert_eq!(waiting.wakers(), 1);
     waiting.drop_future();
     assert_eq!(waiting.wakers(), 0);
-    let _ = scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+    let _ = scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
     let mut waiting = Task::new(client.call_tool("a"));
     assert!(waiting.wakers() > 0);
     waiting.drop_future();
@@ -330,5 +330,5 @@ fn those_who_stop_waiting_are_forgotten() {
 fn a_transport_may_just_go() {
     let (client, scene) = Scene::modern(TransportKind::Pipe, builder());
     drop(scene);
-    assert!(matches!(now(client.call_tool("a")), Err(Error::Closed(Closed::Disconnected(_)))));
+    assert!(matches!(now(client.call_tool("a")), Err(Error::Closed(CloseReason::Disconnected(_)))));
 }

@@ -11,8 +11,8 @@ use futures_util::StreamExt as _;
 use futures_util::task::noop_waker;
 use mcp_client::types::{Revision, SubscriptionFilter};
 use mcp_client::{
-    CallHeaders, CallId, Change, Client, ClientBuilder, Closed, Error, Subscription, Time, Transport, TransportCommand,
-    TransportHandle, TransportKind,
+    CallHeaders, CallId, Change, Client, ClientBuilder, CloseReason, Error, Subscription, Time, Transport,
+    TransportCommand, TransportHandle, TransportKind,
 };
 use serde_json::{Value, json};
 
@@ -381,7 +381,7 @@ impl Scene {
     }
 
     /// The connection ends.
-    pub(crate) fn end(self, why: Closed) {
+    pub(crate) fn end(self, why: CloseReason) {
         self.handle.close(why);
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::types::SubscriptionFilter;
-use mcp_client::{Change, Client, Closed, Error, Limits, ServerLossAction, Subscription, TransportKind};
+use mcp_client::{Change, Client, CloseReason, Error, Limits, ServerLossAction, Subscription, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Request, Scene, Task, builder, heard, hearing, tools_filter};
@@ -211,7 +211,7 @@ fn a_new_server_is_listened_to() {
     let mut hears = hearing(listener);
     hears.waits();
     assert_eq!(
-        scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned())),
+        scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned())),
         ServerLossAction::MayRestart
     );
     hears.waits();
@@ -234,13 +234,13 @@ fn listeners_end_with_the_client() {
         let (listener, _) = listen(&client, &mut scene, tools_filter(), json!({ "toolsListChanged": true }));
         let mut hears = hearing(listener);
         hears.waits();
-        scene.end(Closed::Exited { status: "gone".to_owned() });
+        scene.end(CloseReason::Exited { status: "gone".to_owned() });
         let ended = hears.done().0.unwrap();
-        assert!(matches!(ended, Err(Error::Closed(Closed::Exited { .. }))), "{ended:?}");
+        assert!(matches!(ended, Err(Error::Closed(CloseReason::Exited { .. }))), "{ended:?}");
         let (client, mut scene) = Scene::legacy(kind, builder());
         let mut hears = hearing(listen_legacy(&client, &mut scene, uris(&["test://a"])));
         hears.waits();
-        scene.end(Closed::Exited { status: "gone".to_owned() });
+        scene.end(CloseReason::Exited { status: "gone".to_owned() });
         assert!(hears.done().0.unwrap().is_err());
     }
 }

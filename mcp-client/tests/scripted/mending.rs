@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::Revision;
-use mcp_client::{Closed, DetectedRevision, Error, Mode, RevisionCache, TransportKind};
+use mcp_client::{CloseReason, DetectedRevision, Error, Mode, RevisionCache, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder, discovered, now, said};
@@ -446,7 +446,7 @@ fn a_broken_stream_is_no_lost_session() {
 fn a_server_that_died_of_the_probe_is_not_probed_again() {
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
     scene.request("server/discover");
-    let died = Closed::Exited { status: "exit status: 1".to_owned() };
+    let died = CloseReason::Exited { status: "exit status: 1".to_owned() };
     assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
     connecting.waits();
     scene.handle.handle_restart();
@@ -459,7 +459,7 @@ fn a_server_that_died_of_the_probe_is_not_probed_again() {
     scene.handle.handle_restart();
     scene.request("initialize");
     assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::Close);
-    assert!(matches!(connecting.done(), Err(Error::Closed(Closed::Exited { .. }))));
+    assert!(matches!(connecting.done(), Err(Error::Closed(CloseReason::Exited { .. }))));
 }
 
 /// A client that is set to be modern probes, too, and does not fall back.
@@ -494,7 +494,7 @@ fn silence_is_legacy_behind_a_pipe() {
     scene.advance(Duration::from_secs(1));
     scene.given_up(&probe);
     let error = connecting.done().unwrap_err();
-    assert!(matches!(&error, Error::Closed(Closed::ConnectFailed(_))), "{error}");
+    assert!(matches!(&error, Error::Closed(CloseReason::ConnectFailed(_))), "{error}");
 }
 
 /// What one client finds out, the next goes by; after a while it is checked without anybody waiting for it.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::Abortable;
 use mcp_client::types::meta::TraceContext;
 use mcp_client::types::{ElicitAction, ElicitResult, LoggingLevel, RequestMeta, Revision, SubscriptionFilter};
-use mcp_client::{Change, Client, Closed, CommandError, Error, Mode, SavedSession, TransportKind};
+use mcp_client::{Change, Client, CloseReason, CommandError, Error, Mode, SavedSession, TransportKind};
 use serde_json::{Value, json};
 
 use crate::kit::{KINDS, Scene, Task, builder, heard, now, said};
@@ -340,7 +340,7 @@ fn transports_are_woken() {
     scene.ask("x", "elicitation/create", form);
     assert!(scene.is_woken_by(|_| answer.abort()).0, "by an answer");
     assert!(scene.is_woken_by(|handle| handle.handle_message(br#"{"jsonrpc":"2.0","method":"x"}"#)).0, "by a message");
-    let _ = scene.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+    let _ = scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
     let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool("t")));
     assert!(is_woken, "by somebody who waits");
     assert!(scene.is_woken_by(|_| drop((call, client))).0, "by the last handle");
@@ -474,7 +474,7 @@ fn errors_say_who_and_what() {
 #[test]
 fn connecting_fails_with_a_reason() {
     let (mut connecting, scene) = Scene::open(TransportKind::RequestPerCall, builder());
-    scene.end(Closed::Disconnected("connection refused".to_owned()));
+    scene.end(CloseReason::Disconnected("connection refused".to_owned()));
     assert!(connecting.done().unwrap_err().to_string().contains("connection refused"));
     let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
     let probe = scene.request("server/discover");
@@ -483,7 +483,7 @@ fn connecting_fails_with_a_reason() {
     let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().mode(Mode::Legacy));
     scene.request("initialize");
     assert_eq!(
-        scene.handle.handle_disconnect(&Closed::Exited { status: "exit status: 3".to_owned() }),
+        scene.handle.handle_disconnect(&CloseReason::Exited { status: "exit status: 3".to_owned() }),
         mcp_client::ServerLossAction::Close
     );
     assert!(connecting.done().unwrap_err().to_string().contains("exit status: 3"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::Revision;
-use mcp_client::{Client, Closed, ServerLossAction, Time, TransportCommand, TransportHandle, TransportKind};
+use mcp_client::{Client, CloseReason, ServerLossAction, Time, TransportCommand, TransportHandle, TransportKind};
 use mcp_server::{Caller, Connection, Server};
 
 use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
@@ -78,7 +78,7 @@ impl Pipe {
             self.to_server.clear();
             self.to_client.clear();
             // Half an answer to the handshake ends the client; a server that dies does not.
-            let lost = self.handle.handle_disconnect(&Closed::Disconnected("it died".to_owned()));
+            let lost = self.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
             assert!(lost != ServerLossAction::Close || self.has_cut);
         }
     }

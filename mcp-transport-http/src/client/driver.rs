@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
-use mcp_client::{CallId, Closed, OutgoingMessage, TransportCommand, TransportHandle};
+use mcp_client::{CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
 use mcp_types::{Era, Method, Revision};
 use reqwest::{Request, Url};
 use tokio::time::Sleep;
@@ -75,7 +75,7 @@ impl Driver {
     pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
         let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
             let why = "the id of the session to resume has characters that are not allowed in a header";
-            return client.close(Closed::Disconnected(why.to_owned()));
+            return client.close(CloseReason::Disconnected(why.to_owned()));
         };
         sender.state().session = Session { id, generation: 0, owner: client.session_owner() };
         let driver = Self {
@@ -114,22 +114,22 @@ impl Driver {
                 }
                 command = self.client.next_command() => match command {
                     Some(command) => self.execute(command),
-                    None => break Closed::ByClient,
+                    None => break CloseReason::ByClient,
                 },
                 Some(ended) = self.requests.next() => if let Some(why) = self.ended(ended) {
                     break why;
                 },
             }
             if self.one_way_posts.len() > MAX_ONE_WAY_POSTS || self.one_way_bytes > MAX_ONE_WAY_BYTES {
-                break Closed::Disconnected("the server does not accept messages: too many are queued".to_owned());
+                break CloseReason::Disconnected("the server does not accept messages: too many are queued".to_owned());
             }
         };
         self.shut_down(why).await;
     }
 
     /// Sends queued messages, and ends the session.
-    async fn shut_down(mut self, why: Closed) {
-        if why == Closed::ByClient {
+    async fn shut_down(mut self, why: CloseReason) {
+        if why == CloseReason::ByClient {
             let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
         }
         drop(self.requests);
@@ -267,7 +267,7 @@ impl Driver {
     }
 
     /// Handles the end of a request. Returns the reason if the connection is lost.
-    fn ended(&mut self, ended: Result<Ended, Aborted>) -> Option<Closed> {
+    fn ended(&mut self, ended: Result<Ended, Aborted>) -> Option<CloseReason> {
         match ended {
             Ok(Ended::Call(call, end)) => {
                 self.sender.state().remove(call);
@@ -291,7 +291,7 @@ impl Driver {
                 }
             }
             Ok(Ended::Stream(StreamEnd::SessionLost(lost))) => self.session_lost(None, lost),
-            Ok(Ended::Stream(StreamEnd::Unreachable(why))) => return Some(Closed::Disconnected(why)),
+            Ok(Ended::Stream(StreamEnd::Unreachable(why))) => return Some(CloseReason::Disconnected(why)),
             Ok(Ended::Stream(StreamEnd::Abandoned)) | Err(Aborted) => {}
         }
         self.start_pending();

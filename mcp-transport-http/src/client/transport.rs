@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_client::{Clock, Closed, CredentialSource, Transport, TransportHandle, TransportKind};
+use mcp_client::{Clock, CloseReason, CredentialSource, Transport, TransportHandle, TransportKind};
 use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
@@ -250,7 +250,7 @@ impl Transport for HttpTransport {
                 let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints, responses);
                 drop(tokio::spawn(Driver::run(sender, handle)));
             }
-            Err(why) => handle.close(Closed::Disconnected(format!("cannot create an HTTP client: {why}"))),
+            Err(why) => handle.close(CloseReason::Disconnected(format!("cannot create an HTTP client: {why}"))),
         }
     }
 }

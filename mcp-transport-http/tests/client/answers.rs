@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_client::{Closed, Error};
+use mcp_client::{CloseReason, Error};
 use mcp_transport_http::HttpTransport;
 use serde_json::json;
 
@@ -209,7 +209,7 @@ async fn statuses_are_named() {
 #[tokio::test]
 async fn nobody_there_is_said() {
     let error = within(builder().connect(HttpTransport::new("http://127.0.0.1:1/mcp").unwrap())).await.unwrap_err();
-    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error:?}");
+    assert!(matches!(error, Error::Closed(CloseReason::Disconnected(_))), "{error:?}");
     assert!(error.to_string().contains("cannot be reached"), "{error}");
 }
 
@@ -260,7 +260,7 @@ async fn giving_up_closes_the_stream() {
     handle.cancel();
     assert!(matches!(within(waiting).await.unwrap(), Err(Error::Cancelled)));
     let closed = within(client.close()).await;
-    assert_eq!(closed, Closed::ByClient);
+    assert_eq!(closed, CloseReason::ByClient);
     assert_eq!(server.methods(), ["server/discover", "tools/call"]);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcp_client::{Closed, ConnectError, Error};
+use mcp_client::{CloseReason, ConnectError, Error};
 use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
 use crate::kit::{Reply, Scripted, Seen, answer, call, modern, said};
@@ -74,7 +74,7 @@ async fn a_refusal_ends() {
             let server = Scripted::start(move |_| refused(status)).await;
             let authorizer = Counting { gives_up, ..Counting::default() };
             let error = server.connect(server.transport().authorizer(authorizer)).await.unwrap_err();
-            let Error::Closed(Closed::ConnectFailed(ConnectError::Status { status: said, .. })) = error else {
+            let Error::Closed(CloseReason::ConnectFailed(ConnectError::Status { status: said, .. })) = error else {
                 panic!("{error:?}")
             };
             assert_eq!((said, server.seen().len()), (status, requests));

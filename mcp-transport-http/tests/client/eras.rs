@@ -1,7 +1,7 @@
 //! What servers say to a modern client, and what that makes of them.
 
 use mcp_client::types::{Era, Revision};
-use mcp_client::{Closed, ConnectError, Error};
+use mcp_client::{CloseReason, ConnectError, Error};
 use serde_json::json;
 
 use crate::kit::{Reply, Scripted, answer, call, modern, said, shake_hands, within};
@@ -64,7 +64,7 @@ async fn nothing_else_is_legacy() {
         let server = Scripted::start(move |_| said_first.clone()).await;
         let error = server.connect(server.transport()).await.unwrap_err();
         assert!(
-            matches!(error, Error::Closed(Closed::ConnectFailed(_) | Closed::Disconnected(_))),
+            matches!(error, Error::Closed(CloseReason::ConnectFailed(_) | CloseReason::Disconnected(_))),
             "{refusal:?}: {error:?}"
         );
         assert!(server.seen().iter().all(|seen| seen.method() == "server/discover"), "{refusal:?}");
@@ -84,7 +84,7 @@ async fn a_modern_server_is_found() {
     let connecting = crate::kit::builder().mode(mcp_client::Mode::Modern).connect(legacy.transport());
     let error = within(connecting).await.unwrap_err();
     assert!(
-        matches!(error, Error::Closed(Closed::ConnectFailed(ref why)) if *why != ConnectError::Disconnected),
+        matches!(error, Error::Closed(CloseReason::ConnectFailed(ref why)) if *why != ConnectError::Disconnected),
         "{error:?}"
     );
     assert_eq!(legacy.methods(), ["server/discover"]);

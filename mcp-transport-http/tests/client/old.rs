@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_client::types::Revision;
-use mcp_client::{Closed, ConnectError, Error};
+use mcp_client::{CloseReason, ConnectError, Error};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -19,7 +19,7 @@ async fn an_old_server_is_found() {
     for _ in 0..3 {
         assert_eq!(call(&client).await.unwrap(), "old");
     }
-    assert_eq!(within(client.close()).await, Closed::ByClient);
+    assert_eq!(within(client.close()).await, CloseReason::ByClient);
     let expected = [
         "POST /sse",
         "POST /sse",
@@ -52,7 +52,7 @@ async fn what_is_not_one_says_what_it_said() {
         })
         .await;
         let error = server.connect(server.transport().legacy_sse_fallback(kind != "off")).await.unwrap_err();
-        let Error::Closed(Closed::ConnectFailed(why)) = error else { panic!("{kind}: {error:?}") };
+        let Error::Closed(CloseReason::ConnectFailed(why)) = error else { panic!("{kind}: {error:?}") };
         match kind {
             "error" => assert!(matches!(why, ConnectError::Refused(_)), "{why:?}"),
             _ => assert!(matches!(why, ConnectError::Status { status: 404, .. }), "{kind}: {why:?}"),
@@ -67,7 +67,7 @@ async fn the_end_of_the_stream_is_the_end() {
     let (url, log) = old_server(|endpoint| format!("event: endpoint\ndata: {endpoint}\n\n")).await;
     let client = within(builder().connect(mcp_transport_http::HttpTransport::new(&url).unwrap())).await.unwrap();
     let error = within(client.call_tool("die").arguments(&json!({}))).await.unwrap_err();
-    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error:?}");
+    assert!(matches!(error, Error::Closed(CloseReason::Disconnected(_))), "{error:?}");
     assert!(!log.lock().expect("nobody panicked").is_empty());
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_client::types::Revision;
-use mcp_client::{ClientEvent, Closed, Error, SessionLoss, SessionLossAction, SessionLossReason};
+use mcp_client::{ClientEvent, CloseReason, Error, SessionLoss, SessionLossAction, SessionLossReason};
 
 use crate::kit::{Reply, Scripted, Seen, answer, builder, call, legacy, legacy_builder, said, within};
 
@@ -61,7 +61,7 @@ async fn sessions_that_never_hold_are_given_up() {
     let error = call(&client).await.unwrap_err();
     assert!(matches!(error, Error::Closed(_) | Error::Interrupted(_)), "{error:?}");
     let why = within(client.closed()).await;
-    assert!(matches!(why, Closed::SessionLost(_)), "{why:?}");
+    assert!(matches!(why, CloseReason::SessionLost(_)), "{why:?}");
     assert_eq!(why.http_status(), Some(404));
     assert_eq!(server.seen_of("initialize").len(), 2);
 }
@@ -91,7 +91,7 @@ async fn mis_12_the_loss_of_a_session_is_told_and_may_be_the_end() {
             let action = decision.unwrap_or_default();
             match action {
                 SessionLossAction::Fail => {
-                    assert!(matches!(called, Err(Error::Closed(Closed::SessionLost(_)))), "{called:?}");
+                    assert!(matches!(called, Err(Error::Closed(CloseReason::SessionLost(_)))), "{called:?}");
                     let why = within(client.closed()).await;
                     assert_eq!(why.http_status(), Some(404));
                     assert!(!format!("{why:?}").contains("s1"), "a session is not for logs");
@@ -177,12 +177,12 @@ async fn owned_sessions_end() {
         let transport = server.transport().end_session_on_close(owns).standalone_stream(false);
         let client = within(legacy_builder().connect(transport)).await.unwrap();
         server.until(|seen| seen.iter().any(|seen| seen.method() == "notifications/initialized")).await;
-        assert_eq!(within(client.close()).await, Closed::ByClient);
+        assert_eq!(within(client.close()).await, CloseReason::ByClient);
         assert_eq!(server.seen_of("DELETE").len(), deletes);
     }
     let server = Scripted::start(legacy(|_| Reply::hang())).await;
     let client = within(legacy_builder().connect(server.transport())).await.unwrap();
-    assert_eq!(within(client.close()).await, Closed::ByClient);
+    assert_eq!(within(client.close()).await, CloseReason::ByClient);
 }
 
 /// Who has a session can read its name; who has none, because the server or its era has none, reads nothing.
@@ -229,7 +229,7 @@ async fn the_stream_is_a_choice() {
         within(again.close()).await;
         assert_eq!(server.seen_of("server/discover").len(), 1);
         let pinned = builder().revisions([Revision::V2026_07_28]).connect(server.transport());
-        assert!(matches!(within(pinned).await.unwrap_err(), Error::Closed(Closed::ConnectFailed(_))));
+        assert!(matches!(within(pinned).await.unwrap_err(), Error::Closed(CloseReason::ConnectFailed(_))));
     }
 }
 
@@ -252,7 +252,7 @@ async fn the_last_words_are_said() {
     let server = Scripted::start(legacy(|_| Reply::hang())).await;
     let client = within(legacy_builder().connect(server.transport().end_session_on_close(false))).await.unwrap();
     within(client.notify("notifications/x", &serde_json::json!({}))).await.unwrap();
-    assert_eq!(within(client.close()).await, Closed::ByClient);
+    assert_eq!(within(client.close()).await, CloseReason::ByClient);
 }
 
 /// A saved session goes on without a handshake, and its stream is listened to at once.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use mcp_client::types::{Revision, SubscriptionFilter};
-use mcp_client::{Change, Closed, Error};
+use mcp_client::{Change, CloseReason, Error};
 use serde_json::json;
 
 use crate::kit::{Reply, Scripted, Seen, answer, call, event, legacy, legacy_builder, said, shake_hands, within};
@@ -234,7 +234,7 @@ async fn a_server_that_is_gone_ends_it() {
         let transport = server.transport().max_reconnects(2);
         let client = within(legacy_builder().connect(transport)).await.unwrap();
         if is_over {
-            assert!(matches!(within(client.closed()).await, Closed::Disconnected(_)));
+            assert!(matches!(within(client.closed()).await, CloseReason::Disconnected(_)));
         } else {
             server.until(|seen| seen.iter().filter(|seen| seen.verb == "GET").count() == gets).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -304,7 +304,7 @@ async fn a_server_that_only_asks_is_left() {
     let client = within(legacy_builder().connect(server.transport().standalone_stream(false))).await.unwrap();
     let error = call(&client).await.unwrap_err();
     assert!(
-        matches!(&error, Error::Closed(Closed::Disconnected(why)) if why.contains("does not accept messages")),
+        matches!(&error, Error::Closed(CloseReason::Disconnected(why)) if why.contains("does not accept messages")),
         "{error:?}"
     );
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use mcp_client::types::SubscriptionFilter;
-use mcp_client::{Client, Closed, Error, SavedSession, SessionLossAction, SessionLossReason};
+use mcp_client::{Client, CloseReason, Error, SavedSession, SessionLossAction, SessionLossReason};
 use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -218,7 +218,7 @@ async fn mis_12_a_switch_of_users_may_be_the_end() {
     call(&client).await.unwrap();
     users.switch_to("bob");
     let error = call(&client).await.unwrap_err();
-    let Error::Closed(Closed::SessionLost(loss)) = error else { panic!("{error:?}") };
+    let Error::Closed(CloseReason::SessionLost(loss)) = error else { panic!("{error:?}") };
     assert_eq!(loss.reason, SessionLossReason::CredentialsChanged);
     assert_eq!(seen_in(&server), pairs(&[("alice", "s1")]));
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_client::{Clock, Closed, ServerLossAction, Transport, TransportHandle, TransportKind};
+use mcp_client::{Clock, CloseReason, ServerLossAction, Transport, TransportHandle, TransportKind};
 use tokio::io::AsyncRead;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
@@ -110,7 +110,7 @@ impl ChildTransport {
         };
         loop {
             let Some((why, has_read)) = self.run(process, &mut handle, &mut timer).await else {
-                return handle.close(Closed::ByClient);
+                return handle.close(CloseReason::ByClient);
             };
             let delay =
                 match if has_read { handle.handle_disconnect(&why) } else { handle.handle_disconnect_unread(&why) } {
@@ -137,9 +137,9 @@ impl ChildTransport {
         mut process: ChildProcess,
         handle: &mut TransportHandle,
         timer: &mut WakeTimer,
-    ) -> Option<(Closed, bool)> {
+    ) -> Option<(CloseReason, bool)> {
         let (Some(stdout), Some(stdin)) = (process.take_stdout(), process.take_stdin()) else {
-            return Some((Closed::Disconnected("the server has no standard streams".to_owned()), false));
+            return Some((CloseReason::Disconnected("the server has no standard streams".to_owned()), false));
         };
         let mut lines = LineConnection::new(stdout, stdin, self.line_limit);
         match lines.run(handle, timer, process.wait()).await {
@@ -180,15 +180,15 @@ impl ChildTransport {
     /// Restarts the server after a delay; fails if the limit of restarts is reached.
     async fn restart(
         &mut self,
-        mut why: Closed,
+        mut why: CloseReason,
         mut delay: Option<Duration>,
         restarts: &mut Restarts,
         handle: &mut TransportHandle,
         timer: &mut WakeTimer,
-    ) -> Result<ChildProcess, Closed> {
+    ) -> Result<ChildProcess, CloseReason> {
         while let Some(wait) = delay {
             if timer.run_while(handle, sleep(wait)).await.is_none() {
-                return Err(Closed::ByClient);
+                return Err(CloseReason::ByClient);
             }
             match self.command.spawn() {
                 Ok(process) => return Ok(process),
@@ -215,13 +215,13 @@ impl Transport for ChildTransport {
 }
 
 /// Waits for a server that has closed its output to exit, or stops it; returns the exit status.
-async fn wait_or_stop(mut process: ChildProcess, timeouts: ShutdownTimeouts) -> Closed {
+async fn wait_or_stop(mut process: ChildProcess, timeouts: ShutdownTimeouts) -> CloseReason {
     match timeout(timeouts.stdin_timeout, process.wait()).await {
-        Ok(Ok(exited)) => Closed::Exited { status: exited.status.to_string() },
-        Ok(Err(error)) => Closed::Disconnected(error.to_string()),
+        Ok(Ok(exited)) => CloseReason::Exited { status: exited.status.to_string() },
+        Ok(Err(error)) => CloseReason::Disconnected(error.to_string()),
         Err(_) => match process.shutdown(timeouts.stdin_timeout(Duration::ZERO)).await {
-            Ok(status) => Closed::Exited { status: format!("it closed its output, and was stopped ({status})") },
-            Err(error) => Closed::Disconnected(error.to_string()),
+            Ok(status) => CloseReason::Exited { status: format!("it closed its output, and was stopped ({status})") },
+            Err(error) => CloseReason::Disconnected(error.to_string()),
         },
     }
 }
@@ -243,6 +243,6 @@ async fn discard<R: AsyncRead + Unpin>(mut reader: LineReader<R>) {
     pending().await
 }
 
-fn spawn_failed(error: &SpawnError) -> Closed {
-    Closed::Disconnected(format!("{error}: {}", error.source))
+fn spawn_failed(error: &SpawnError) -> CloseReason {
+    CloseReason::Disconnected(format!("{error}: {}", error.source))
 }

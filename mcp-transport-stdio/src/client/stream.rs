@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_client::{Clock, Closed, Transport, TransportHandle, TransportKind};
+use mcp_client::{Clock, CloseReason, Transport, TransportHandle, TransportKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::lines::{LineConnection, LinesEnd};
@@ -64,12 +64,12 @@ where
         match lines.run(&mut handle, &mut WakeTimer::default(), std::future::pending::<()>()).await {
             LinesEnd::ByClient => {
                 let _ = lines.close_output().await;
-                handle.close(Closed::ByClient);
+                handle.close(CloseReason::ByClient);
             }
             LinesEnd::Disconnected(fault) => {
                 let why =
                     fault.map_or_else(|| "the server closed the connection".to_owned(), |fault| fault.to_string());
-                let why = Closed::Disconnected(why);
+                let why = CloseReason::Disconnected(why);
                 // There is no way to restart the server.
                 let _ = handle.handle_disconnect(&why);
                 handle.close(why);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use mcp_client::types::Era;
-use mcp_client::{Change, Closed, Error, Mode};
+use mcp_client::{Change, CloseReason, Error, Mode};
 use mcp_transport_stdio::{ChildTransport, RestartPolicy, ServerCommand, Stderr};
 
 use crate::kit::{SHORT, builder, call, text, tool_changes, within};
 use crate::script::Script;
 
-fn exited(status: &str) -> Closed {
-    Closed::Exited { status: status.to_owned() }
+fn exited(status: &str) -> CloseReason {
+    CloseReason::Exited { status: status.to_owned() }
 }
 
 /// A modern server and a legacy one.
@@ -139,8 +139,8 @@ async fn it_is_killed() {
     let error = call(&client).await.expect_err("it dies").to_string();
     assert!(error.contains("signal: 9"), "{error}");
     let why = within(client.closed()).await;
-    assert!(matches!(&why, Closed::Exited { status } if status.starts_with("signal: 9")), "{why}");
-    assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Exited { .. }))));
+    assert!(matches!(&why, CloseReason::Exited { status } if status.starts_with("signal: 9")), "{why}");
+    assert!(matches!(call(&client).await, Err(Error::Closed(CloseReason::Exited { .. }))));
     script.gone().await;
 }
 
@@ -181,7 +181,7 @@ async fn calls_wait_for_the_next_server() {
 async fn it_cannot_be_started() {
     let transport = ChildTransport::new(ServerCommand::new("/nonexistent/server"));
     let error = within(builder().connect(transport)).await.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error}");
+    assert!(matches!(error, Error::Closed(CloseReason::Disconnected(_))), "{error}");
     assert!(error.to_string().contains("`/nonexistent/server` could not be started: "), "{error}");
 }
 

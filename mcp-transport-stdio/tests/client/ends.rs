@@ -1,6 +1,6 @@
 //! How a child process is ended, and what it may do until then.
 
-use mcp_client::{Closed, ConnectError, Error};
+use mcp_client::{CloseReason, ConnectError, Error};
 use mcp_transport_stdio::{RestartPolicy, ShutdownTimeouts};
 
 use crate::kit::{LIMIT, SHORT, builder, call, text, within};
@@ -51,7 +51,7 @@ fn the_end_of_the_runtime_ends_it() {
     let client = first.block_on(async { within(builder().connect(script.transport())).await }).expect("a connection");
     drop(first);
     runtime().block_on(async {
-        assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Disconnected(_)))));
+        assert!(matches!(call(&client).await, Err(Error::Closed(CloseReason::Disconnected(_)))));
         script.gone().await;
     });
 }
@@ -65,7 +65,7 @@ async fn it_closes_its_output() {
     let client = within(builder().connect(transport)).await.expect("a connection");
     let error = call(&client).await.expect_err("nobody answers").to_string();
     assert!(error.contains("it closed its output, and was stopped (signal: 15"), "{error}");
-    assert!(matches!(within(client.closed()).await, Closed::Exited { .. }));
+    assert!(matches!(within(client.closed()).await, CloseReason::Exited { .. }));
     script.gone().await;
 }
 
@@ -77,7 +77,7 @@ async fn its_last_words_are_heard() {
     let transport = script.transport().restart_policy(RestartPolicy::never());
     let client = within(builder().connect(transport)).await.expect("a connection");
     assert_eq!(text(call(&client).await), "goodbye");
-    assert_eq!(within(client.closed()).await, Closed::Exited { status: "exit status: 0".to_owned() });
+    assert_eq!(within(client.closed()).await, CloseReason::Exited { status: "exit status: 0".to_owned() });
     script.gone().await;
 }
 
@@ -118,7 +118,7 @@ async fn it_never_reads() {
     let connect = builder().probe_timeout(SHORT).handshake_timeout(SHORT);
     let error =
         within(connect.connect(script.transport().shutdown_timeouts(hasty()))).await.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::ConnectFailed(ConnectError::TimedOut))), "{error}");
+    assert!(matches!(error, Error::Closed(CloseReason::ConnectFailed(ConnectError::TimedOut))), "{error}");
     script.gone().await;
 }
 

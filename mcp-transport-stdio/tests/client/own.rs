@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use mcp_client::types::{ElicitAction, ElicitResult, Era, RawObject};
-use mcp_client::{Change, Client, ClientBuilder, Closed, Mode};
+use mcp_client::{Change, Client, ClientBuilder, CloseReason, Mode};
 use mcp_server::{HandlerError, Json, NoArguments, RequestContext, Server, ServerBuilder, tool};
 use mcp_transport_stdio::{
     ChildTransport, ServeOptions, ServerCommand, StopReason, StreamTransport, serve_io, serve_stdio,
@@ -52,7 +52,7 @@ async fn it_is_called() {
         assert_eq!(client.revision().map(|revision| revision.era()), Some(era));
         assert_eq!(client.session_id(), None);
         assert_eq!(text(call(&client).await), "hello");
-        assert_eq!(within(client.close()).await, Closed::ByClient);
+        assert_eq!(within(client.close()).await, CloseReason::ByClient);
         let ended = within(serving).await.expect("no panic").expect("no fault");
         assert_eq!(ended, StopReason::InputClosed);
     }
@@ -184,7 +184,7 @@ async fn it_is_a_process() {
         let client = started(mode).await;
         assert_eq!(client.revision().map(|revision| revision.era()), Some(era));
         assert_eq!(text(call(&client).await), "hello from afar");
-        assert_eq!(within(client.close()).await, Closed::ByClient);
+        assert_eq!(within(client.close()).await, CloseReason::ByClient);
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mcp_client::types::Era;
-use mcp_client::{Closed, Error, Limits, Mode};
+use mcp_client::{CloseReason, Error, Limits, Mode};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -150,7 +150,7 @@ async fn it_never_reads() {
         let ended = within(join_all(calls)).await;
         assert!(ended.iter().all(|ended| matches!(ended, Err(Error::TimedOut))));
     }
-    assert_eq!(within(client.close()).await, Closed::ByClient);
+    assert_eq!(within(client.close()).await, CloseReason::ByClient);
     drop(peer);
 }
 
@@ -199,7 +199,7 @@ async fn it_asks_without_end() {
         asked += 1;
         assert!(asked < 100_000, "what it asks for is kept without end");
     }
-    assert_eq!(within(client.close()).await, Closed::ByClient);
+    assert_eq!(within(client.close()).await, CloseReason::ByClient);
 }
 
 /// Calls end when the server hangs up, and the client says why.
@@ -214,8 +214,8 @@ async fn it_hangs_up() {
     let (ended, ()) = within(async { tokio::join!(call(&client), serve) }).await;
     let error = ended.expect_err("nobody answered").to_string();
     assert!(error.contains("closed the connection") || error.contains("pipe"), "{error}");
-    assert!(matches!(within(client.closed()).await, Closed::Disconnected(_)));
-    assert!(matches!(call(&client).await, Err(Error::Closed(Closed::Disconnected(_)))));
+    assert!(matches!(within(client.closed()).await, CloseReason::Disconnected(_)));
+    assert!(matches!(call(&client).await, Err(Error::Closed(CloseReason::Disconnected(_)))));
 }
 
 /// It may also do so when it is asked which era it belongs to.
@@ -228,7 +228,7 @@ async fn it_hangs_up_at_once() {
     };
     let (client, ()) = within(async { tokio::join!(builder().connect(transport), serve) }).await;
     let error = client.expect_err("no connection");
-    assert!(matches!(error, Error::Closed(Closed::Disconnected(_))), "{error}");
+    assert!(matches!(error, Error::Closed(CloseReason::Disconnected(_))), "{error}");
 }
 
 /// Closing hangs up, after what was to be said.
@@ -244,5 +244,5 @@ async fn closing_says_what_is_left() {
         assert_eq!(peer.heard().await, None);
     };
     let (closed, ()) = within(async { tokio::join!(client.close(), serve) }).await;
-    assert_eq!(closed, Closed::ByClient);
+    assert_eq!(closed, CloseReason::ByClient);
 }

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mcp_client::types::{
     CallToolResult, LoggingLevel, PromptReference, ReadResourceResult, ResourceContents, Revision,
 };
-use mcp_client::{Closed, Error};
+use mcp_client::{CloseReason, Error};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::process::Command;
@@ -284,9 +284,9 @@ async fn ping(scene: &Scene) -> Outcome {
 
 async fn close(scene: &Scene) -> Outcome {
     let before = scene.requests.count();
-    same(scene.client.close().await, Closed::ByClient)?;
+    same(scene.client.close().await, CloseReason::ByClient)?;
     match scene.client.call_tool("add").arguments(&json!({})).await {
-        Err(Error::Closed(Closed::ByClient)) => {}
+        Err(Error::Closed(CloseReason::ByClient)) => {}
         answer => return Err(format!("{answer:?}")),
     }
     if scene.via != Via::Stdio {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::types::{Era, Revision};
-use mcp_client::{Client, Closed, ConnectError, DetectedRevision, Error, Mode};
+use mcp_client::{Client, CloseReason, ConnectError, DetectedRevision, Error, Mode};
 use serde_json::json;
 
 use crate::body::{body, call};
@@ -67,7 +67,7 @@ async fn talk(name: &str, scene: Result<Scene, Error>, wanted: Revision, report:
 /// Who wants nothing but the modern era is told what is wrong, and what would help.
 async fn refused(peer: &'static Peer, server: &Server) -> Outcome {
     match Scene::open(peer, server, "modern", pinned(Revision::LATEST)).await {
-        Err(error @ Error::Closed(Closed::ConnectFailed(ConnectError::LegacyServer))) => {
+        Err(error @ Error::Closed(CloseReason::ConnectFailed(ConnectError::LegacyServer))) => {
             same(error.to_string().contains("does not support a modern revision"), true)
         }
         Err(error) => Err(format!("{error:?}")),
@@ -137,5 +137,5 @@ async fn undeclared(server: &Server, mode: Mode) -> Outcome {
         }
     }
     client.call_tool("add").arguments(&json!({ "a": 2, "b": 3 })).await.or_say("add")?;
-    same(client.close().await, Closed::ByClient)
+    same(client.close().await, CloseReason::ByClient)
 }

@@ -1,7 +1,7 @@
 //! Servers of one era, and of one revision: ours can be told to be like that.
 
 use mcp_client::types::Revision;
-use mcp_client::{Closed, ConnectError, Error};
+use mcp_client::{CloseReason, ConnectError, Error};
 
 use crate::body::call;
 use crate::peer::OURS;
@@ -46,7 +46,7 @@ async fn agreed(server: &Server, pinned: Option<Revision>, wanted: Revision) -> 
 /// A client of one revision cannot talk to a server of another one, and whoever wanted to connect hears of that.
 async fn no_version_in_common(server: &Server, ours: Revision, theirs: Revision) -> Outcome {
     match open(server, Some(ours)).await {
-        Err(error @ Error::Closed(Closed::ConnectFailed(ConnectError::NoCommonVersion { .. }))) => {
+        Err(error @ Error::Closed(CloseReason::ConnectFailed(ConnectError::NoCommonVersion { .. }))) => {
             same(error.to_string().contains(theirs.as_str()), true).or_say(&error.to_string())
         }
         Err(error) => Err(format!("{error:?}")),

@@ -1,6 +1,6 @@
 //! Sessions over HTTP that outlive their clients.
 
-use mcp_client::{Client, Closed, Mode, SavedSession};
+use mcp_client::{Client, CloseReason, Mode, SavedSession};
 use serde_json::json;
 
 use crate::report::{OrSay as _, Outcome, same};
@@ -15,21 +15,21 @@ pub(crate) async fn saved(server: &Server) -> Outcome {
     let first = Client::builder("first", "1.0").mode(Mode::Legacy).connect(transport).await.or_say("first")?;
     let session = first.save_session().or_say("there is no session")?;
     let before = requests.count();
-    same(first.close().await, Closed::ByClient)?;
+    same(first.close().await, CloseReason::ByClient)?;
     same(requests.count(), before)?;
 
     let second = resume(server, &session).await?;
     second.ping().await.or_say("second")?;
     same(second.session_id(), Some(session.id.clone()))?;
     same(second.server().info.map(|info| info.name), Some("interop".to_owned()))?;
-    same(second.close().await, Closed::ByClient)?;
+    same(second.close().await, CloseReason::ByClient)?;
 
     let third = resume(server, &session).await?;
     let result = third.call_tool("add").arguments(&json!({ "a": 2, "b": 3 })).await.or_say("third")?;
     same(result.is_error.unwrap_or(false), false)?;
     let id = third.session_id().or_say("there is no new session")?;
     same(id == session.id, false)?;
-    same(third.close().await, Closed::ByClient)
+    same(third.close().await, CloseReason::ByClient)
 }
 
 async fn resume(server: &Server, session: &SavedSession) -> Outcome<Client> {

@@ -7,7 +7,7 @@ use crate::session::SessionLoss;
 /// The reason why a client is closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Closed {
+pub enum CloseReason {
     /// [`Client::close`](crate::Client::close) was called, or the last handle was dropped.
     #[error("the client was closed")]
     ByClient,
@@ -28,7 +28,7 @@ pub enum Closed {
     Disconnected(String),
 }
 
-impl Closed {
+impl CloseReason {
     /// Returns the HTTP status that caused the client to close, if there was one.
     #[must_use]
     pub fn http_status(&self) -> Option<u16> {

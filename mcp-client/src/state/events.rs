@@ -1,0 +1,119 @@
+//! Events of the kernel.
+
+use mcp_kernel::PeerMisbehaved;
+use mcp_kernel::client::{ConnectError, Event, ServerFacts};
+use mcp_types::Revision;
+
+use crate::close_reason::CloseReason;
+use crate::state::inbox::Inbound;
+use crate::state::{Core, Phase};
+use crate::transport::TransportCommand;
+
+impl Core {
+    /// Processes the events of the kernel.
+    pub(super) fn process_events(&mut self) {
+        while let Some(event) = self.kernel.poll_event() {
+            self.handle_event(event);
+        }
+        match (&self.phase, self.kernel.detected_revision()) {
+            // The kernel repeats the handshake, or has switched to another version.
+            (Phase::Ready(_), None) => self.phase = Phase::Connecting,
+            (Phase::Ready(known), Some(detected)) if *known != detected.revision => {
+                self.phase = Phase::Ready(detected.revision);
+            }
+            (Phase::Ready(_) | Phase::Connecting | Phase::Closing | Phase::Closed(_), _) => {}
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Ready { revision, server } => self.ready(revision, *server),
+            Event::RestartNeeded { detected } => {
+                (self.detected, self.exited_on_probe, self.exits_on_probe) = (Some(detected), true, true);
+            }
+            Event::Failed(why) => {
+                // The reasons of the transport and of the lost session say more than those of the kernel.
+                let lost = if why == ConnectError::Disconnected {
+                    self.disconnect_reason.take().map(CloseReason::Disconnected)
+                } else {
+                    self.last_session_loss
+                        .take()
+                        .filter(|_| why == ConnectError::SessionLost)
+                        .map(CloseReason::SessionLost)
+                };
+                self.set_closed(lost.unwrap_or_else(|| why.into()));
+            }
+            Event::CallFinished { call, outcome } => {
+                self.to_wake.extend(self.ready_waiters.all());
+                if let Some(pending) = self.pending_calls.get_mut(&call) {
+                    pending.outcome = Some(outcome);
+                    let waker = pending.waker.take();
+                    self.wake(waker);
+                }
+            }
+            Event::CallProgress { call, progress } => {
+                let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.push_progress(progress));
+                self.wake(waker);
+            }
+            Event::Listening { call, filter } => {
+                let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.acknowledge(filter));
+                self.wake(waker);
+            }
+            Event::Changed { call, change } => {
+                self.cache.invalidate(&change);
+                let waker = match call {
+                    Some(call) => self.pending_calls.get_mut(&call).and_then(|pending| pending.push_change(change)),
+                    None => {
+                        let wakes = self.legacy_subscriptions.push_change(&change);
+                        self.to_wake.extend(wakes);
+                        None
+                    }
+                };
+                self.wake(waker);
+            }
+            Event::Request { method, params, responder } => {
+                self.receive(Inbound::Request { method, params, responder });
+            }
+            Event::RequestCancelled { id } => self.receive(Inbound::Cancelled { id }),
+            Event::Log(log) => self.receive(Inbound::Log(log)),
+            Event::Notification { method, params } => self.receive(Inbound::Notification { method, params }),
+            Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
+                tracing::warn!(target: "mcp", %what, "the server returns ids as strings, which is tolerated");
+            }
+            Event::PeerMisbehaved(what) => tracing::debug!(target: "mcp", %what, "the server violated the protocol"),
+            // The kernel closed the connection, because the server sends requests without reading the responses.
+            Event::Closed => {
+                if let Phase::Connecting | Phase::Ready(_) = self.phase {
+                    self.set_closed(CloseReason::Disconnected(
+                        "the server does not read the responses to its requests".to_owned(),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn ready(&mut self, revision: Revision, server: ServerFacts) {
+        if let Phase::Closing | Phase::Closed(_) = self.phase {
+            return;
+        }
+        self.phase = Phase::Ready(revision);
+        let was_probed_again = self.detected.is_some_and(|detected| detected.probe_again);
+        self.detected = self.kernel.detected_revision();
+        self.newly_detected = self.detected.map(|detected| (detected, was_probed_again));
+        // Without a new handshake or probe the facts are still those of the connection before.
+        if server.capabilities.is_some() {
+            self.server = server;
+        }
+        self.epoch += 1;
+        self.commands.push_back(TransportCommand::Ready { revision });
+        self.to_wake.extend(self.ready_waiters.all());
+        self.to_wake.extend(self.state_waiters.all());
+        self.wake_transport();
+    }
+
+    fn receive(&mut self, inbound: Inbound) {
+        self.inbox.push(inbound);
+        self.wake_transport();
+    }
+}
