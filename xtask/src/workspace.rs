@@ -8,6 +8,12 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
+/// Where Cargo puts what it builds.
+pub(crate) fn target_dir() -> PathBuf {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
 /// The folder of the model and its companions.
 pub(crate) fn schema_dir() -> PathBuf {
     root().join("mcp-types/schema")

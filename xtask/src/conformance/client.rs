@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::install::Suite;
 use super::tally::{self, Scenario};
-use super::{LIST_LIMIT, Options, Role, SCENARIO_LIMIT, Selection, build, fresh, listed, target};
-use crate::Outcome;
+use super::{LIST_LIMIT, Options, Role, SCENARIO_LIMIT, Selection, build, fresh, listed};
 use crate::process::{self, Running};
+use crate::{Outcome, workspace};
 
 const PROGRAM: &str = "conformance-client";
 
@@ -33,9 +33,9 @@ const SKIPPED: [(&str, usize); 1] = [("http-standard-headers", 2)];
 /// Runs the client scenarios of one revision or of all, or one of them, as `options` say.
 pub(crate) fn run(options: &[&str]) -> Outcome {
     let Options { spec, scenario } = Options::parse(options, &RUNS.map(|run| run.revision))?;
-    let folder = target().join("conformance");
+    let folder = workspace::target_dir().join("conformance");
     let suite = Suite::install(&folder)?;
-    let program = build(&target(), PROGRAM)?;
+    let program = build(&workspace::target_dir(), PROGRAM)?;
     let mut reports = Vec::new();
     let mut failed = false;
     for run in RUNS.iter().filter(|run| spec.is_none_or(|spec| spec == run.revision)) {

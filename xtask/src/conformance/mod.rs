@@ -86,9 +86,9 @@ const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 /// Runs the server scenarios of one revision or of all, or one of them, as `options` say.
 pub(crate) fn server(options: &[&str]) -> Outcome {
     let Options { spec, scenario } = Options::parse(options, &RUNS.map(|run| run.revision))?;
-    let folder = target().join("conformance");
+    let folder = workspace::target_dir().join("conformance");
     let suite = Suite::install(&folder)?;
-    let program = build(&target(), server::PROGRAM)?;
+    let program = build(&workspace::target_dir(), server::PROGRAM)?;
     let mut reports = Vec::new();
     let mut failed = false;
     for run in RUNS.iter().filter(|run| spec.is_none_or(|spec| spec == run.revision)) {
@@ -256,12 +256,6 @@ fn build(target: &Path, program: &str) -> Result<PathBuf, String> {
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
     process::run(&mut command, &format!("the build of {program}"), BUILD_LIMIT)?;
     Ok(target.join("debug").join(program))
-}
-
-/// Where Cargo puts what it builds.
-fn target() -> PathBuf {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace::root().join("target"), PathBuf::from);
-    std::path::absolute(&folder).unwrap_or(folder)
 }
 
 /// Makes a folder that has nothing in it.
