@@ -22,7 +22,7 @@ const IMPURE: [&str; 13] = [
 ];
 
 /// The crates that do no I/O.
-pub(super) const WITHOUT_IO: [&str; 3] = ["mcp-types", "mcp-kernel", "mcp-mrtr"];
+const WITHOUT_IO: [&str; 3] = ["mcp-types", "mcp-kernel", "mcp-mrtr"];
 
 /// The most crates that something may consist of, with its default features.
 const SIZES: [(&str, usize); 3] = [("mcp-types", 12), ("mcp-transport-stdio", 35), ("mcp", 52)];

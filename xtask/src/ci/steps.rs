@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
-use super::tools::{self, CARGO_HACK, CXX, MINGW, NPM, PYTHON, REDIS, WINE};
+use super::tools::{self, CARGO_HACK, CXX, MINGW, NODE, NPM, PYTHON, REDIS, WINE};
 use super::{Checked, Step, dependencies, hello_world, licences, minimal, spelling, unused};
 use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
@@ -19,7 +19,10 @@ const SCHEMAS: &str = "../shared/schema";
 const ALL: [&str; 3] = ["--workspace", "--all-features", "--locked"];
 
 /// Packages that are not published.
-const UNPUBLISHED: [&str; 3] = ["mcp-examples", "mcp-tests", "xtask"];
+const UNPUBLISHED: [&str; 4] = ["mcp-examples", "mcp-tests", "mcp-tests-wasm", "xtask"];
+
+/// Without anything of a system, and with standard streams, a clock and a random source.
+const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
 
 /// Tests that need more than Rust. They run only if they are named.
 const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
@@ -50,7 +53,7 @@ pub(super) const STEPS: [Step; 25] = [
     step("peers", "clippy on the benches", Foreground, peers),
     step("msrv", "the minimum Rust version", Foreground, msrv),
     step("fuzz", "every fuzz target for a short time", Foreground, fuzz),
-    step("wasm", "the kernels, servers and clients compile for wasm32", Foreground, wasm),
+    step("wasm", "a client calls a server in both eras, as WebAssembly in Node", Foreground, wasm),
     step("windows", "clippy for Windows, and tests under Wine", Foreground, windows),
 ];
 
@@ -188,9 +191,12 @@ fn msrv() -> Result<Checked, String> {
 }
 
 fn wasm() -> Result<Checked, String> {
-    let mut command = cargo(&["check", "--locked", "--target", "wasm32-unknown-unknown"]);
-    let packages = dependencies::WITHOUT_IO.into_iter().chain(["mcp-server", "mcp-client"]);
-    done(command.args(packages.flat_map(|package| ["--package", package])).args(["--features", "mcp-server/mrtr"]))
+    tools::with(&[NODE], || {
+        let mut build = cargo(&["build", "--locked", "--package", "mcp-tests-wasm"]);
+        run(build.args(WASM_TARGETS.iter().flat_map(|target| ["--target", target])))?;
+        let module = |target| workspace::target_dir().join(target).join("debug/mcp-tests-wasm.wasm");
+        done(Command::new("node").arg("tests/wasm/run.mjs").args(WASM_TARGETS.map(module)))
+    })
 }
 
 fn windows() -> Result<Checked, String> {
