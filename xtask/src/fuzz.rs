@@ -7,17 +7,22 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
+use crate::nightly::{self, TOOLCHAIN};
+use crate::process::{self, succeeds};
 use crate::{Outcome, workspace};
 
-/// The toolchain that has the instrumentation, and the tool that asks for it.
-const TOOLCHAIN: &str = "nightly";
+/// The tool that asks for the instrumentation.
 pub(crate) const CARGO_FUZZ: &str = "cargo-fuzz@0.13.2";
 
 /// No sanitizer: the workspace forbids unsafe code, so there are few faults of memory to find, and AddressSanitizer
 /// would more than double the time that each build and each execution takes. What is looked for are panics, promises
 /// that do not hold, inputs that take too long, and those that take too much memory; libFuzzer finds all of these.
 const SANITIZER: &str = "none";
+
+/// The longest that a build may take.
+const LIMIT: Duration = Duration::from_secs(1800);
 
 /// How long a target of the smoke test runs, unless told otherwise.
 const SMOKE_SECONDS: u64 = 20;
@@ -89,7 +94,8 @@ fn is_locked() -> Result<(), String> {
     let mut command = Command::new("cargo");
     command.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]);
     command.arg(workspace::root().join("fuzz/Cargo.toml")).stdout(Stdio::null());
-    succeed(&mut command, "reading fuzz/Cargo.lock, which `cargo update --workspace` in fuzz/ brings up to date,")
+    let what = "reading fuzz/Cargo.lock, which `cargo update --workspace` in fuzz/ brings up to date,";
+    process::run(&mut command, what, LIMIT)
 }
 
 /// Builds all targets, and returns the folder that they are in.
@@ -97,9 +103,8 @@ fn build() -> Result<PathBuf, String> {
     install()?;
     let folder = workspace::root().join("fuzz");
     let target_dir = folder.join("target");
-    let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, "cargo", "fuzz", "build", "--sanitizer", SANITIZER, "--target-dir"]);
-    succeed(command.arg(&target_dir).current_dir(&folder), "building the fuzz targets")?;
+    let mut command = nightly::cargo(&["fuzz", "build", "--sanitizer", SANITIZER, "--target-dir"]);
+    process::run(command.arg(&target_dir).current_dir(&folder), "building the fuzz targets", LIMIT)?;
     Ok(target_dir.join(host()?).join("release"))
 }
 
@@ -108,13 +113,9 @@ fn install() -> Result<(), String> {
     if !succeeds(Command::new("c++").arg("--version")) {
         return Err("libFuzzer needs a C++ compiler (Debian: apt-get install g++)".to_owned());
     }
-    if !succeeds(Command::new("rustup").args(["run", TOOLCHAIN, "rustc", "--version"])) {
-        let mut command = Command::new("rustup");
-        command.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]);
-        succeed(&mut command, "installing the nightly toolchain")?;
-    }
+    nightly::install()?;
     if !succeeds(Command::new("cargo").args(["fuzz", "--version"])) {
-        succeed(Command::new("cargo").args(["install", CARGO_FUZZ, "--locked"]), "installing cargo-fuzz")?;
+        process::run(Command::new("cargo").args(["install", CARGO_FUZZ, "--locked"]), "installing cargo-fuzz", LIMIT)?;
     }
     Ok(())
 }
@@ -195,18 +196,4 @@ fn failed(target: &str) -> String {
 
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number"))
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-fn succeed(command: &mut Command, what: &str) -> Result<(), String> {
-    let status = command.stdin(Stdio::null()).status().map_err(|error| format!("{what} cannot start: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{what} failed ({status}); the messages above say why")) }
 }

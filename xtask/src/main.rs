@@ -9,6 +9,7 @@ mod fuzz;
 mod import;
 mod model;
 mod names;
+mod nightly;
 mod process;
 mod windows;
 mod workspace;

@@ -45,6 +45,12 @@ pub(crate) fn run(command: &mut Command, what: &str, limit: Duration) -> Result<
     if status.success() { Ok(()) } else { Err(format!("{what} failed ({status}); the messages above say why")) }
 }
 
+/// Whether a command succeeds, which prints nothing.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// Asks again and again until there is an answer; `None` if there is none within the limit.
 #[expect(clippy::disallowed_methods, reason = "a command-line tool that waits for other processes")]
 pub(crate) fn until<T>(

@@ -1,12 +1,12 @@
 //! The tools that steps use, and how they are installed.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use super::{Checked, log_path};
 use crate::process::{self, Running};
-use crate::{fuzz, workspace};
+use crate::{fuzz, nightly, workspace};
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(1200);
 
@@ -35,8 +35,8 @@ pub(super) fn install_in_background() -> Result<(Running, PathBuf), String> {
     let missing: Vec<&str> = ALL.iter().filter(|tool| !is_there(tool)).map(|tool| tool.packages).collect();
     let mut command = Command::new("bash");
     command.arg(workspace::root().join(".ci/install")).args(missing.join(" ").split_whitespace());
-    command.env("MSRV", workspace::minimum_rust_version()?).env("CARGO_FUZZ", fuzz::CARGO_FUZZ);
-    command.env("CARGO_HACK", CARGO_HACK.package);
+    command.env("MSRV", workspace::minimum_rust_version()?).env("NIGHTLY", nightly::TOOLCHAIN);
+    command.env("CARGO_FUZZ", fuzz::CARGO_FUZZ).env("CARGO_HACK", CARGO_HACK.package);
     command.current_dir(workspace::root()).stdout(file).stderr(errors);
     Ok((Running::start(&mut command, "installing the tools")?, log))
 }
@@ -67,9 +67,7 @@ pub(super) fn install(Subcommand { name, package }: Subcommand) -> Result<(), St
 
 /// Whether cargo has a subcommand.
 pub(super) fn has_subcommand(name: &str) -> bool {
-    let mut version = Command::new("cargo");
-    version.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
+    process::succeeds(Command::new("cargo").args([name, "--version"]))
 }
 
 /// Runs a step if its tools are there. A missing one is an error if `CI` is set, and otherwise named in the report.
