@@ -1,5 +1,6 @@
 //! The workspace's own tools.
 
+mod api;
 mod bench;
 mod ci;
 mod codegen;
@@ -7,6 +8,7 @@ mod conformance;
 mod coverage;
 mod fuzz;
 mod import;
+mod metadata;
 mod model;
 mod names;
 mod nightly;
@@ -33,6 +35,8 @@ usage: cargo xtask <command>
   codegen --check        fail if the generated files are not up to date
   coverage               write docs/coverage.md: the tests of each requirement
   coverage --check       fail if it is not up to date
+  api                    write docs/api: the public items of each published crate; installs the nightly toolchain if it is missing
+  api --check            fail if it is not up to date
   bench types            compare mcp-types with its peers, in time and allocations
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
@@ -62,6 +66,8 @@ fn main() -> ExitCode {
         ["codegen", "--check"] => codegen::run(true),
         ["coverage"] => coverage::run(false),
         ["coverage", "--check"] => coverage::run(true),
+        ["api"] => api::run(false),
+        ["api", "--check"] => api::run(true),
         ["bench", "types"] => bench::types(),
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "mrtr"] => bench::mrtr(),

@@ -1,11 +1,11 @@
-//! The nightly toolchain, which fuzzing needs.
+//! The nightly toolchain, for what stable Rust cannot do: fuzzing, and documentation as JSON.
 
 use std::process::Command;
 use std::time::Duration;
 
 use crate::process;
 
-/// The version of the toolchain, fixed so that a build does not depend on its day.
+/// The version of the toolchain, fixed because `public-api` reads one version of the JSON only.
 pub(crate) const TOOLCHAIN: &str = "nightly-2026-05-20";
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(900);

@@ -2,8 +2,8 @@
 
 use spdx::{Expression, ParseMode};
 
-use super::metadata::Metadata;
 use crate::Outcome;
+use crate::metadata::Metadata;
 
 /// The licences that users of these crates need not think about. Of a choice of licences one has to be among them.
 const ALLOWED: [&str; 12] = [

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::metadata::Metadata;
+use crate::metadata::Metadata;
 use crate::{Outcome, workspace};
 
 /// Checks that each requirement names the version in `Cargo.lock`. Then the lowest versions that users may get are those

@@ -3,7 +3,6 @@
 mod dependencies;
 mod hello_world;
 mod licences;
-mod metadata;
 mod minimal;
 mod report;
 mod spelling;

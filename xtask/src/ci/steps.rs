@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Lane::{self, Background, First, Foreground};
 use super::tools::{self, CARGO_HACK, CXX, MINGW, NODE, NPM, PYTHON, REDIS, WINE};
 use super::{Checked, Step, dependencies, hello_world, licences, minimal, spelling, unused};
-use crate::{codegen, conformance, coverage, fuzz, import, process, windows, workspace};
+use crate::{api, codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
 /// The longest that a single command may take.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -29,7 +29,7 @@ const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
 const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 25] = [
+pub(super) const STEPS: [Step; 26] = [
     step("format", "rustfmt", First, format),
     step("spelling", "typos", Foreground, spelling),
     step("licences", "the licences of all dependencies", First, licences),
@@ -46,6 +46,7 @@ pub(super) const STEPS: [Step; 25] = [
     step("coverage", "every requirement has a test or a reason", Foreground, coverage),
     step("schemas", "the types match the official schemas", Foreground, schemas),
     step("docs", "rustdoc without warnings", Foreground, docs),
+    step("api", "the public API is the one of its snapshots", Foreground, api),
     step("features", "clippy with each feature alone and with each pair", Foreground, features),
     step("dependencies", "what the crates depend on, and how many crates that are", Foreground, dependencies),
     step("hello-world", "the smallest server compiles in a package of its own", Foreground, hello_world),
@@ -157,6 +158,10 @@ fn schemas() -> Result<Checked, String> {
 fn docs() -> Result<Checked, String> {
     let mut command = cargo(&["doc", "--no-deps", "--document-private-items"]);
     done(command.args(ALL).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn api() -> Result<Checked, String> {
+    api::run(true).map(Checked::Yes)
 }
 
 fn dependencies() -> Result<Checked, String> {

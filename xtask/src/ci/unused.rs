@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::metadata::Metadata;
 use crate::Outcome;
+use crate::metadata::Metadata;
 
 /// Fails with the dependencies of each package that its source files do not name.
 pub(super) fn check() -> Outcome {
