@@ -77,6 +77,9 @@ pub(crate) struct Member {
     /// Whether leaving the member out changes what the rest means.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) essential: bool,
+    /// Whether it is boxed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) boxed: bool,
 }
 
 /// In which revisions a member must be present.

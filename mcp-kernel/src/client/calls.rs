@@ -205,7 +205,7 @@ impl Connection {
             let mut capabilities = self.config.capabilities.clone();
             // RO-1: only what the revision has.
             let _ = restrict_to(&mut capabilities, revision);
-            capabilities
+            Box::new(capabilities)
         });
         meta.client_info.get_or_insert_with(|| self.config.info.clone());
         meta.log_level = meta.log_level.or(self.log_level);

@@ -56,7 +56,7 @@ impl Connection {
         let params = request.params.map(Payload::into_owned).unwrap_or_default();
         let (input_responses, request_state) =
             if modern { self.read_retry(&params)? } else { (InputResponses::new(), None) };
-        let scope = RequestScope {
+        let scope = Arc::new(RequestScope {
             key,
             id: request.id,
             method: request.method,
@@ -70,7 +70,7 @@ impl Connection {
             input_responses,
             request_state,
             has_back_channel: self.has_back_channel && !modern,
-        };
+        });
         self.dispatch(scope, params, batch)
     }
 
@@ -164,7 +164,7 @@ impl Connection {
     /// for [`respond_builtin`](Self::respond_builtin).
     pub(super) fn open_request(
         &mut self,
-        scope: RequestScope,
+        scope: Arc<RequestScope>,
         params: PayloadBuf,
         batch: Option<RequestKey>,
         is_builtin: bool,
@@ -177,7 +177,7 @@ impl Connection {
                 return Err(PeerMisbehaved::TooManyRequests.into());
             }
         }
-        let (key, scope) = (scope.key, Arc::new(scope));
+        let key = scope.key;
         let held = is_builtin.then(|| Box::new(params.clone()));
         let entry = Entry { scope: Arc::clone(&scope), last_progress: None, batch, kind: Kind::Running, held };
         let responder = self.in_flight.open(key, entry);

@@ -7,13 +7,13 @@ use mcp_types::{ClientCapabilities, Implementation, InitializeRequestParams, Raw
 /// The capabilities and the name that a client declares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Client {
-    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) capabilities: Box<ClientCapabilities>,
     pub(crate) info: Option<Implementation>,
 }
 
 impl From<InitializeRequestParams> for Client {
     fn from(params: InitializeRequestParams) -> Self {
-        Self { capabilities: params.capabilities, info: Some(params.client_info) }
+        Self { capabilities: Box::new(params.capabilities), info: Some(params.client_info) }
     }
 }
 
@@ -52,7 +52,6 @@ impl StoredHandshake {
 
 /// The client of a request: that of its envelope, or that of the handshake, which is decoded on first use.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is a part of what a request allocates anyway")]
 pub(crate) enum LazyClient {
     Decoded(Client),
     Handshake(Arc<StoredHandshake>, OnceLock<Arc<Client>>),

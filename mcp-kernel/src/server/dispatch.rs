@@ -27,7 +27,7 @@ impl Connection {
     /// Answers a request that was admitted, or hands it to the application.
     pub(super) fn dispatch(
         &mut self,
-        scope: RequestScope,
+        scope: Arc<RequestScope>,
         params: PayloadBuf,
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
@@ -38,7 +38,7 @@ impl Connection {
         } else if self.config.intercept_builtin {
             self.open_request(scope, params, batch, true)?;
         } else {
-            self.serve(&Arc::new(scope), &params, batch)?;
+            self.serve(&scope, &params, batch)?;
         }
         Ok(())
     }

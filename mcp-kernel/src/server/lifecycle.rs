@@ -105,7 +105,7 @@ impl Lifecycle {
                 *self = Self::Negotiated(Agreed { revision, client });
             }
             Self::Negotiated(agreed) | Self::Ready(agreed) => {
-                let is_same = agreed.revision == revision && agreed.client.read().capabilities == params.capabilities;
+                let is_same = agreed.revision == revision && *agreed.client.read().capabilities == params.capabilities;
                 match second {
                     SecondHandshake::Refuse => return Err(PeerMisbehaved::InitializedTwice),
                     SecondHandshake::Repeat if !is_same => return Err(PeerMisbehaved::InitializedDifferently),

@@ -90,7 +90,7 @@ pub struct RequestMeta {
     ///
     /// Since 2026-07-28.
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", skip_serializing_if = "Option::is_none")]
-    pub client_capabilities: Option<ClientCapabilities>,
+    pub client_capabilities: Option<Box<ClientCapabilities>>,
     /// Name and version of the client.
     ///
     /// They are optional and self-reported: use them for display and logs, not for security decisions. Set
@@ -121,7 +121,7 @@ pub struct RequestMeta {
 
 setters!(RequestMeta {
     progress_token: ProgressToken,
-    client_capabilities: ClientCapabilities,
+    client_capabilities: Box<ClientCapabilities>,
     client_info: Implementation,
     log_level: LoggingLevel,
     protocol_version: ProtocolVersion,

@@ -177,6 +177,12 @@ impl<T: Restrict> Restrict for Option<T> {
     }
 }
 
+impl<T: Restrict> Restrict for Box<T> {
+    fn restrict(&mut self, restriction: &mut Restriction) {
+        (**self).restrict(restriction);
+    }
+}
+
 impl<T: Restrict> Restrict for Vec<T> {
     fn restrict(&mut self, restriction: &mut Restriction) {
         for value in self {

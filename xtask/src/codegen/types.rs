@@ -138,7 +138,7 @@ impl Generator<'_> {
         if expected != wire {
             attributes.push(format!("rename = \"{wire}\""));
         }
-        let kind = self.rust_type(&member.kind);
+        let kind = self.member_type(member);
         let bare = self.is_bare(name, wire, member);
         if !bare {
             attributes.push("skip_serializing_if = \"Option::is_none\"".to_owned());
@@ -150,6 +150,11 @@ impl Generator<'_> {
         let kind = if bare { kind } else { format!("Option<{kind}>") };
         let _ = writeln!(out, "{visibility}{}: {kind},", member.rust);
         out
+    }
+
+    fn member_type(&mut self, member: &Member) -> String {
+        let kind = self.rust_type(&member.kind);
+        if member.boxed { format!("Box<{kind}>") } else { kind }
     }
 
     fn constructor(&mut self, name: &str, definition: &Type, members: &[(&String, &Member)], open: bool) -> String {
@@ -204,7 +209,7 @@ impl Generator<'_> {
         let mut lines = Vec::new();
         for (wire, member) in members {
             if !self.is_bare(name, wire, member) {
-                lines.push(format!("{}: {}", member.rust, self.rust_type(&member.kind)));
+                lines.push(format!("{}: {}", member.rust, self.member_type(member)));
             }
         }
         if lines.is_empty() {

@@ -19,7 +19,8 @@ pub(crate) struct Curation {
     kind: BTreeMap<String, Kind>,
     pub(crate) beyond_files: BTreeMap<String, Beyond>,
     narrower: BTreeMap<String, Narrowing>,
-    essential: Essential,
+    essential: MemberSet,
+    boxed: MemberSet,
     pub(crate) union: BTreeMap<String, Union>,
     pub(crate) strings: BTreeMap<String, Strings>,
     rust: BTreeMap<String, String>,
@@ -82,7 +83,7 @@ pub(crate) struct Strings {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Essential {
+struct MemberSet {
     members: BTreeSet<String>,
 }
 
@@ -187,6 +188,11 @@ impl Curation {
     /// Whether leaving `Type.member` out changes what the rest means.
     pub(crate) fn is_essential(&self, at: &str) -> bool {
         self.essential.members.contains(at)
+    }
+
+    /// Whether `Type.member` is boxed.
+    pub(crate) fn is_boxed(&self, at: &str) -> bool {
+        self.boxed.members.contains(at)
     }
 
     /// The Rust name of a type.

@@ -37,7 +37,8 @@ fn members(name: &str, curation: &Curation) -> Result<BTreeMap<String, Member>, 
         };
         let kind: Kind = kind.parse().map_err(|fault| format!("[extension.types.{name}] {wire}: {fault}"))?;
         let rust = names::member(wire);
-        all.insert(wire.clone(), Member { rust, kind, revisions: None, required, narrower: None, essential: false });
+        let (narrower, essential, boxed) = (None, false, false);
+        all.insert(wire.clone(), Member { rust, kind, revisions: None, required, narrower, essential, boxed });
     }
     Ok(all)
 }

@@ -141,9 +141,8 @@ fn merge_members(
                 .map(str::to_owned)
                 .collect(),
         });
-        let essential = curation.is_essential(&at);
-        merged
-            .insert(wire.clone(), Member { rust: names::member(wire), kind, revisions, required, narrower, essential });
+        let (essential, boxed, rust) = (curation.is_essential(&at), curation.is_boxed(&at), names::member(wire));
+        merged.insert(wire.clone(), Member { rust, kind, revisions, required, narrower, essential, boxed });
     }
     Ok(merged)
 }
