@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use http::Method as Verb;
 use http::request::Parts;
+use http::{HeaderMap, Method as Verb};
 use mcp_server::{Caller, Principal};
 use mcp_session::SessionId;
 use mcp_types::Era;
@@ -30,16 +30,21 @@ pub(crate) enum SessionHeader {
     Id(SessionId),
 }
 
+impl SessionHeader {
+    fn read(headers: &HeaderMap) -> Self {
+        match single_value(headers, &SESSION) {
+            Ok(None) => Self::Missing,
+            Ok(Some(id)) => SessionId::parse(id).map_or(Self::Invalid, Self::Id),
+            Err(_) => Self::Invalid,
+        }
+    }
+}
+
 impl RequestHead {
     /// Reads the head of a request. A service without sessions ignores session ids.
     pub(crate) fn new(parts: Parts, has_sessions: bool) -> Self {
         let version = VersionHeader::read(&parts.headers);
-        let session = match single_value(&parts.headers, &SESSION) {
-            _ if !has_sessions => SessionHeader::Missing,
-            Ok(None) => SessionHeader::Missing,
-            Ok(Some(id)) => SessionId::parse(id).map_or(SessionHeader::Invalid, SessionHeader::Id),
-            Err(_) => SessionHeader::Invalid,
-        };
+        let session = if has_sessions { SessionHeader::read(&parts.headers) } else { SessionHeader::Missing };
         let principal = parts.extensions.get().cloned();
         Self { parts: Arc::new(parts), version, session, principal }
     }
