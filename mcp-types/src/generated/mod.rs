@@ -34,7 +34,7 @@ pub use self::content::*;
 pub use self::elicitation::*;
 pub use self::elicitation_choices::*;
 pub use self::elicitation_schema::*;
-pub(crate) use self::facts::{METHODS, TYPES};
+pub(crate) use self::facts::{METHODS, TYPES, index_of};
 pub use self::identity::*;
 pub use self::input::*;
 pub use self::lifecycle::*;

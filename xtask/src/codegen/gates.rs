@@ -254,7 +254,12 @@ impl Generator<'_> {
                 method.name_source
             );
         }
-        out.push_str("];\n");
+        out.push_str("];\n\n/// Returns the index of a method in [`METHODS`].\npub(crate) fn index_of(name: &str) -> Option<usize> {\n");
+        out.push_str("Some(match name {\n");
+        for (index, name) in self.model.methods.keys().enumerate() {
+            let _ = writeln!(out, "\"{name}\" => {index},");
+        }
+        out.push_str("_ => return None,\n})\n}\n");
         out
     }
 

@@ -211,7 +211,7 @@ fn module_file(topics: &BTreeSet<&str>) -> String {
     for topic in topics.iter().filter(|topic| module_path(topic) == "crate") {
         let _ = writeln!(out, "pub use self::{topic}::*;");
     }
-    out.push_str("pub use self::methods::Method;\npub(crate) use self::facts::{METHODS, TYPES};\n");
+    out.push_str("pub use self::methods::Method;\npub(crate) use self::facts::{METHODS, TYPES, index_of};\n");
     out
 }
 
@@ -220,7 +220,7 @@ fn facts_module(topics: &BTreeSet<&str>) -> String {
     for topic in topics {
         let _ = writeln!(out, "mod {topic};");
     }
-    out.push_str("mod methods;\n\npub(crate) use self::methods::METHODS;\nuse crate::gate::TypeFacts;\n\n/// The facts about all types, by topic.\npub(crate) const TYPES: &[&[TypeFacts]] = &[\n");
+    out.push_str("mod methods;\n\npub(crate) use self::methods::{METHODS, index_of};\nuse crate::gate::TypeFacts;\n\n/// The facts about all types, by topic.\npub(crate) const TYPES: &[&[TypeFacts]] = &[\n");
     for topic in topics {
         let _ = writeln!(out, "{topic}::FACTS,");
     }

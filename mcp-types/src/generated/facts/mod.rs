@@ -26,7 +26,7 @@ mod task_augmentation;
 mod tasks;
 mod tools;
 
-pub(crate) use self::methods::METHODS;
+pub(crate) use self::methods::{METHODS, index_of};
 use crate::gate::TypeFacts;
 
 /// The facts about all types, by topic.
