@@ -12,7 +12,7 @@ use super::request::headers::Session;
 pub(crate) struct State {
     pub(crate) session: Session,
     /// The credentials of the latest request, if there is an authorizer.
-    credentials: Option<CredentialFingerprint>,
+    pub(crate) credentials: Option<CredentialFingerprint>,
     calls: BTreeMap<CallId, CallInFlight>,
 }
 
@@ -23,11 +23,6 @@ struct CallInFlight {
 }
 
 impl State {
-    #[cfg(test)]
-    pub(crate) fn credentials(&self) -> Option<CredentialFingerprint> {
-        self.credentials
-    }
-
     pub(crate) fn calls(&self) -> usize {
         self.calls.len()
     }

@@ -5,7 +5,8 @@ pub(crate) mod decode;
 #[cfg(feature = "server")]
 pub(crate) mod encode;
 
-#[cfg(all(test, feature = "client", feature = "server"))]
+#[cfg(all(feature = "client", feature = "server"))]
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 
@@ -17,8 +18,11 @@ mod tests {
         KEEP_ALIVE, write_empty_event, write_event, write_event_with_id, write_named_event, write_retry,
     };
 
+    /// A name and data.
+    type Event = (Vec<u8>, Vec<u8>);
+
     /// Decodes a stream in chunks of `size` bytes: the names and data of its events, the last id and the retry value.
-    fn decode(stream: &[u8], size: usize) -> (Vec<(Vec<u8>, Vec<u8>)>, Option<String>, Option<Duration>) {
+    fn decode(stream: &[u8], size: usize) -> (Vec<Event>, Option<String>, Option<Duration>) {
         let mut parser = EventParser::new(1 << 10);
         let mut events = Vec::new();
         for mut chunk in stream.chunks(size) {
@@ -38,7 +42,7 @@ mod tests {
         let event = |name: &str, data: &[u8]| (name.as_bytes().to_vec(), data.to_vec());
         let second = Duration::from_secs(1);
         let (mut stream, mut expected) = (Vec::new(), Vec::new());
-        let mut check = |stream: &[u8], new: Option<(Vec<u8>, Vec<u8>)>, id: Option<&str>, retry: Option<Duration>| {
+        let mut check = |stream: &[u8], new: Option<Event>, id: Option<&str>, retry: Option<Duration>| {
             expected.extend(new);
             for size in [1, 7, usize::MAX] {
                 assert_eq!(decode(stream, size), (expected.clone(), id.map(str::to_owned), retry));

@@ -347,7 +347,7 @@ pub(crate) mod tests {
         let other = sender.fingerprints.of(PresentedCredential::Nothing);
         for _ in 0..2 {
             let Ok(own) = sender.identify(credential.as_ref(), &session) else { panic!("it is the owner") };
-            assert_eq!(sender.state().credentials(), Some(own));
+            assert_eq!(sender.state().credentials, Some(own));
             sender.state().set_credentials(other);
         }
     }
