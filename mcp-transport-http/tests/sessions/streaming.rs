@@ -118,8 +118,8 @@ async fn unasked_messages_need_a_stream() {
     let service = Shop::default().service();
     for version in LEGACY {
         let client = Client::open(&service, version).await;
-        let unheard = || service.session_metrics().expect("sessions").dropped_messages;
-        let before = unheard();
+        let dropped_messages = || service.session_metrics().expect("sessions").dropped_messages;
+        let before = dropped_messages();
         assert_eq!(client.call("tell").await, "told", "nobody hears it: the answer is still alone");
         assert_eq!(dropped_messages() - before, 2, "but it is counted");
         let mut listener = client.listen().await;
