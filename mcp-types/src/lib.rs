@@ -1,8 +1,11 @@
 //! Types of the Model Context Protocol for all revisions from 2024-11-05 to 2026-07-28, and their JSON-RPC messages.
 //!
 //! This crate parses and serializes messages, and knows which revision has which method and member. It performs no I/O and
-//! keeps no state. Servers and clients are built on it; use it directly for gateways, proxies and tools that inspect
-//! messages.
+//! keeps no state. To write a server or a client, use `mcp-server` or `mcp-client`, which are built on this crate; use
+//! it directly for gateways, proxies and tools that inspect messages.
+//!
+//! The revisions form two [eras](Era): *legacy*, with the `initialize` handshake, and *modern*, from 2026-07-28,
+//! without.
 //!
 //! # Reading a message
 //!
@@ -61,7 +64,7 @@
 //! assert_eq!((tool.icons, restriction.dropped()), (None, &["Tool.icons"][..]));
 //! ```
 //!
-//! Members that the protocol layer sets ([`result_type`](field@CallToolResult::result_type), cache hints, the reserved
+//! Members that `mcp-kernel` sets ([`result_type`](field@CallToolResult::result_type), cache hints, the reserved
 //! keys of [`RequestMeta`]) are optional here even in revisions that require them; see [`gate::member`].
 //!
 //! # Unknown and invalid data

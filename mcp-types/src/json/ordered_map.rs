@@ -15,8 +15,7 @@ use crate::json::excerpt::{NAME, excerpt};
 ///
 /// The order of form fields is the order in which they are displayed. Equality does not depend on the order.
 ///
-/// Small maps are searched linearly. Larger ones build an index on their first look-up, because a peer may have chosen
-/// their size.
+/// Small maps are searched linearly. Larger ones, which a peer may have sent, build an index on their first look-up.
 pub struct OrderedMap<T> {
     entries: Vec<(String, T)>,
     index: OnceLock<Index>,

@@ -32,7 +32,7 @@ impl EncodedMessage {
     ///
     /// # Errors
     ///
-    /// Returns an error if the parameters cannot be serialized, or not as an object.
+    /// Returns an error if the parameters do not serialize to an object.
     pub fn request<P: Serialize + ?Sized>(id: &RequestId, method: &Method, params: Option<&P>) -> Result<Self, Error> {
         Self::write(USUAL_SIZE, |out| write_request(out, id, method, params))
     }
@@ -78,7 +78,7 @@ impl EncodedMessage {
     ///
     /// # Errors
     ///
-    /// Returns an error if the parameters cannot be serialized, or not as an object.
+    /// Returns an error if the parameters do not serialize to an object.
     pub fn notification<P: Serialize + ?Sized>(method: &Method, params: Option<&P>) -> Result<Self, Error> {
         Self::write(0, |out| write_notification(out, method, params))
     }
@@ -87,16 +87,17 @@ impl EncodedMessage {
     ///
     /// # Errors
     ///
-    /// Returns an error if the result cannot be serialized, or not as an object.
+    /// Returns an error if the result does not serialize to an object.
     pub fn result<R: Serialize + ?Sized>(id: &RequestId, result: &R) -> Result<Self, Error> {
         Self::write(USUAL_SIZE, |out| write_result(out, id, result))
     }
 
-    /// Serializes an error response; `id` is `None` if it could not be read.
+    /// Serializes an error response. `id` is `None` if the id of the request could not be read; `unknown_id` applies
+    /// then.
     ///
     /// # Errors
     ///
-    /// Returns an error only if the serializer fails, which no error object causes today.
+    /// Returns an error if serialization fails, which does not happen for a valid `ErrorObject`.
     pub fn error(id: Option<&RequestId>, error: &ErrorObject, unknown_id: UnknownId) -> Result<Self, Error> {
         Self::write(0, |out| write_error(out, id, error, unknown_id))
     }

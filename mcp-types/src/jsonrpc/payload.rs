@@ -31,7 +31,7 @@ impl<'a> Payload<'a> {
         Self { text, members, meta }
     }
 
-    /// Validates and indexes an object outside of a message.
+    /// Parses an object that is not part of a message.
     ///
     /// # Errors
     ///
@@ -45,9 +45,9 @@ impl<'a> Payload<'a> {
         Ok(Self { text, members, meta })
     }
 
-    /// Returns the value of a member of `_meta`, which was indexed together with the payload.
+    /// Returns the value of a member of `_meta`, without parsing `_meta` again.
     ///
-    /// Returns `None` if `_meta` is not an object or has duplicate members.
+    /// Returns `None` if there is none, or if `_meta` is not an object or has duplicate members.
     #[must_use]
     pub fn meta(&self, name: &str) -> Option<&'a RawValue> {
         let members = self.meta.as_ref()?.as_ref().ok()?;

@@ -33,7 +33,7 @@ impl UnknownId {
 ///
 /// # Errors
 ///
-/// Returns an error if the parameters cannot be serialized, or not as an object.
+/// Returns an error if the parameters do not serialize to an object.
 pub fn write_request<P: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     id: &RequestId,
@@ -51,7 +51,7 @@ pub fn write_request<P: Serialize + ?Sized>(
 ///
 /// # Errors
 ///
-/// Returns an error if the parameters cannot be serialized, or not as an object.
+/// Returns an error if the parameters do not serialize to an object.
 pub fn write_notification<P: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     method: &Method,
@@ -67,7 +67,7 @@ pub fn write_notification<P: Serialize + ?Sized>(
 ///
 /// # Errors
 ///
-/// Returns an error if the result cannot be serialized, or not as an object.
+/// Returns an error if the result does not serialize to an object.
 // M-5
 pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &R) -> Result<(), Error> {
     append(out, |out| {
@@ -79,11 +79,11 @@ pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, re
     })
 }
 
-/// Appends an error response; `id` is `None` if it could not be read.
+/// Appends an error response. `id` is `None` if the id of the request could not be read; `unknown_id` applies then.
 ///
 /// # Errors
 ///
-/// Returns an error if the serializer fails, which no error object causes today.
+/// Returns an error if serialization fails, which does not happen for a valid `ErrorObject`.
 pub fn write_error(
     out: &mut Vec<u8>,
     id: Option<&RequestId>,

@@ -227,7 +227,7 @@ impl MemberFacts {
     }
 }
 
-/// Returns the facts about a method of the specification or of the tasks extension.
+/// Returns the facts about a method, or `None` if neither the specification nor the tasks extension has it.
 #[must_use]
 pub fn method(method: &Method) -> Option<&'static MethodFacts> {
     METHODS.get(index_of(method.as_str())?)
