@@ -127,7 +127,7 @@ pub enum PeerMisbehaved {
         /// The versions that the client may use instead.
         supported: Vec<ProtocolVersion>,
     },
-    /// The request differs from what the transport says about it, as in HTTP headers.
+    /// The request does not match the claims of its transport, such as HTTP headers.
     #[error("{}", .0.message)]
     ClaimMismatch(Box<ErrorObject>),
     /// The method belongs to an extension that the client did not declare.

@@ -27,8 +27,8 @@
 //! 2. Call `poll_transmit` until it returns `None`, and send the messages.
 //! 3. Call `poll_event` until it returns `None`, and pass the events to the application.
 //! 4. Call `poll_timeout` for the next deadline, at which `handle_timeout` has to be called.
-//! 5. Read more bytes only while `wants_input` returns `true`. If the peer does not read, the connection cannot accept
-//!    more requests of it.
+//! 5. Read more bytes only while `wants_input` returns `true`. It returns `false` while too many messages are queued
+//!    for a peer that does not read them.
 //!
 //! # Examples
 //!
@@ -84,8 +84,8 @@
 //! # Guarantees
 //!
 //! - Each call ends exactly once: with a result, an error, a cancellation, a timeout or a disconnect.
-//! - No deadline remains after the call that it belongs to.
-//! - A request never changes the properties of another one, which are in its [`RequestScope`](server::RequestScope).
+//! - A call has no deadline after its end.
+//! - Each request has a [`RequestScope`](server::RequestScope) with its properties, which no other request changes.
 //! - Everything that a peer can make large has a [limit](Limits).
 
 #![forbid(unsafe_code)]

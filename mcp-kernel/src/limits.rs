@@ -16,7 +16,8 @@ pub struct Limits {
     /// The maximum size of the parameters of a server's concurrent requests to a client. One request is always
     /// accepted. Defaults to 16 MiB.
     pub max_in_flight_bytes: usize,
-    /// The maximum number of requests that a server queues beyond `max_in_flight`; more are refused. Defaults to 64.
+    /// The maximum number of requests that a server queues beyond `max_in_flight`; more get an error response. Defaults
+    /// to 64.
     pub max_queued: usize,
     /// The maximum size of the parameters of queued requests. Defaults to 4 MiB.
     pub max_queued_bytes: usize,
@@ -46,13 +47,14 @@ pub struct Limits {
     /// The maximum number of messages queued for one route of a server. Beyond it, progress notifications are dropped,
     /// then log messages, then notifications of changes. Defaults to 256.
     pub max_route_messages: usize,
-    /// The maximum size of the messages queued for one route of a server. Beyond it, the same messages are dropped.
-    /// Defaults to 4 MiB.
+    /// The maximum size of the messages queued for one route of a server. Beyond it, messages are dropped as for
+    /// `max_route_messages`. Defaults to 4 MiB.
     pub max_route_bytes: usize,
     /// The maximum number of messages queued for the peer. Beyond it, no input is accepted, and a server drops progress
     /// notifications and log messages. Defaults to 1,024.
     pub max_outbox_messages: usize,
-    /// The maximum size of the messages queued for the peer, with the same effect. Defaults to 16 MiB.
+    /// The maximum size of the messages queued for the peer, with the effect of `max_outbox_messages`. Defaults to 16
+    /// MiB.
     pub max_outbox_bytes: usize,
 }
 

@@ -115,7 +115,7 @@ impl Connection {
         self.send_notification(method, params).map_err(|_| CommandError::NotAnObject)
     }
 
-    /// Cancels a call, as [`ClientConfig::cancel_style`](super::ClientConfig::cancel_style) says. The outcome is
+    /// Cancels a call in the [configured way](super::ClientConfig::cancel_style). The outcome is
     /// [`CallError::Cancelled`].
     ///
     /// # Errors

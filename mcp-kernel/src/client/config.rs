@@ -20,15 +20,16 @@ pub struct ClientConfig {
     pub mode: Mode,
     /// How the transport cancels a call. Defaults to a notification.
     pub cancel_style: CancelStyle,
-    /// Whether a server that does not answer the probe, or exits, counts as legacy. This is right for a child process.
-    /// Over HTTP, silence and lost connections are outages, so that transports set it to `false`. Defaults to `true`.
+    /// Whether a server that does not respond to the probe, or exits, counts as legacy. This is right for a child
+    /// process. Over HTTP, silence and lost connections are outages, so that transports set it to `false`. Defaults to
+    /// `true`.
     pub silence_means_legacy: bool,
     /// How long to wait for the response to the probe before `initialize` is sent as well. A later response is still
     /// used if it arrives before that to `initialize`. Defaults to 1 second.
     pub probe_timeout: Duration,
     /// How long to wait for the response to `initialize`. Defaults to 60 seconds.
     pub handshake_timeout: Duration,
-    /// The minimum level of log messages that modern requests ask for. Defaults to no log messages.
+    /// The minimum level of log messages of modern requests. Defaults to no log messages.
     pub log_level: Option<LoggingLevel>,
     /// The limits of a connection.
     pub limits: Limits,

@@ -44,7 +44,7 @@ pub struct Connection {
     pub(super) was_silent: bool,
     /// Whether the session replaced a lost one, and nothing was answered in it yet.
     pub(super) is_renewed: bool,
-    /// The minimum level of log messages that modern requests ask for.
+    /// The minimum level of log messages of modern requests.
     pub(super) log_level: Option<LoggingLevel>,
     /// The `_meta` of modern requests, serialized on first use.
     pub(super) envelope: Option<RawObject>,
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Sets the minimum level of log messages that modern requests ask for, or `None` for no log messages.
+    /// Sets the minimum level of log messages of modern requests, or `None` for no log messages.
     //
     pub fn set_log_level(&mut self, level: Option<LoggingLevel>) {
         self.log_level = level;

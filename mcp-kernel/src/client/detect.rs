@@ -10,8 +10,9 @@
 //!      Ready  Failed          Ready   Failed
 //! ```
 //!
-//! If a child process does not answer the probe (`server/discover`) for a while, `initialize` is sent as well, and the
-//! first response counts: a legacy server need not time out, and a modern one that starts slowly is detected as modern.
+//! If a child process does not respond to the probe (`server/discover`) for a while, `initialize` is sent as well, and
+//! the first response counts: a legacy server need not time out, and a modern one that starts slowly is detected as
+//! modern.
 //!
 //! An error decides nothing by its code alone, and outages or missing credentials are no evidence for an era.
 
@@ -66,7 +67,7 @@ pub enum ConnectError {
     /// The response of the server is not valid.
     #[error("the response of the server is not valid: {0}")]
     InvalidResponse(String),
-    /// The server responded with an HTTP status that says nothing about its era: an outage, or missing credentials.
+    /// The server responded with an HTTP status that does not indicate its era: an outage, or missing credentials.
     #[error("the server responded with HTTP status {status}{}", because(.reason))]
     Status {
         /// The HTTP status.
@@ -80,8 +81,8 @@ pub enum ConnectError {
     /// The connection ended.
     #[error("the connection ended before the server responded")]
     Disconnected,
-    /// The server lost a new session before it answered any request.
-    #[error("the server lost a new session before it answered any request")]
+    /// The server lost a new session before it responded to any request.
+    #[error("the server lost a new session before it responded to any request")]
     SessionLost,
 }
 
@@ -98,7 +99,7 @@ impl ConnectError {
         }
     }
 
-    /// Returns whether the error says something about the revisions of the server, unlike an outage or missing
+    /// Returns whether the error indicates the revisions of the server, unlike an outage or missing
     /// credentials.
     // DU-27
     pub(super) fn is_evidence(&self) -> bool {
@@ -110,7 +111,7 @@ impl ConnectError {
     }
 }
 
-/// Returns whether an HTTP status says something about the revisions of the server.
+/// Returns whether an HTTP status indicates the revisions of the server.
 // DU-27, DU-37
 pub(super) fn is_evidence(status: u16) -> bool {
     (400..500).contains(&status) && status != 401 && status != 403

@@ -68,9 +68,9 @@ impl CallHeaders {
     }
 }
 
-/// The right to answer a request of the server, once.
+/// The right to respond to a request of the server, once.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a request that is not answered keeps the server waiting"]
+#[must_use = "a request without a response keeps the server waiting"]
 pub struct Responder {
     pub(super) id: RequestId,
     pub(super) generation: u64,
@@ -132,13 +132,13 @@ pub enum Event {
         /// The change.
         change: Change,
     },
-    /// A request of a legacy server. Answer it with the responder.
+    /// A request of a legacy server. Respond with the responder.
     Request {
         /// The method.
         method: Method,
         /// The parameters, or an empty object.
         params: PayloadBuf,
-        /// The right to answer.
+        /// The right to respond.
         responder: Responder,
     },
     /// The server cancelled a request.
@@ -159,7 +159,7 @@ pub enum Event {
     Closed,
 }
 
-/// The description of a server. It is empty if the client did not have to ask for it.
+/// The description of a server. It is empty if the client did not have to request it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerFacts {

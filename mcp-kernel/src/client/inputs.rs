@@ -99,7 +99,7 @@ impl Connection {
     /// Processes an HTTP status that arrived for a call, with the response body.
     ///
     /// Once the connection is ready, a JSON-RPC error in the body is the outcome of the call. While connecting, this
-    /// applies only to a status that says something about the era; 401, 403, and 500 or above do not, and connecting
+    /// applies only to a status that indicates the era; 401, 403, and 500 or above do not, and connecting
     /// fails. Another status of 400 or above, without such an error, means that the server is legacy.
     // DU-27, DU-36, DU-37
     pub fn handle_status(&mut self, now: Time, call: CallId, status: u16, body: &[u8]) {
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Processes the end of a call's stream, or the failure to open it. The call ends unless it was answered.
+    /// Processes the end of a call's stream, or the failure to open it. The call ends unless it had a response.
     // L-12, AMB-1
     pub fn handle_stream_closed(&mut self, now: Time, call: CallId) {
         self.finish(now, call, Err(CallError::Disconnected));
@@ -140,8 +140,8 @@ impl Connection {
     ///
     /// The call ends with [`CallError::SessionLost`]. The server has not processed it, so that it can be repeated. If
     /// the lost session is the latest, the connection starts a new one; other calls stay in flight, because it is not
-    /// known whether they were processed. Connecting fails if the server loses the new session before it answered any
-    /// request.
+    /// known whether they were processed. Connecting fails if the server loses the new session before it responded to
+    /// any request in it.
     pub fn handle_session_lost(&mut self, now: Time, call: Option<CallId>, is_latest: bool) {
         if let Some(call) = call {
             self.finish(now, call, Err(CallError::SessionLost));
@@ -157,12 +157,16 @@ impl Connection {
         self.proceed(now, Step::Handshake(revision));
     }
 
-    /// Processes the end of the connection to a server that may have read messages.
+    /// Processes the end of the connection.
+    ///
+    /// If the probe was in flight, a legacy server may have exited because of it. The connection then emits
+    /// [`Event::RestartNeeded`], if [`ClientConfig::silence_means_legacy`](super::ClientConfig::silence_means_legacy)
+    /// is set.
     pub fn handle_disconnect(&mut self) {
         self.disconnected(true);
     }
 
-    /// Processes the end of the connection to a server that has read nothing, so that the probe is not the cause.
+    /// Processes the end of the connection to a server that has read no message, so that the probe is not the cause.
     pub fn handle_disconnect_unread(&mut self) {
         self.disconnected(false);
     }
@@ -188,7 +192,8 @@ impl Connection {
         }
     }
 
-    /// Ends the calls whose timeout has expired.
+    /// Ends the calls whose timeout has expired. If the probe or the handshake timed out, continues with the next step
+    /// of connecting, or fails.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(kind) = self.deadlines.due(now) {
             let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;

@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Answers a request of the server.
+    /// Responds to a request of the server.
     ///
     /// Returns whether the response is queued. It is not if the server cancelled the request.
     pub fn respond(&mut self, now: Time, responder: Responder, outcome: Result<&RawObject, ErrorObject>) -> bool {

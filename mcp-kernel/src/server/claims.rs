@@ -1,4 +1,4 @@
-//! What a transport says about a request, beside its body.
+//! Properties of a request that its transport carries outside of the body.
 
 use mcp_types::jsonrpc::Request;
 use mcp_types::{ErrorObject, ProtocolVersion};

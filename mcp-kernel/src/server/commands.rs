@@ -23,12 +23,12 @@ use crate::{Change, RequestKey};
 pub enum Delivery {
     /// It was queued.
     Queued,
-    /// It was not sent: the client did not ask for it, cancelled the request, or does not read.
+    /// It was not sent: the client did not request it, cancelled the request, or does not read.
     NotSent,
 }
 
 impl Connection {
-    /// Reports the progress of a request, if the client asked for it. A value that is not greater than the last one is
+    /// Reports the progress of a request, if the client requested it. A value that is not greater than the last one is
     /// not sent.
     // S2.12, P-3, P-9
     pub fn progress(
@@ -55,7 +55,8 @@ impl Connection {
         self.queue_notification(route, &Method::NOTIFICATIONS_PROGRESS, &params, Priority::Progress)
     }
 
-    /// Sends a log message about a request, or about the connection, if it has the level that the client asked for.
+    /// Sends a log message about a request, or about the connection, if it has at least the level that the client
+    /// requested.
     // Y-1..Y-4
     pub fn log(
         &mut self,
@@ -141,8 +142,10 @@ impl Connection {
         Ok(self.queue_notification(route, method, params, Priority::Required))
     }
 
-    /// Notifies the client of a change: a legacy client if it can expect that, and each listen stream that asked for
-    /// it.
+    /// Notifies the client of a change, on each listen stream whose filter includes it.
+    ///
+    /// A legacy client is notified after its handshake, if the server declared `listChanged`, or if the client
+    /// subscribed to the resource.
     pub fn publish(&mut self, change: &Change) {
         self.announce(&Announcement::new(change));
     }
@@ -215,7 +218,7 @@ impl Connection {
     }
 
     /// Prepares for closing: ends listen streams with their result and calls with [`CallError::Disconnected`], since no
-    /// response will be read. Requests in flight can still be answered.
+    /// response will be read. Responses to requests in flight are still sent.
     pub fn drain(&mut self) {
         for key in self.in_flight.keys() {
             let _ = self.end_listening(key);

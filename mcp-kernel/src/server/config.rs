@@ -17,7 +17,7 @@ pub struct ServerConfig {
     info: Implementation,
     /// The `_meta` of most results, serialized once.
     info_meta: RawObject,
-    /// The capabilities of the server. Methods of other capabilities do not exist.
+    /// The capabilities of the server. Requests that need another one get the error "method not found".
     pub capabilities: ServerCapabilities,
     /// Instructions for the model on how to use the server.
     pub instructions: Option<String>,
@@ -26,7 +26,7 @@ pub struct ServerConfig {
     /// Whether a legacy client has to send `notifications/initialized` before any request but `ping`. Defaults to
     /// `false`, because some clients never send it.
     pub require_initialized: bool,
-    /// Whether results contain the server's name and version. Defaults to `true`.
+    /// Whether modern results contain the server's name and version, in `_meta`. Defaults to `true`.
     pub send_server_info: bool,
     /// The cache TTL of lists and resources that have none of their own. Defaults to 0.
     pub cache_ttl: Duration,
@@ -34,10 +34,10 @@ pub struct ServerConfig {
     pub cache_scope: CacheScope,
     /// The extensions that are served. Defaults to none.
     pub extensions: BTreeMap<String, Extension>,
-    /// Whether the application gets the requests that the kernel can answer (`server/discover`, `logging/setLevel`,
+    /// Whether the application gets the requests that the kernel implements (`server/discover`, `logging/setLevel`,
     /// subscriptions) as [`Event::Request`](super::Event::Request), so that it can refuse them. It accepts them with
-    /// [`respond_builtin`](super::Connection::respond_builtin). The handshake and `ping` are always answered by the
-    /// kernel, because they must not wait for other requests. Defaults to `false`.
+    /// [`respond_builtin`](super::Connection::respond_builtin). The kernel always responds to the handshake and to
+    /// `ping` itself, because they must not wait for other requests. Defaults to `false`.
     pub intercept_builtin: bool,
     /// The limits of a connection.
     pub limits: Limits,

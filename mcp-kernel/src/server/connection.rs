@@ -33,8 +33,8 @@ use crate::queue::{Fifo, pop};
 /// A driver with several streams [`block`](Self::block)s the route of one that is not read, so that the others are not
 /// delayed.
 ///
-/// Requests of both eras can be in flight at the same time: one with the modern envelope is served as the envelope
-/// says, any other as the handshake settled.
+/// Requests of both eras can be in flight at the same time: one with a version in its `_meta` is served in that
+/// version, any other in the version of the handshake.
 ///
 /// # Examples
 ///
@@ -251,7 +251,7 @@ impl Connection {
         self.finish_batch(batch_key);
     }
 
-    /// Removes a request that will not be answered from its batch.
+    /// Removes a request from its batch, because it gets no response.
     pub(super) fn skip_in_batch(&mut self, batch_key: RequestKey) {
         if let Some(batch) = self.batches.get_mut(&batch_key) {
             batch.expected -= 1;
@@ -269,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// Answers with an error, in the form that the revision has for unknown ids.
+    /// Queues an error response, in the form that the revision has for unknown ids.
     // AMB-15
     pub(super) fn answer_error(
         &mut self,

@@ -1,4 +1,4 @@
-//! Requests that the kernel answers; all others are for the application.
+//! Requests that the kernel responds to; all others are for the application.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
 
 impl Connection {
-    /// Answers a request that was admitted, or hands it to the application.
+    /// Responds to a request that was admitted, or passes it to the application.
     pub(super) fn dispatch(
         &mut self,
         scope: Arc<RequestScope>,
@@ -43,8 +43,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets the kernel answer a request that it handed to the application because of
-    /// [`ServerConfig::intercept_builtin`](super::ServerConfig::intercept_builtin). Any other request is answered with
+    /// Lets the kernel respond to a request that it passed to the application because of
+    /// [`ServerConfig::intercept_builtin`](super::ServerConfig::intercept_builtin). Any other request gets the error
     /// "method not found".
     pub fn respond_builtin(&mut self, responder: Responder) -> Delivery {
         let key = responder.key();
@@ -63,7 +63,7 @@ impl Connection {
         Delivery::Queued
     }
 
-    /// Answers a request that is built in.
+    /// Responds to a request that is built in.
     pub(super) fn serve(
         &mut self,
         scope: &Arc<RequestScope>,
@@ -131,7 +131,8 @@ impl Connection {
             && self.read_initialize(request).is_ok()
     }
 
-    /// Answers `initialize`. It is never in flight, so that it cannot be cancelled, and its id cannot be a duplicate.
+    /// Responds to `initialize`. It is never in flight, so that it cannot be cancelled, and its id cannot be a
+    /// duplicate.
     // B-6
     pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
         let (decoded, params) = self.read_initialize(request)?;
@@ -166,7 +167,7 @@ impl Connection {
         Ok((params.decode().map_err(|fault| malformed(&fault))?, params))
     }
 
-    /// Answers a request that was not in flight.
+    /// Responds to a request that was not in flight.
     fn answer_now(&mut self, scope: &RequestScope, batch: Option<RequestKey>, mut result: impl ResultBody) {
         self.complete(&mut result, scope.facts, scope.revision);
         let _ = self.restrict(&mut result, scope.revision);
@@ -254,7 +255,7 @@ impl Connection {
     }
 }
 
-/// The methods that the kernel answers, apart from `initialize` and `ping`.
+/// The methods that the kernel implements, apart from `initialize` and `ping`.
 const BUILTIN_METHODS: [Method; 5] = [
     Method::SERVER_DISCOVER,
     Method::LOGGING_SET_LEVEL,

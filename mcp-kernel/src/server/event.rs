@@ -15,13 +15,13 @@ use crate::{CallId, RequestKey};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A request of the client. Answer it with the responder.
+    /// A request of the client. Respond with the responder.
     Request {
         /// The properties of the request.
         scope: Arc<RequestScope>,
         /// The parameters, or an empty object.
         params: PayloadBuf,
-        /// The right to answer.
+        /// The right to respond.
         responder: Responder,
     },
     /// The client cancelled a request. A response will not be sent.

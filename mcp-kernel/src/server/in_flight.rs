@@ -15,7 +15,7 @@ pub(crate) struct Entry {
     pub(crate) last_progress: Option<Number>,
     pub(crate) batch: Option<RequestKey>,
     pub(crate) kind: Kind,
-    /// The parameters, if the kernel can answer the request.
+    /// The parameters, if the kernel can respond to the request.
     pub(crate) held: Option<Box<PayloadBuf>>,
 }
 
@@ -28,11 +28,11 @@ pub(crate) enum Kind {
     Listening,
 }
 
-/// The right to answer a request, once.
+/// The right to respond to a request, once.
 ///
 /// It belongs to the request and not to its id, which the client may reuse after it cancelled the request.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a request that is not answered stays open"]
+#[must_use = "a request without a response stays in flight"]
 pub struct Responder(RequestKey);
 
 impl Responder {

@@ -22,7 +22,8 @@ use crate::{CallId, RequestKey, Time};
 impl Connection {
     /// Processes a message or a batch: a line, or the body of an HTTP request.
     ///
-    /// Returns the key under which it is answered ([`Route::Reply`]), if it is a request or an error is sent.
+    /// Returns the key of the [`Route::Reply`] on which its response is sent: `Some` for requests, batches and invalid
+    /// messages, though not each batch or invalid message gets a response.
     pub fn handle_bytes(&mut self, now: Time, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
         if !self.may_feed() {
             return None;
@@ -40,9 +41,9 @@ impl Connection {
 
     /// Processes a message that is longer than the transport accepts, of which only a summary is known.
     ///
-    /// A request is refused. A response ends its call, or all calls if its id is not known. A notification is ignored.
-    /// A batch, where the revision has them, ends all calls and is refused, because it may contain anything. Anything
-    /// else is refused without an id.
+    /// A request gets an error response. A response ends its call, or all calls if its id is not known. A notification
+    /// is ignored. Anything else gets an error response without an id; a batch in 2025-03-26 also ends all calls,
+    /// because it may contain their responses.
     pub fn handle_oversized(&mut self, limit: usize, summary: &EnvelopeSummary) {
         if !self.may_feed() {
             return;
@@ -73,7 +74,7 @@ impl Connection {
         !self.closed
     }
 
-    /// Answers an invalid message, unless it can only be a notification or a response.
+    /// Sends an error response to an invalid message, unless it can only be a notification or a response.
     fn handle_invalid(&mut self, key: RequestKey, batch: Option<RequestKey>, invalid: InvalidMessage) {
         if let Some(id) = invalid.response_id() {
             if let Some(call) = self.call_of_response(id) {
@@ -245,7 +246,7 @@ impl Connection {
     /// Processes the end of a request's stream.
     ///
     /// A modern request is cancelled. A legacy one goes on, since its client may resume the stream, and messages that
-    /// were kept back are released, so that the driver can store them.
+    /// were blocked are released, so that the driver can store them.
     // H-25, B-28
     pub fn handle_stream_closed(&mut self, request: RequestKey) {
         let era = self.in_flight.get_mut(request).map(|entry| entry.scope.era());
@@ -256,7 +257,7 @@ impl Connection {
         }
     }
 
-    /// Cancels a request whose client will not return for the response.
+    /// Cancels a request whose client has disconnected and will not resume its stream.
     pub fn abandon(&mut self, request: RequestKey) {
         self.cancel_request(request, None);
     }
@@ -328,7 +329,8 @@ impl Connection {
     }
 }
 
-/// Returns whether an invalid message is answered: not if it has no id and looks like a notification or a response.
+/// Returns whether an invalid message gets an error response: not if it has no id and looks like a notification or a
+/// response.
 fn is_answered(invalid: &InvalidMessage) -> bool {
     let notifies = invalid.request_id().is_none() && invalid.code() == ErrorCode::INVALID_PARAMS;
     !notifies && *invalid.fault() != Fault::MissingMember("id")

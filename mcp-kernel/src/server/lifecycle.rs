@@ -38,7 +38,7 @@ pub enum SecondHandshake {
 pub(crate) enum Lifecycle {
     /// No `initialize` was received.
     Fresh,
-    /// `initialize` was answered.
+    /// The response to `initialize` was queued.
     Negotiated(Agreed),
     /// `notifications/initialized` was received.
     Ready(Agreed),
@@ -63,7 +63,7 @@ impl Agreed {
 }
 
 impl Lifecycle {
-    /// The result of the handshake, once `initialize` was answered.
+    /// The result of the handshake, once the response to `initialize` was queued.
     pub(crate) fn agreed(&self) -> Option<&Agreed> {
         match self {
             Self::Negotiated(agreed) | Self::Ready(agreed) | Self::Stateless(agreed) => Some(agreed),
@@ -81,7 +81,7 @@ impl Lifecycle {
         matches!(self, Self::Stateless(_))
     }
 
-    /// Answers `initialize` with the requested version, or with the newest one if that is not served.
+    /// Responds to `initialize` with the requested version, or with the newest one if that is not served.
     // B-2
     pub(crate) fn initialize(
         &mut self,

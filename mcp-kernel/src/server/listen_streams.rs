@@ -6,7 +6,7 @@ use mcp_types::SubscriptionFilter;
 
 use crate::Change;
 
-/// The filters of listen streams, indexed by the changes that they ask for: a change costs as much as there are streams
+/// The filters of listen streams, indexed by the changes that they include: a change costs as much as there are streams
 /// for it.
 #[derive(Clone, Debug)]
 pub struct ListenStreams<K> {
@@ -54,7 +54,7 @@ impl<K: Copy + Ord> ListenStreams<K> {
         true
     }
 
-    /// Returns the streams that asked for a change.
+    /// Returns the streams whose filter includes a change.
     pub fn of(&self, change: &Change) -> impl Iterator<Item = K> + '_ {
         let set = match change {
             Change::Tools => Some(&self.tools),

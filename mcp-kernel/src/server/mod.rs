@@ -1,6 +1,6 @@
 //! The server side of a connection.
 //!
-//! `inputs` processes messages of the client. A request passes `admission`, and is answered by `dispatch` if it is
+//! `inputs` processes messages of the client. A request passes `admission`, and is processed by `dispatch` if it is
 //! built in, or else by the application with the commands in `responses`, `commands` and `client_requests`. Outgoing
 //! messages are queued in `outbox`.
 

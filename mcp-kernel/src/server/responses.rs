@@ -15,7 +15,7 @@ use super::transmit::Failure;
 use crate::RequestKey;
 
 impl Connection {
-    /// Answers a request.
+    /// Responds to a request.
     ///
     /// Members that depend on the revision are added or removed: `resultType`, the server's name, cache hints, and
     /// members that the client's revision does not have. Nothing is sent if the request was cancelled.
@@ -42,7 +42,7 @@ impl Connection {
         Delivery::Queued
     }
 
-    /// Answers a request with a result that has no type of its own.
+    /// Responds to a request with a result that has no type of its own.
     pub fn respond_raw(&mut self, responder: Responder, result: &RawObject) -> Delivery {
         // The empty result keeps unknown members as they are.
         let mut result =

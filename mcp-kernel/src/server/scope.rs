@@ -112,7 +112,7 @@ impl RequestScope {
         self.log_level.is_some_and(|threshold| level >= threshold)
     }
 
-    /// Returns whether the client asked for progress notifications.
+    /// Returns whether the client requested progress notifications.
     // S2.12
     #[must_use]
     pub fn may_report_progress(&self) -> bool {

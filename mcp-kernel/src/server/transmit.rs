@@ -38,15 +38,15 @@ pub struct Transmit {
     pub route: Route,
     /// The message.
     pub message: EncodedMessage,
-    /// Why the message is an error, if it is one, for transports that have to set a status.
+    /// The origin of the error, if the message is an error response; HTTP transports derive the status from it.
     pub failure: Option<Failure>,
 }
 
-/// Why a request was answered with an error.
+/// The origin of an error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
 pub enum Failure {
-    /// The kernel refused it. The application has not processed it.
+    /// The kernel refused the request. The application has not processed it.
     Refused(ErrorCode),
     /// The application returned the error.
     Failed(ErrorCode),
