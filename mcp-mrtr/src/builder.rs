@@ -145,7 +145,7 @@ impl InputRequiredBuilder {
     /// # Errors
     ///
     /// Returns an error if the method does not allow input requests, if the client cannot receive one of them, if two have
-    /// the same key, or if there is neither an input request nor a state.
+    /// the same key, if the state cannot be serialized, or if there is neither an input request nor a state.
     pub fn build(self) -> Result<InputRequiredResult, InvalidInputRequests> {
         if let Some(fault) = self.fault {
             return Err(fault);

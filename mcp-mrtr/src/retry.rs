@@ -15,7 +15,8 @@ pub struct RetryLimits {
     pub max_input_requests: usize,
     /// The maximum number of consecutive rounds without an input request. Defaults to 5.
     pub max_waits: u32,
-    /// The delay after the first of those; each further one doubles it. Defaults to 500 milliseconds.
+    /// The delay after the first round without an input request; it doubles after each further one. Defaults to 500
+    /// milliseconds.
     pub initial_wait: Duration,
     /// The maximum delay. Defaults to 10 seconds.
     pub max_wait: Duration,
@@ -34,26 +35,26 @@ impl Default for RetryLimits {
 }
 
 impl RetryLimits {
-    /// Sets [`max_rounds`](field@Self::max_rounds).
+    /// Sets the maximum number of rounds of one request. Defaults to 10.
     #[must_use]
     pub fn max_rounds(self, max_rounds: u32) -> Self {
         Self { max_rounds, ..self }
     }
 
-    /// Sets [`max_input_requests`](field@Self::max_input_requests).
+    /// Sets the maximum number of input requests in one round. Defaults to 64.
     #[must_use]
     pub fn max_input_requests(self, max_input_requests: usize) -> Self {
         Self { max_input_requests, ..self }
     }
 
-    /// Sets [`max_waits`](field@Self::max_waits).
+    /// Sets the maximum number of consecutive rounds without an input request. Defaults to 5.
     #[must_use]
     pub fn max_waits(self, max_waits: u32) -> Self {
         Self { max_waits, ..self }
     }
 }
 
-/// The rounds of one request.
+/// The client's state of one request, which may take several rounds.
 ///
 /// Each request has its own `Retry`, so that no state or response reaches another request.
 #[derive(Clone, Debug)]
@@ -78,15 +79,15 @@ pub enum RetryAction {
     Wait(Duration),
 }
 
-/// The error of a request that takes several rounds.
+/// The error of [`Retry`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetryError {
     /// The parameters of the request are not an object.
     #[error("the parameters are not an object")]
     NotAnObject,
-    /// The server asked for input in too many rounds.
-    #[error("the server asked for input more than {limit} times")]
+    /// The request took too many rounds.
+    #[error("the request took more than {limit} rounds")]
     TooManyRounds {
         /// The limit.
         limit: u32,
@@ -100,8 +101,8 @@ pub enum RetryError {
     /// The result is not a valid [`InputRequiredResult`].
     #[error("the server's `InputRequiredResult` is not valid: {0}")]
     InvalidResult(String),
-    /// The server deferred the request too often.
-    #[error("the server deferred the request more than {limit} times")]
+    /// Too many consecutive rounds had no input request.
+    #[error("more than {limit} consecutive rounds had no input request")]
     TooManyWaits {
         /// The limit.
         limit: u32,

@@ -149,7 +149,7 @@ impl Sealer {
     ///
     /// # Errors
     ///
-    /// Returns an error if [`open`](Self::open) does, or if the replay guard says that the state was used before.
+    /// Returns an error if [`open`](Self::open) does, or if the state was used before.
     pub fn open_once(
         &self,
         now: u64,
