@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 32]);
 
-/// The error of the operating system's random source. No ids or keys are created without it.
+/// The error of creating an id or a key when the operating system's random source fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system's random source failed")]
 #[non_exhaustive]

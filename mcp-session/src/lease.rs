@@ -31,7 +31,8 @@ impl<T> SessionLease<T> {
         !self.shared.table().has(self.slot)
     }
 
-    /// Ends the session, unless it has ended. Remaining leases keep its state, but it cannot be entered any more.
+    /// Ends the session; returns `None` if it has ended already. Remaining leases keep its state, but it cannot be
+    /// entered.
     pub fn end(&self, reason: EndReason) -> Option<EndedSession<T>> {
         let ended = self.shared.table().end(self.slot, reason);
         log(ended.as_slice());

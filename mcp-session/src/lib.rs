@@ -1,8 +1,7 @@
 //! Sessions for the legacy revisions of the Model Context Protocol (before 2026-07-28): ids, owners, limits, expiry, and
 //! stores to resume sessions and streams.
 //!
-//! Applications choose [`SessionOptions`] and stores, and hand them to `mcp-transport-http`. Transports use the
-//! [`SessionManager`].
+//! Applications pass [`SessionOptions`] and stores to `mcp-transport-http`. Transports use the [`SessionManager`].
 //!
 //! | to | use |
 //! |---|---|
@@ -14,8 +13,9 @@
 //! | store both for several processes | the crate `mcp-redis` |
 //! | test a store of your own | the module `store_tests` (feature `store-tests`) |
 //!
-//! This crate has no HTTP, no tasks and no timers. The transport maps refusals to responses, keeps its own state in each
-//! session, calls [`sweep`](SessionManager::sweep), and tears down the sessions that have ended.
+//! This crate has no HTTP, no tasks and no timers. The transport maps a [`SessionError`] to a response, keeps its own
+//! state in each session, calls [`sweep`](SessionManager::sweep), and releases the resources of sessions that have
+//! ended.
 //!
 //! # Examples
 //!

@@ -54,7 +54,7 @@ impl<T> Shared<T> {
 #[non_exhaustive]
 #[must_use = "the state of the session has to be torn down"]
 pub struct EndedSession<T> {
-    /// The id, which is not valid any more.
+    /// The id, which is no longer valid.
     pub id: SessionId,
     /// The state, which remaining leases share.
     pub value: Arc<T>,
@@ -164,7 +164,7 @@ impl<T> SessionManager<T> {
         self.table().find(id).is_some()
     }
 
-    /// Ends a session. Remaining leases keep its state, but it cannot be entered any more.
+    /// Ends a session. Remaining leases keep its state, but it cannot be entered.
     ///
     /// # Errors
     ///
@@ -209,8 +209,8 @@ impl<T> SessionManager<T> {
         ended
     }
 
-    /// Returns when to [`sweep`](Self::sweep) next: after the [interval](SessionOptions::sweep_interval), or later if nothing
-    /// can expire before, but within a minute.
+    /// Returns when to [`sweep`](Self::sweep) next: after the [interval](SessionOptions::sweep_interval), or up to a
+    /// minute from `now` if that is later and no session expires before.
     #[must_use]
     pub fn next_sweep(&self, now: Instant) -> Instant {
         let options = &self.shared.options;
@@ -242,7 +242,8 @@ impl<T> SessionManager<T> {
         ended
     }
 
-    /// Records an access attempt by a non-owner to a session that is not in this process; returns the configured refusal.
+    /// Records an access attempt by a non-owner to a session that is not in this process; returns the
+    /// [configured](SessionOptions::wrong_owner) error.
     pub fn refuse_wrong_owner(&self) -> SessionError {
         self.refuse(&mut self.table(), SessionError::WrongOwner)
     }

@@ -92,14 +92,14 @@ impl SessionOptions {
         self
     }
 
-    /// Sets how requests for the session of another principal are refused. Defaults to [`WrongOwnerPolicy::Forbidden`].
+    /// Sets the error of requests for the session of another principal. Defaults to [`WrongOwnerPolicy::Forbidden`].
     #[must_use]
     pub fn wrong_owner(mut self, policy: WrongOwnerPolicy) -> Self {
         self.wrong_owner = policy;
         self
     }
 
-    /// Returns the refusal for a request for the session of another principal.
+    /// Returns the error of a request for the session of another principal.
     #[must_use]
     pub fn wrong_owner_error(&self) -> SessionError {
         match self.wrong_owner {

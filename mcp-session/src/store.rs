@@ -171,7 +171,7 @@ pub struct StoredEvent {
 pub struct Replay {
     /// The events after the last one that the client received, oldest first.
     pub events: Vec<StoredEvent>,
-    /// Whether no event is missing. If not, the client gets the rest, which may still contain the response it waits for.
+    /// Whether no event is missing. Otherwise, `events` has the remaining ones, which may include the response.
     pub is_whole: bool,
 }
 

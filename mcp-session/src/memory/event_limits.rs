@@ -59,7 +59,7 @@ impl MemoryEventLimits {
         self
     }
 
-    /// The bytes that an event counts beside its message, which also limits the number of small events.
+    /// The number of bytes that is added to the message size of each event, so that the limits bound small events too.
     pub const EVENT_OVERHEAD: usize = 160;
 }
 
@@ -69,7 +69,7 @@ impl MemoryEventLimits {
 pub struct EventUsage {
     /// The number of events.
     pub events: usize,
-    /// The number of bytes in them.
+    /// The number of bytes in them, each with [`EVENT_OVERHEAD`](MemoryEventLimits::EVENT_OVERHEAD).
     pub bytes: usize,
     /// The number of sessions with events.
     pub sessions: usize,
