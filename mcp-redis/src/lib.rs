@@ -1,6 +1,7 @@
-//! Session and event stores in Redis, for servers of the Model Context Protocol that run on several machines.
+//! Session and event stores in Redis, for servers of the Model Context Protocol with sessions (before 2026-07-28) that
+//! run on several machines.
 //!
-//! [`Redis`] connects to a Redis server, and provides a [`SessionStore`](mcp_session::SessionStore) and an
+//! Start with [`Redis::connect`]. [`Redis`] provides a [`SessionStore`](mcp_session::SessionStore) and an
 //! [`EventStore`](mcp_session::EventStore) for `HttpOptions::session_store` and `HttpOptions::event_store` of
 //! `mcp-transport-http`.
 
@@ -71,8 +72,8 @@ use writer::Writer;
 /// # Confidentiality
 ///
 /// Redis has the SHA-256 of session ids, not the ids. But records contain the parameters of `initialize` and the owner, and
-/// events contain the messages. Read access to the database reveals these, and write access allows to change the owner of a
-/// session.
+/// events contain the messages. Read access to the database reveals these, and write access allows changing the owner
+/// of a session.
 ///
 /// # When Redis is unavailable
 ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Options of the stores in Redis. All instances should have the same.
+/// Options of the stores in Redis. All instances should use the same ones.
 ///
 /// | setting | default | a greater value |
 /// |---|---|---|
@@ -75,9 +75,11 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the maximum number of streams whose last event number this process tracks, to notice what Redis has lost. It also
-    /// limits how many streams can lose events, and how many sessions can be removed, while Redis is unavailable: beyond
-    /// that, all streams that are in Redis are treated as incomplete, in all instances.
+    /// Sets the maximum number of streams whose last event number this process tracks, to detect events that Redis
+    /// lost.
+    ///
+    /// While Redis is unavailable, it is also the maximum number of streams with dropped events, and of removed
+    /// sessions. Beyond it, all instances treat all streams in Redis as incomplete.
     #[must_use]
     pub fn max_tracked_streams(mut self, count: usize) -> Self {
         self.max_tracked_streams = count;
