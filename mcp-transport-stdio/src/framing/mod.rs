@@ -129,7 +129,7 @@ impl<R> LineReader<R> {
     pub fn has_buffered_line(&self) -> bool {
         match self.find() {
             Found::Message { .. } | Found::TooLong { next: Some(_), .. } => true,
-            Found::TooLong { line, next: None } => self.truncates || self.scan(line).is_decided(),
+            Found::TooLong { line, next: None } => self.truncates || self.scan(line).is_complete(),
             Found::Incomplete { .. } => self.skipped.is_some(),
         }
     }
@@ -174,7 +174,7 @@ impl<R> LineReader<R> {
         self.skipping = if is_over {
             self.skipped = Some(scan.finish());
             Skipping::No
-        } else if scan.is_decided() {
+        } else if scan.is_complete() {
             self.skipped = Some(scan.finish());
             Skipping::Known
         } else {

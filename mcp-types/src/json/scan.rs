@@ -117,7 +117,7 @@ impl<'a> Scanner<'a> {
                 self.whitespace();
                 match self.byte() {
                     Some(b',') => {
-                        self.step();
+                        self.advance();
                         name = self.member_name()?;
                     }
                     Some(b'}') => break self.close(),
@@ -161,7 +161,7 @@ impl<'a> Scanner<'a> {
             let limit = self.nesting.limit;
             return Err(self.error(Problem::TooDeep { limit }));
         }
-        self.step();
+        self.advance();
         self.whitespace();
         let empty = self.byte() == Some(container.end());
         if empty {
@@ -172,7 +172,7 @@ impl<'a> Scanner<'a> {
 
     fn close(&mut self) {
         self.nesting.pop();
-        self.step();
+        self.advance();
     }
 
     /// Scans up to the next value of a container.
@@ -183,7 +183,7 @@ impl<'a> Scanner<'a> {
         let container = self.nesting.top();
         match self.byte() {
             Some(b',') => {
-                self.step();
+                self.advance();
                 match container {
                     Container::Object => {
                         self.member_name()?;
@@ -216,7 +216,7 @@ impl<'a> Scanner<'a> {
         if self.byte() != Some(b':') {
             return Err(self.expected("`:`"));
         }
-        self.step();
+        self.advance();
         self.whitespace();
         Ok(name)
     }
@@ -232,7 +232,7 @@ impl<'a> Scanner<'a> {
 
     fn whitespace(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
-            self.step();
+            self.advance();
         }
     }
 
@@ -240,7 +240,7 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn step(&mut self) {
+    fn advance(&mut self) {
         self.at += 1;
     }
 

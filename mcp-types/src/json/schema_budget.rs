@@ -86,14 +86,14 @@ struct Survey<'a> {
     has_draft_4: bool,
     patterns: usize,
     /// The parts that were checked, and as which kind.
-    seen: HashSet<(*const Value, Kind)>,
+    seen: HashSet<(*const Value, PartKind)>,
     /// The targets of references.
     targets: Vec<&'a Value>,
 }
 
 /// The kind of a part of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum PartKind {
     /// A schema or a list of schemas; also the value of an unknown keyword.
     Schema,
     /// An object of schemas, whose names are not keywords.
@@ -102,7 +102,7 @@ enum Kind {
     Data,
 }
 
-impl Kind {
+impl PartKind {
     fn of_member(self, name: &str) -> Self {
         match (self, name) {
             (Self::Data, _) | (Self::Schema, "default" | "examples" | "const" | "enum") => Self::Data,
@@ -119,15 +119,15 @@ impl<'a> Survey<'a> {
     fn all(root: &'a Value) -> Result<(), String> {
         let mut survey =
             Self { root, has_draft_4: has_draft_4(root), patterns: 0, seen: HashSet::new(), targets: Vec::new() };
-        survey.part(root, Kind::Schema, 0)?;
+        survey.part(root, PartKind::Schema, 0)?;
         // The target of a reference is a schema, even inside of data.
         while let Some(target) = survey.targets.pop() {
-            survey.part(target, Kind::Schema, 1)?;
+            survey.part(target, PartKind::Schema, 1)?;
         }
         Ok(())
     }
 
-    fn part(&mut self, part: &'a Value, kind: Kind, depth: usize) -> Result<(), String> {
+    fn part(&mut self, part: &'a Value, kind: PartKind, depth: usize) -> Result<(), String> {
         let is_scalar = !part.is_object() && !part.is_array();
         if is_scalar || !self.seen.insert((std::ptr::from_ref(part), kind)) {
             return Ok(());
@@ -139,7 +139,7 @@ impl<'a> Survey<'a> {
             self.part(item, kind, depth + 1)?;
         }
         for (name, member) in part.as_object().into_iter().flatten() {
-            if kind != Kind::Data {
+            if kind != PartKind::Data {
                 self.keyword(name, member, depth)?;
             }
             self.part(member, kind.of_member(name), depth + 1)?;

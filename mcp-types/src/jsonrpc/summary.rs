@@ -124,7 +124,7 @@ impl EnvelopeScan {
 
     /// Returns whether further bytes cannot change the result.
     #[must_use]
-    pub fn is_decided(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.at == Place::End
     }
 
@@ -345,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn it_is_decided_as_soon_as_it_can_be() {
-        for (text, is_decided) in [
+    fn it_is_complete_as_soon_as_it_can_be() {
+        for (text, is_complete) in [
             ("x", true),
             ("[", false),
             ("[{", true),
@@ -361,7 +361,7 @@ mod tests {
         ] {
             let mut scan = EnvelopeScan::default();
             scan.feed(text.as_bytes());
-            assert_eq!(scan.is_decided(), is_decided, "{text}");
+            assert_eq!(scan.is_complete(), is_complete, "{text}");
         }
     }
 }
