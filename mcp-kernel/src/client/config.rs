@@ -76,7 +76,7 @@ impl ClientConfig {
     }
 
     /// Returns whether the mode and the revisions of the client include this one.
-    pub(crate) fn allows(&self, revision: Revision) -> bool {
+    pub(crate) fn supports(&self, revision: Revision) -> bool {
         let of_mode = match self.mode {
             Mode::Auto => true,
             Mode::Modern => revision.era() == Era::Modern,

@@ -25,14 +25,14 @@ impl Connection {
             return;
         }
         // The settings may have changed since it was detected.
-        let detected = detected.filter(|detected| self.config.allows(detected.revision));
+        let detected = detected.filter(|detected| self.config.supports(detected.revision));
         self.is_unconfirmed = detected.is_some();
         self.was_silent = false;
         let newest_modern = self.config.newest(Era::Modern);
         if let (Some(legacy), Some(modern)) = (detected, newest_modern)
             && legacy.probe_again
             && legacy.revision.era() == Era::Legacy
-            && self.config.allows(modern)
+            && self.config.supports(modern)
         {
             // A child process can get both at the same time.
             self.probe(now, modern, false);

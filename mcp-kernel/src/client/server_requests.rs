@@ -29,7 +29,7 @@ impl Connection {
         }
         if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
             // B-4: the only request that a server may send before the handshake is complete.
-            return self.answer_ping(&id);
+            return self.respond_to_ping(&id);
         }
         let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
             // DU-45, M-16: modern servers have no requests to clients. A legacy one has to wait for the handshake.
@@ -59,7 +59,7 @@ impl Connection {
             return self.events.push_back(Event::Request { method, params, responder });
         };
         match answer {
-            Ok(()) => self.answer_ping(&id),
+            Ok(()) => self.respond_to_ping(&id),
             Err(what) => {
                 self.refuse(&id, revision, &what);
                 self.misbehaved(what);
@@ -96,7 +96,7 @@ impl Connection {
         true
     }
 
-    fn answer_ping(&mut self, id: &RequestId) {
+    fn respond_to_ping(&mut self, id: &RequestId) {
         if let Ok(message) = EncodedMessage::result(id, &EmptyResult::default()) {
             self.send_response(message);
         }

@@ -235,7 +235,7 @@ impl Connection {
     }
 
     /// Queues the response to a request, or adds it to the responses of its batch.
-    pub(super) fn answer(
+    pub(super) fn queue_response(
         &mut self,
         key: RequestKey,
         batch: Option<RequestKey>,
@@ -271,7 +271,7 @@ impl Connection {
 
     /// Queues an error response, in the form that the revision has for unknown ids.
     // AMB-15
-    pub(super) fn answer_error(
+    pub(super) fn queue_error(
         &mut self,
         key: RequestKey,
         batch: Option<RequestKey>,
@@ -282,7 +282,7 @@ impl Connection {
     ) {
         // Errors are plain data, which can always be serialized.
         if let Ok(message) = EncodedMessage::error(id, error, UnknownId::for_revision(revision)) {
-            self.answer(key, batch, message, Some(failure(error.code)));
+            self.queue_response(key, batch, message, Some(failure(error.code)));
         }
     }
 

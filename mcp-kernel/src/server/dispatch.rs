@@ -32,7 +32,7 @@ impl Connection {
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
         if scope.method == Method::PING {
-            self.answer_now(&scope, batch, EmptyResult::default());
+            self.respond_now(&scope, batch, EmptyResult::default());
         } else if !BUILTIN_METHODS.contains(&scope.method) {
             self.open_request(scope, params, batch, false)?;
         } else if self.config.intercept_builtin {
@@ -56,7 +56,7 @@ impl Connection {
             Some(Err(refusal)) => self.refuse_request(key, batch, Some(&scope.id), scope.revision, *refusal),
             None => {
                 let error = ErrorObject::method_not_found("the method is not supported");
-                self.answer_error(key, batch, Some(&scope.id), scope.revision, &error, Failure::Refused);
+                self.queue_error(key, batch, Some(&scope.id), scope.revision, &error, Failure::Refused);
             }
         }
         self.start_queued();
@@ -74,7 +74,7 @@ impl Connection {
             "server/discover" => {
                 let mut result = DiscoverResult::new(self.config.versions(scope.era()), self.config.declared());
                 result.instructions.clone_from(&self.config.instructions);
-                self.answer_now(scope, batch, result);
+                self.respond_now(scope, batch, result);
             }
             "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" if self.lifecycle.is_stateless() => {
                 return Err(PeerMisbehaved::NeedsSession(scope.method.clone()).into());
@@ -83,7 +83,7 @@ impl Connection {
                 let SetLevelRequestParams { level, .. } = decode(params)?;
                 self.log_level = level;
                 self.emit(Event::LogLevel(level));
-                self.answer_now(scope, batch, EmptyResult::default());
+                self.respond_now(scope, batch, EmptyResult::default());
             }
             "resources/subscribe" => {
                 let SubscribeRequestParams { uri, .. } = decode(params)?;
@@ -98,14 +98,14 @@ impl Connection {
                 }
                 self.subscriptions.insert(uri.clone());
                 self.emit(Event::Subscription { uri, active: true });
-                self.answer_now(scope, batch, EmptyResult::default());
+                self.respond_now(scope, batch, EmptyResult::default());
             }
             "resources/unsubscribe" => {
                 let UnsubscribeRequestParams { uri, .. } = decode(params)?;
                 if self.subscriptions.remove(&uri) {
                     self.emit(Event::Subscription { uri, active: false });
                 }
-                self.answer_now(scope, batch, EmptyResult::default());
+                self.respond_now(scope, batch, EmptyResult::default());
             }
             "subscriptions/listen" => self.listen(scope, params)?,
             _ => return Err(PeerMisbehaved::UnknownMethod(scope.method.clone()).into()),
@@ -142,7 +142,7 @@ impl Connection {
             let _ = self.restrict(&mut result, revision);
         }
         if let Ok(message) = EncodedMessage::result(&request.id, &result) {
-            self.answer(key, None, message, None);
+            self.queue_response(key, None, message, None);
         }
         Ok(())
     }
@@ -168,11 +168,11 @@ impl Connection {
     }
 
     /// Responds to a request that was not in flight.
-    fn answer_now(&mut self, scope: &RequestScope, batch: Option<RequestKey>, mut result: impl ResultBody) {
+    fn respond_now(&mut self, scope: &RequestScope, batch: Option<RequestKey>, mut result: impl ResultBody) {
         self.complete(&mut result, scope.facts, scope.revision);
         let _ = self.restrict(&mut result, scope.revision);
         if let Some(message) = self.write(&scope.id, &mut result, scope.revision) {
-            self.answer(scope.key, batch, message, None);
+            self.queue_response(scope.key, batch, message, None);
         }
     }
 

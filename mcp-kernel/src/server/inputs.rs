@@ -80,12 +80,12 @@ impl Connection {
             if let Some(call) = self.call_of_response(id) {
                 self.finish_call(call, Err(CallError::InvalidResponse));
             }
-        } else if is_answered(&invalid) {
+        } else if needs_response(&invalid) {
             if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
                 batch.expected += 1;
             }
             let revision = self.revision_for_errors();
-            self.answer_error(key, batch, invalid.request_id(), revision, &invalid.to_error_object(), Failure::Refused);
+            self.queue_error(key, batch, invalid.request_id(), revision, &invalid.to_error_object(), Failure::Refused);
         }
         self.misbehaved(PeerMisbehaved::InvalidMessage(Box::new(invalid)));
     }
@@ -181,7 +181,7 @@ impl Connection {
         refusal: PeerMisbehaved,
     ) {
         if let Some(error) = refusal.to_error_object() {
-            self.answer_error(key, batch, id, revision, &error, Failure::Refused);
+            self.queue_error(key, batch, id, revision, &error, Failure::Refused);
         }
         self.misbehaved(refusal);
     }
@@ -331,7 +331,7 @@ impl Connection {
 
 /// Returns whether an invalid message gets an error response: not if it has no id and looks like a notification or a
 /// response.
-fn is_answered(invalid: &InvalidMessage) -> bool {
+fn needs_response(invalid: &InvalidMessage) -> bool {
     let notifies = invalid.request_id().is_none() && invalid.code() == ErrorCode::INVALID_PARAMS;
     !notifies && *invalid.fault() != Fault::MissingMember("id")
 }

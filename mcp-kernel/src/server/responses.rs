@@ -23,12 +23,12 @@ impl Connection {
     pub fn respond<R: ResultBody>(&mut self, responder: Responder, outcome: Result<R, ErrorObject>) -> Delivery {
         let key = responder.key();
         let Some(entry) = self.in_flight.close(key) else { return Delivery::NotSent };
-        let written = outcome.map_err(Some).and_then(|result| self.write_answer(key, &entry, result));
+        let written = outcome.map_err(Some).and_then(|result| self.write_response(key, &entry, result));
         match written {
-            Ok(message) => self.answer(key, entry.batch, message, None),
+            Ok(message) => self.queue_response(key, entry.batch, message, None),
             Err(error) => {
                 let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
-                self.answer_error(
+                self.queue_error(
                     key,
                     entry.batch,
                     Some(&entry.scope.id),
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    fn write_answer<R: ResultBody>(
+    fn write_response<R: ResultBody>(
         &mut self,
         key: RequestKey,
         entry: &Entry,
