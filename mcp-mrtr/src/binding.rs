@@ -6,16 +6,16 @@ use sha2::{Digest, Sha256};
 /// The principal, the server and the request that a state is valid for.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    pub(crate) principal: [u8; DIGEST],
-    pub(crate) audience: [u8; DIGEST],
-    pub(crate) request: [u8; DIGEST],
+    pub(crate) principal: [u8; DIGEST_BYTES],
+    pub(crate) audience: [u8; DIGEST_BYTES],
+    pub(crate) request: [u8; DIGEST_BYTES],
 }
 
 /// The length of a truncated digest in bytes, enough to resist collisions.
-pub(crate) const DIGEST: usize = 16;
+pub(crate) const DIGEST_BYTES: usize = 16;
 
 /// The parameters that change from round to round, and are not part of the binding.
-const ROUND: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+const PER_ROUND_PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 impl Binding {
     /// Creates the binding to a request: its method, and all parameters but `_meta`, `inputResponses` and `requestState`.
@@ -26,7 +26,7 @@ impl Binding {
     pub fn new(principal: Option<(Option<&str>, &str)>, audience: &str, method: &str, params: &PayloadBuf) -> Self {
         let mut members: Vec<(&str, &str)> = params
             .members()
-            .filter(|(name, _)| !ROUND.contains(name))
+            .filter(|(name, _)| !PER_ROUND_PARAMS.contains(name))
             .map(|(name, value)| (name, value.get()))
             .collect();
         members.sort_unstable();
@@ -57,8 +57,8 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    pub(crate) fn finish(self) -> [u8; DIGEST] {
-        let mut digest = [0; DIGEST];
+    pub(crate) fn finish(self) -> [u8; DIGEST_BYTES] {
+        let mut digest = [0; DIGEST_BYTES];
         for (to, from) in digest.iter_mut().zip(self.0.finalize()) {
             *to = from;
         }
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn request(params: &str) -> [u8; DIGEST] {
+    fn request(params: &str) -> [u8; DIGEST_BYTES] {
         let params = PayloadBuf::parse(params, &Limits::default()).unwrap();
         Binding::new(None, "a", "tools/call", &params).request
     }

@@ -11,7 +11,7 @@ use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead, Payload};
 use mcp_types::base64;
 
-use crate::binding::{Binding, DIGEST};
+use crate::binding::{Binding, DIGEST_BYTES};
 use crate::invalid_state::InvalidState;
 use crate::key_ring::KeyRing;
 use crate::replay_guard::ReplayGuard;
@@ -20,8 +20,8 @@ use crate::replay_guard::ReplayGuard;
 pub const NONCE_BYTES: usize = 24;
 
 const VERSION: u8 = 1;
-const HEAD: usize = 1 + 4;
-const EXPIRY: usize = 8;
+const HEADER_BYTES: usize = 1 + 4;
+const EXPIRY_BYTES: usize = 8;
 
 /// Seals and opens states.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Sealer {
         content: &[u8],
     ) -> Result<String, StateTooLarge> {
         let key = self.ring.current();
-        let mut plain = Vec::with_capacity(EXPIRY + 3 * DIGEST + content.len());
+        let mut plain = Vec::with_capacity(EXPIRY_BYTES + 3 * DIGEST_BYTES + content.len());
         plain.extend_from_slice(&now.saturating_add(self.lifetime.as_secs()).to_le_bytes());
         for part in [&binding.principal, &binding.audience, &binding.request] {
             plain.extend_from_slice(part);
@@ -121,11 +121,11 @@ impl Sealer {
         let (id, rest) = rest.split_first_chunk().ok_or(InvalidState::Malformed)?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(InvalidState::Malformed)?;
         let key = self.ring.find(u32::from_le_bytes(*id)).ok_or(InvalidState::UnknownKey)?;
-        let aad = bytes.get(..HEAD).unwrap_or_default();
+        let aad = bytes.get(..HEADER_BYTES).unwrap_or_default();
         let payload = Payload { msg: sealed, aad };
         let plain = key.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| InvalidState::NotAuthentic)?;
         // The content is authentic from here on.
-        let (expires, plain) = plain.split_first_chunk::<EXPIRY>().ok_or(InvalidState::Malformed)?;
+        let (expires, plain) = plain.split_first_chunk::<EXPIRY_BYTES>().ok_or(InvalidState::Malformed)?;
         let expires = u64::from_le_bytes(*expires);
         if now >= expires {
             return Err(InvalidState::Expired);
@@ -136,7 +136,7 @@ impl Sealer {
             (&binding.audience, InvalidState::OtherAudience),
             (&binding.request, InvalidState::OtherRequest),
         ] {
-            let (found, rest) = plain.split_first_chunk::<DIGEST>().ok_or(InvalidState::Malformed)?;
+            let (found, rest) = plain.split_first_chunk::<DIGEST_BYTES>().ok_or(InvalidState::Malformed)?;
             if found != expected {
                 return Err(rejected);
             }
