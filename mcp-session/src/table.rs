@@ -310,10 +310,10 @@ impl<T> Table<T> {
 
     /// Ends the sessions whose idle timeout is over.
     pub(crate) fn expire(&mut self, now: Instant, options: &SessionOptions, ended: &mut Vec<EndedSession<T>>) {
-        while let Some(slot) = self.expired(self.unused, now, options) {
+        while let Some(slot) = self.oldest_expired(self.unused, now, options) {
             ended.extend(self.end_at(slot, EndReason::NeverUsed));
         }
-        while let Some(slot) = self.expired(self.used, now, options) {
+        while let Some(slot) = self.oldest_expired(self.used, now, options) {
             ended.extend(self.end_at(slot, EndReason::Idle));
         }
         shrink(&mut self.by_id);
@@ -321,7 +321,7 @@ impl<T> Table<T> {
     }
 
     /// The oldest session of a list, if it has expired.
-    fn expired(&self, list: List, now: Instant, options: &SessionOptions) -> Option<u32> {
+    fn oldest_expired(&self, list: List, now: Instant, options: &SessionOptions) -> Option<u32> {
         list.oldest().filter(|_| self.deadline(list, options).is_some_and(|deadline| deadline <= now))
     }
 
