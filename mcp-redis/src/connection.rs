@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Executes idempotent commands, which are retried once if the connection breaks.
-    pub(crate) async fn repeat(
+    pub(crate) async fn execute_idempotent_pipeline(
         &self,
         commands: impl Fn(&Scripts) -> Pipeline,
     ) -> Result<Vec<Result<Value, Failure>>, Failure> {
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// Executes commands at most once, with additional time.
-    pub(crate) async fn once(
+    pub(crate) async fn execute_pipeline(
         &self,
         more: Duration,
         commands: impl Fn(&Scripts) -> Pipeline,
@@ -74,13 +74,13 @@ impl Connection {
     }
 
     /// Executes one command at most once.
-    pub(crate) async fn one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
-        single(self.once(Duration::ZERO, |scripts| pipeline([command(scripts)])).await?)
+    pub(crate) async fn execute(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
+        only_result(self.execute_pipeline(Duration::ZERO, |scripts| pipeline([command(scripts)])).await?)
     }
 
     /// Executes one idempotent command.
-    pub(crate) async fn repeat_one(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
-        single(self.repeat(|scripts| pipeline([command(scripts)])).await?)
+    pub(crate) async fn execute_idempotent(&self, command: impl Fn(&Scripts) -> Cmd) -> Result<Value, Failure> {
+        only_result(self.execute_idempotent_pipeline(|scripts| pipeline([command(scripts)])).await?)
     }
 
     async fn attempt(
@@ -179,7 +179,7 @@ pub(crate) fn pipeline(commands: impl IntoIterator<Item = Cmd>) -> Pipeline {
     pipeline
 }
 
-fn single(results: Vec<Result<Value, Failure>>) -> Result<Value, Failure> {
+fn only_result(results: Vec<Result<Value, Failure>>) -> Result<Value, Failure> {
     results
         .into_iter()
         .next()

@@ -60,7 +60,7 @@ impl EventStore for RedisEventStore {
             command.arg(&key).arg(format!("{key}:meta")).arg(self.shared.keys.epoch()).arg(after);
             command
         };
-        decode(self.shared.commands.repeat_one(replay).await?, after)
+        decode(self.shared.commands.execute_idempotent(replay).await?, after)
     }
 
     fn forget(&self, session: SessionId) {

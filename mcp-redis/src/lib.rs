@@ -113,7 +113,7 @@ impl Redis {
         let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
         let connect = || Connection::new(client.clone(), options.command_timeout);
         let commands = connect();
-        commands.one(|_| redis::cmd("PING")).await.map_err(StoreError::from)?;
+        commands.execute(|_| redis::cmd("PING")).await.map_err(StoreError::from)?;
 
         let keys = Keys::new(options.prefix.clone());
         let limits = QueueLimits {

@@ -28,7 +28,7 @@ impl SessionStore for RedisSessionStore {
     async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError> {
         let key = self.shared.keys.session(id);
         let get = |_: &Scripts| redis::cmd("HMGET").arg(&key).arg("version").arg("record").to_owned();
-        versioned(id, array(self.shared.commands.repeat_one(get).await)?)
+        versioned(id, array(self.shared.commands.execute_idempotent(get).await)?)
     }
 
     async fn save(
@@ -46,7 +46,7 @@ impl SessionStore for RedisSessionStore {
             command.arg(&key).arg(read.0).arg(next).arg(&json).arg(milliseconds(time_to_live));
             command
         };
-        let mut response = array(self.shared.commands.one(save).await)?;
+        let mut response = array(self.shared.commands.execute(save).await)?;
         match response.first() {
             Some(Value::Int(1)) => Ok(SaveOutcome::Saved(RecordVersion(next))),
             Some(Value::Int(0)) => Ok(SaveOutcome::Conflict(versioned(id, response.split_off(1))?.map(Box::new))),
@@ -57,13 +57,13 @@ impl SessionStore for RedisSessionStore {
     async fn touch(&self, id: SessionId, time_to_live: Duration) -> Result<bool, StoreError> {
         let key = self.shared.keys.session(id);
         let touch = |_: &Scripts| redis::cmd("PEXPIRE").arg(&key).arg(milliseconds(time_to_live)).to_owned();
-        boolean(self.shared.commands.repeat_one(touch).await)
+        boolean(self.shared.commands.execute_idempotent(touch).await)
     }
 
     async fn remove(&self, id: SessionId) -> Result<bool, StoreError> {
         let key = self.shared.keys.session(id);
         // Not repeated: a second attempt would return that there was no record.
-        boolean(self.shared.commands.one(|_| redis::cmd("DEL").arg(&key).to_owned()).await)
+        boolean(self.shared.commands.execute(|_| redis::cmd("DEL").arg(&key).to_owned()).await)
     }
 }
 

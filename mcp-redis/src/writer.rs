@@ -93,7 +93,7 @@ impl Writer {
     async fn attempt(&self, batch: &Batch, epoch: &str) -> Result<Vec<usize>, Failure> {
         // A second more for each megabyte, so that large batches succeed over slow connections.
         let more = Duration::from_micros(batch.bytes() as u64);
-        let results = self.connection.once(more, |scripts| self.commands(batch, epoch, scripts)).await?;
+        let results = self.connection.execute_pipeline(more, |scripts| self.commands(batch, epoch, scripts)).await?;
         let first = results.len().saturating_sub(batch.items.len());
         let mut refused = Vec::new();
         for (index, result) in results.into_iter().enumerate() {
