@@ -37,7 +37,7 @@ impl ClientCapability {
         }
     }
 
-    /// Returns whether `capabilities` declare it.
+    /// Returns whether `capabilities` declare this capability.
     #[must_use]
     pub fn is_declared(self, capabilities: &ClientCapabilities) -> bool {
         let elicitation = capabilities.elicitation.as_ref();
@@ -54,7 +54,7 @@ impl ClientCapability {
         }
     }
 
-    /// Adds it to `capabilities`.
+    /// Adds this capability to `capabilities`.
     pub fn declare(self, capabilities: &mut ClientCapabilities) {
         let elicitation = || ElicitationCapability::default();
         let sampling = || SamplingCapability::default();

@@ -12,7 +12,7 @@ use crate::gate::Revisions;
 /// Since 2024-11-05.
 ///
 /// The set is open, and unknown codes are preserved. The revisions of a constant are those in which it may be sent;
-/// receivers may accept it in all of them.
+/// receivers may accept it in any revision.
 ///
 /// | range | owner |
 /// |---|---|
