@@ -1,6 +1,6 @@
 //! Local handles, which are never reused and never sent.
 
-/// A request of the peer.
+/// Identifies a request of the peer.
 ///
 /// It differs from the request's id, which the peer may reuse after the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +12,7 @@ impl RequestKey {
     }
 }
 
-/// A request to the peer.
+/// Identifies a request to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(u64);
 

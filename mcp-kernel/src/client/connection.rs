@@ -132,9 +132,8 @@ impl Connection {
         self.deadlines.next()
     }
 
-    /// Returns whether the driver may feed more input: not if the connection is closed, and not while too many
-    /// responses are queued. Input beyond that closes the connection, because the server does not read the responses to
-    /// its requests.
+    /// Returns whether the driver may pass in more bytes. Returns `false` if the connection is closed, and while too many
+    /// responses are queued because the server does not read them; further input then closes the connection.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.stage != Stage::Over && !self.outbox.is_full_of_responses(&self.config.limits)

@@ -29,8 +29,8 @@ use crate::errors::{CallError, because};
 pub struct DetectedRevision {
     /// The revision.
     pub revision: Revision,
-    /// Whether to probe a legacy server again, because it may have become modern. A child process gets probe and
-    /// handshake at the same time. Defaults to `false`.
+    /// Whether to probe a legacy server again, because it may have become modern. A child process gets the
+    /// probe and `initialize` at the same time. Defaults to `false`.
     pub probe_again: bool,
 }
 

@@ -170,8 +170,8 @@ impl Connection {
         self.deadlines.next()
     }
 
-    /// Returns whether the driver may feed more input: not if the connection is closed, and not while the outbox is
-    /// full. Input beyond that closes the connection, because the client does not read the responses to its requests.
+    /// Returns whether the driver may pass in more bytes. Returns `false` if the connection is closed, and while too many
+    /// messages are queued because the client does not read them; further input then closes the connection.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         !self.closed && !self.outbox.is_saturated(&self.config.limits)
