@@ -36,7 +36,7 @@ impl KeyRing {
         Self { current, others: Vec::new() }
     }
 
-    /// Adds a key that only opens states.
+    /// Adds a key that opens states but does not seal them, for key rotation.
     #[must_use]
     pub fn open_with(mut self, key: Key) -> Self {
         self.others.push(key);

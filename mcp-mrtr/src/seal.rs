@@ -23,7 +23,7 @@ const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 1 + 4;
 const EXPIRY_BYTES: usize = 8;
 
-/// Seals and opens states.
+/// Seals `requestState`s, by encryption, and opens them, by decryption and verification.
 #[derive(Clone, Debug)]
 pub struct Sealer {
     ring: KeyRing,
