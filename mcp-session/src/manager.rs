@@ -25,8 +25,8 @@ use crate::{EndReason, SessionError, SessionId, SessionMetrics, SessionOptions};
 /// evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
 /// [bytes](SessionOptions::idle_bytes_limit) in them.
 ///
-/// The manager has no task and no timer. The transport calls [`sweep`](Self::sweep), and tears down the sessions that have
-/// [`EndedSession`]. Every session ends exactly once, and the call that ends it returns it.
+/// The manager has no task and no timer. The transport calls [`sweep`](Self::sweep), and releases the resources of
+/// each [`EndedSession`]. Every session ends exactly once, and the call that ends it returns it.
 ///
 /// An idle session takes about 300 bytes beside `T` if its owner has no other session, and about 220 without an owner
 /// (measured with 10,000 sessions).
@@ -49,7 +49,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// A session that has ended, for the transport to tear down.
+/// A session that has ended, whose resources the transport has to release.
 #[derive(Debug)]
 #[non_exhaustive]
 #[must_use = "the state of the session has to be torn down"]
@@ -106,14 +106,14 @@ impl<T> SessionManager<T> {
         reservation.complete(id, Arc::new(make(id)), Origin::Created)
     }
 
-    /// Adds a session of another process, with its id there.
+    /// Adds a session that another process created, with the same id.
     ///
     /// `principal` is the owner in its record; the caller has to check before that the request comes from this principal. If
-    /// the session is here already, this is [`enter`](Self::enter).
+    /// the session is in this process already, [`enter`](Self::enter)s it.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`create`](Self::create), and an error if the session is here and belongs to another principal.
+    /// Returns the errors of [`create`](Self::create), and an error if the session is in this process and belongs to another principal.
     // S4.115
     pub fn adopt(
         &self,

@@ -80,7 +80,7 @@ fn id() -> SessionId {
 const MINUTE: Duration = Duration::from_secs(60);
 
 async fn load(store: &impl SessionStore, id: SessionId) -> Option<VersionedRecord> {
-    store.load(id).await.expect("the store answers")
+    store.load(id).await.expect("the store responds")
 }
 
 async fn save(
@@ -90,7 +90,7 @@ async fn save(
     read: RecordVersion,
     time_to_live: Duration,
 ) -> SaveOutcome {
-    store.save(id, record.clone(), read, time_to_live).await.expect("the store answers")
+    store.save(id, record.clone(), read, time_to_live).await.expect("the store responds")
 }
 
 fn saved(saved: SaveOutcome) -> RecordVersion {
@@ -140,18 +140,18 @@ async fn records_go_in_time(store: &impl SessionStore) {
         versions.push(saved(save(store, id, &record(), RecordVersion::NONE, short_time).await));
     }
     sleep(pause).await;
-    assert!(store.touch(touched, MINUTE).await.expect("the store answers"), "it is there");
+    assert!(store.touch(touched, MINUTE).await.expect("the store responds"), "it is there");
     let version = versions.last().copied().expect("three were saved");
     let version = saved(save(store, saved_again, &record(), version, MINUTE).await);
     sleep(pause).await;
     assert_eq!(load(store, short).await, None, "its time is over");
-    assert!(!store.touch(short, MINUTE).await.expect("the store answers"), "what is gone stays gone");
+    assert!(!store.touch(short, MINUTE).await.expect("the store responds"), "what is gone stays gone");
     assert_eq!(load(store, short).await, None, "what is gone stays gone");
     assert!(load(store, touched).await.is_some(), "who is in use stays");
     assert_eq!(load(store, saved_again).await.map(|found| found.version), Some(version), "who is saved stays");
     saved(save(store, short, &record(), RecordVersion::NONE, MINUTE).await);
     assert!(load(store, short).await.is_some(), "there can be one again");
-    assert!(store.touch(touched, short_time).await.expect("the store answers"));
+    assert!(store.touch(touched, short_time).await.expect("the store responds"));
     sleep(2 * pause).await;
     assert_eq!(load(store, touched).await, None, "time can be made shorter");
 }
@@ -162,10 +162,10 @@ async fn records_are_removed(store: &impl SessionStore) {
         saved(save(store, id, &record(), RecordVersion::NONE, MINUTE).await);
     }
     let version = load(store, gone).await.map(|found| found.version).expect("it was saved");
-    assert!(store.remove(gone).await.expect("the store answers"), "it was there");
-    assert!(!store.remove(gone).await.expect("the store answers"), "but not twice");
+    assert!(store.remove(gone).await.expect("the store responds"), "it was there");
+    assert!(!store.remove(gone).await.expect("the store responds"), "but not twice");
     assert_eq!(load(store, gone).await, None);
-    assert!(!store.touch(gone, MINUTE).await.expect("the store answers"));
+    assert!(!store.touch(gone, MINUTE).await.expect("the store responds"));
     assert_eq!(
         save(store, gone, &record(), version, MINUTE).await,
         SaveOutcome::Conflict(None),
@@ -208,11 +208,11 @@ fn event(number: u64, message: impl Into<Bytes>) -> StoredEvent {
 
 /// What is left of a stream, if that is all.
 async fn replay(store: &impl EventStore, session: SessionId, stream: u64, after: u64) -> Option<Vec<StoredEvent>> {
-    let Replay { events, is_whole } = store.replay(session, stream, after).await.expect("the store answers");
+    let Replay { events, is_whole } = store.replay(session, stream, after).await.expect("the store responds");
     is_whole.then_some(events)
 }
 
-/// Asks until the answer is the right one: keeping an event may take a while.
+/// Replays until the events are the expected ones: storing an event may take a while.
 async fn expect(
     store: &impl EventStore,
     (session, stream, after): (SessionId, u64, u64),
@@ -272,7 +272,7 @@ async fn sessions_are_forgotten(store: &impl EventStore) {
         expect(store, (gone, stream, 0), None).await;
         expect(store, (stays, stream, 0), Some(vec![event(1, "something")])).await;
     }
-    // Whoever has not heard of it does not bring it back.
+    // An instance that does not know of the removal does not bring the session back.
     for stream in [1, 4] {
         store.append(gone, stream, event(2, "late"));
         store.append(stays, stream, event(2, "something more"));
@@ -301,7 +301,7 @@ async fn any_bytes_survive(store: &impl EventStore) {
     expect(store, (mine, 1, 0), Some(events)).await;
 }
 
-/// However much a store keeps: what it gives is in order, ends with the newest, and says whether something is missing.
+/// Whatever the limits of a store: a replay is in order, ends with the newest event, and states whether one is missing.
 async fn the_newest_are_left(store: &impl EventStore) {
     let (mine, count) = (id(), 3000);
     for number in 1..=count {
@@ -312,7 +312,7 @@ async fn the_newest_are_left(store: &impl EventStore) {
     }
     let mut was_whole = false;
     for after in [0, 1, 2, 10, 100, 500, 1000, 1500, 2000, 2500, 2900, 2990, 2999, 3000] {
-        let Replay { events, is_whole } = store.replay(mine, 1, after).await.expect("the store answers");
+        let Replay { events, is_whole } = store.replay(mine, 1, after).await.expect("the store responds");
         assert!(is_whole || !was_whole, "who has missed less gets it as well: after {after}");
         let first = events.first().map_or(count + 1, |event| event.number);
         assert!(first > after && is_whole == (first == after + 1), "after {after} comes {first}: {is_whole}");
