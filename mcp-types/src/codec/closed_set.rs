@@ -78,7 +78,7 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 
-use crate::json::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 
 /// The error of parsing a string that is none of the values of an enum.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub struct UnknownValue {
 
 impl UnknownValue {
     pub(crate) fn new(found: &str, expected: &'static [&'static str]) -> Self {
-        Self { found: excerpt(found, NAME), expected }
+        Self { found: excerpt(found, MAX_NAME_CHARS), expected }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn excerpt(text: &str, limit: usize) -> String {
 }
 
 /// The maximum length of an excerpt of a name, in characters.
-pub(crate) const NAME: usize = 40;
+pub(crate) const MAX_NAME_CHARS: usize = 40;
 
 #[cfg(test)]
 mod tests {
@@ -41,6 +41,6 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped() {
-        assert_eq!(excerpt("a\n\u{1b}[\u{202e}\"", NAME), "a\\n\\u{1b}[\\u{202e}\"");
+        assert_eq!(excerpt("a\n\u{1b}[\u{202e}\"", MAX_NAME_CHARS), "a\\n\\u{1b}[\\u{202e}\"");
     }
 }

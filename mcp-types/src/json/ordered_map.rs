@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::json::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 
 /// A map with string keys that preserves insertion order.
 ///
@@ -37,7 +37,7 @@ impl<T> OrderedMap<T> {
     /// Creates a map from entries, or returns an error that names a duplicate.
     pub(crate) fn unique(entries: Vec<(String, T)>) -> Result<Self, String> {
         match repeated(&entries) {
-            Some(name) => Err(format!("duplicate member `{}`", excerpt(name, NAME))),
+            Some(name) => Err(format!("duplicate member `{}`", excerpt(name, MAX_NAME_CHARS))),
             None => Ok(Self { entries, index: OnceLock::new() }),
         }
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::RawObject;
-use crate::json::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 use crate::json::tree::Tree;
 
 /// A JSON Schema of an untrusted peer, with a bound for the cost of validating values against it.
@@ -152,7 +152,7 @@ impl<'a> Survey<'a> {
         match (name, value) {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                 let fragment = fragment(self.root, reference)
-                    .ok_or_else(|| format!("`{}` is not inside of it", excerpt(reference, NAME)))?;
+                    .ok_or_else(|| format!("`{}` is not inside of it", excerpt(reference, MAX_NAME_CHARS)))?;
                 self.targets.extend(self.root.pointer(&percent_decoded(fragment)));
             }
             // References inside of it would be relative to its id.
@@ -169,7 +169,7 @@ impl<'a> Survey<'a> {
 }
 
 fn embeds(id: &str) -> String {
-    format!("it embeds another schema, `{}`", excerpt(id, NAME))
+    format!("it embeds another schema, `{}`", excerpt(id, MAX_NAME_CHARS))
 }
 
 /// Whether the schema or a part of it declares draft 4.

@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::members::{Indexed, Members, MetaIndex, Unindexed};
 use super::message::{Message, Notification, Request, Response};
 use super::payload::Payload;
-use crate::json::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 use crate::json::scan::{ScanError, Scanner, kind, unquote};
 use crate::vocabulary::id;
 use crate::{ErrorObject, Method, RequestId};
@@ -151,7 +151,7 @@ impl<'a> Envelope<'a> {
             return Err(version.wrong_kind("jsonrpc", "the string \"2.0\"", kind(version.value)));
         }
         if unquote(version.value) != "2.0" {
-            let found = excerpt(version.value, NAME).into();
+            let found = excerpt(version.value, MAX_NAME_CHARS).into();
             return Err(version.fault(Fault::WrongVersion { found }));
         }
         Ok(())
@@ -223,7 +223,7 @@ impl<'a> Slot<Body<'a>> {
             Body::Object((text, Ok(members)), meta) => return Ok(Payload::new(text, members, meta)),
             Body::Object((_, Err(Unindexed::TooMany { limit })), _) => Fault::TooManyMembers { payload: name, limit },
             Body::Object((_, Err(Unindexed::Twice { name: member })), _) => {
-                Fault::DuplicatePayloadMember { payload: name, member: excerpt(&member, NAME).into() }
+                Fault::DuplicatePayloadMember { payload: name, member: excerpt(&member, MAX_NAME_CHARS).into() }
             }
             Body::Other(text) => Fault::WrongKind { member: name, expected: "an object", found: kind(text) },
         };

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de;
 
 use super::members::Unindexed;
-use crate::json::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 use crate::{ErrorCode, ErrorObject};
 
 /// The error of decoding a payload.
@@ -24,7 +24,7 @@ pub struct InvalidPayload {
 
 impl InvalidPayload {
     pub(super) fn new(reason: &str) -> Self {
-        Self { member: None, reason: excerpt(reason, REASON).into(), names_member: false, source: None }
+        Self { member: None, reason: excerpt(reason, MAX_REASON_CHARS).into(), names_member: false, source: None }
     }
 
     pub(super) fn unindexed(unindexed: &Unindexed) -> Self {
@@ -36,7 +36,7 @@ impl InvalidPayload {
 
     /// Adds the name of the member.
     pub(super) fn within(mut self, name: &str) -> Self {
-        let name = excerpt(name, NAME);
+        let name = excerpt(name, MAX_NAME_CHARS);
         // The reason may already begin with the member or a path in it.
         let rest = self.reason.strip_prefix('`').and_then(|reason| reason.strip_prefix(name.as_str()));
         self.names_member = rest.is_some_and(|rest| rest.starts_with(['`', '.']));
@@ -95,7 +95,7 @@ impl From<serde_json::Error> for InvalidPayload {
 }
 
 /// The maximum length of a reason, in characters.
-const REASON: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Number;
 
 use crate::RawObject;
-use crate::json::excerpt::{NAME, excerpt};
+use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 use crate::json::scan::{ScanError, Scanner, unquote};
 use crate::jsonrpc::Limits;
 
@@ -125,7 +125,7 @@ impl Search {
                 ("properties", _) => drop(scanner.value()?),
                 (keyword, _) => {
                     if mentions(scanner)? {
-                        let keyword = excerpt(keyword, NAME);
+                        let keyword = excerpt(keyword, MAX_NAME_CHARS);
                         return Err(Invalid(format!(
                             "`{ANNOTATION}` under `{keyword}` has no effect; it belongs to a plain property"
                         )));
@@ -156,7 +156,7 @@ impl Search {
 
     /// Checks the annotation of the property at the end of the path, and adds it.
     fn add(&mut self, header: &str, kind: Option<&str>) -> Result<(), Invalid> {
-        let property = self.path.last().map(|name| excerpt(name, NAME)).unwrap_or_default();
+        let property = self.path.last().map(|name| excerpt(name, MAX_NAME_CHARS)).unwrap_or_default();
         let wrong = |why: &str| Err(Invalid(format!("`{ANNOTATION}` of `{property}`: {why}")));
         if !header.starts_with('"') {
             return wrong("the name of the header must be a string");
