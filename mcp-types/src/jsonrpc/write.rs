@@ -8,7 +8,7 @@ use serde_json::Error;
 use super::encoded::join_lines;
 use crate::{ErrorObject, Method, RawObject, RequestId, Revision};
 
-/// No parameters, with a type.
+/// `None` with a concrete type, for messages without `params`.
 pub const NO_PARAMS: Option<&RawObject> = None;
 
 /// How an error response is serialized if the id of the request could not be read.
