@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use crate::metrics::SessionError;
 
-/// How a request for the session of another principal is refused.
+/// The error of a request for the session of another principal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WrongOwnerPolicy {
-    /// As forbidden, which helps clients that mixed up their tokens. Session ids cannot be guessed, so it reveals little.
+    /// [`SessionError::WrongOwner`], which helps clients that mixed up their tokens. Session ids cannot be guessed, so it
+    /// reveals little.
     #[default]
     Forbidden,
-    /// As if there were no such session.
+    /// [`SessionError::Unknown`], as if there were no such session.
     Hidden,
 }
 

@@ -206,7 +206,7 @@ fn event(number: u64, message: impl Into<Bytes>) -> StoredEvent {
     StoredEvent { number, message: message.into() }
 }
 
-/// What is left of a stream, if that is all.
+/// Returns the events of a stream, if none is missing.
 async fn replay(store: &impl EventStore, session: SessionId, stream: u64, after: u64) -> Option<Vec<StoredEvent>> {
     let Replay { events, is_whole } = store.replay(session, stream, after).await.expect("the store responds");
     is_whole.then_some(events)
