@@ -6,10 +6,10 @@ impl Scanner<'_> {
     /// Scans a number; the scanner is at its first byte.
     pub(super) fn number(&mut self) -> Result<(), ScanError> {
         if self.byte() == Some(b'-') {
-            self.step();
+            self.advance();
         }
         if self.byte() == Some(b'0') {
-            self.step();
+            self.advance();
             // `01` is not a number; without this check it would be reported as two values.
             if let Some(b'0'..=b'9') = self.byte() {
                 return Err(self.expected("no digit after a leading zero"));
@@ -18,13 +18,13 @@ impl Scanner<'_> {
             self.digits()?;
         }
         if self.byte() == Some(b'.') {
-            self.step();
+            self.advance();
             self.digits()?;
         }
         if let Some(b'e' | b'E') = self.byte() {
-            self.step();
+            self.advance();
             if let Some(b'+' | b'-') = self.byte() {
-                self.step();
+                self.advance();
             }
             self.digits()?;
         }
@@ -36,7 +36,7 @@ impl Scanner<'_> {
             return Err(self.expected("a digit"));
         }
         while let Some(b'0'..=b'9') = self.byte() {
-            self.step();
+            self.advance();
         }
         Ok(())
     }

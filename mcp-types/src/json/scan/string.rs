@@ -6,12 +6,12 @@ impl Scanner<'_> {
     /// Scans a string and returns whether it has escapes; the scanner is at the opening quotation mark.
     pub(super) fn string(&mut self) -> Result<bool, ScanError> {
         let mut escaped = false;
-        self.step();
+        self.advance();
         loop {
             self.at = plain_end(self.text.as_bytes(), self.at);
             match self.byte() {
                 Some(b'"') => {
-                    self.step();
+                    self.advance();
                     return Ok(escaped);
                 }
                 Some(b'\\') => {
@@ -25,10 +25,10 @@ impl Scanner<'_> {
     }
 
     fn escape(&mut self) -> Result<(), ScanError> {
-        self.step();
+        self.advance();
         match self.byte() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                self.step();
+                self.advance();
                 Ok(())
             }
             Some(b'u') => self.unicode_escape(),
@@ -48,7 +48,7 @@ impl Scanner<'_> {
             _ => return Ok(()),
         }
         if self.byte() == Some(b'\\') {
-            self.step();
+            self.advance();
             if self.byte() == Some(b'u') && matches!(self.code_unit()?, 0xdc00..=0xdfff) {
                 return Ok(());
             }
@@ -61,14 +61,14 @@ impl Scanner<'_> {
     fn code_unit(&mut self) -> Result<u32, ScanError> {
         let mut unit = 0;
         for _ in 0..4 {
-            self.step();
+            self.advance();
             let digit = self.byte().and_then(|byte| char::from(byte).to_digit(16));
             let Some(digit) = digit else {
                 return Err(self.expected("four hexadecimal digits"));
             };
             unit = unit << 4 | digit;
         }
-        self.step();
+        self.advance();
         Ok(unit)
     }
 }
