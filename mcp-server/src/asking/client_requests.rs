@@ -263,7 +263,7 @@ impl RequestContext {
     fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
         // The capabilities of a legacy client without a session are unknown, so this error comes first (S0.28).
         if self.era() == Era::Legacy && self.is_stateless() {
-            return Err(AskError::NoBackChannel("requests to a legacy client need a session"));
+            return Err(AskError::NoBackChannel("server-to-client requests need a session"));
         }
         self.require(capability)
     }

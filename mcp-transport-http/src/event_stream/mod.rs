@@ -26,7 +26,7 @@ mod tests {
         let mut parser = EventParser::new(1 << 10);
         let mut events = Vec::new();
         for mut chunk in stream.chunks(size) {
-            while let Some(event) = parser.read(&mut chunk).unwrap() {
+            while let Some(event) = parser.read(&mut chunk).expect("events are small") {
                 events.push((event.name, event.data));
             }
         }

@@ -139,7 +139,7 @@ async fn nobody_is_asked() {
     let service = HttpService::new(server(|builder| demo.tools(builder).tool(asking)));
     for version in LEGACY {
         let answer = Post::legacy_tool(Some(version), "ask_all").json(&service, 200).await;
-        let expected = ["the client cannot be asked: server-to-client requests need a session"; 2].join("|");
+        let expected = ["no request can be sent to the client: server-to-client requests need a session"; 2].join("|");
         assert_eq!(tool_text(&answer), expected);
         let answer = Post::legacy_tool(Some(version), "ask").json(&service, 200).await;
         assert!(answer.to_string().contains("need a session"), "{answer}");

@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn only_structs_are_forms() {
-        let says = "a form is a struct with named fields, and this type is none";
+        let says = "a form is a struct with named fields, and this type is not";
         assert_eq!(schema_of::<u8>().unwrap_err().to_string(), says);
         assert_eq!(schema_of::<Vec<u8>>().unwrap_err().to_string(), says);
         assert_eq!(schema_of::<Colour>().unwrap_err().to_string(), says);
