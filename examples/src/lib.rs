@@ -106,4 +106,6 @@ mod guides {
     mod running_on_several_machines {}
     #[doc = include_str!("../../docs/stateless-or-stateful.md")]
     mod stateless_or_stateful {}
+    #[doc = include_str!("../../docs/testing.md")]
+    mod testing {}
 }

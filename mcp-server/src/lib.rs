@@ -231,7 +231,8 @@
 //!
 //! # Testing a server
 //!
-//! A [`Connection`] needs no transport: feed it the messages of a client, and take the messages for the client.
+//! A [`Connection`] needs no transport: feed it the messages of a client, and take the messages for the client. The
+//! crate `mcp-testkit` has a client that does this, and more tools for tests.
 //!
 //! ```
 //! use std::task::{Context, Waker};

@@ -87,7 +87,7 @@
 //! | store sessions outside of the process | [`mcp::session`][session] |
 //! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
 //! | run something | the examples in the repository; `examples/README.md` is their index |
-//! | ask the user while a tool runs; choose between sessions and none; run several instances | the guides in `docs/` |
+//! | test servers and clients; ask the user while a tool runs; choose between sessions and none; run several instances | the guides in `docs/` |
 //!
 //! # Deriving `JsonSchema`
 //!
