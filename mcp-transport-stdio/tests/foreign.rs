@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_server::{NoArguments, Server, tool};
+use mcp_testkit::envelope;
 use mcp_transport_stdio::{ServeOptions, StopReason, serve_io, serve_tcp};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -25,10 +27,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 
 /// A call that needs no handshake, on one line.
 fn call() -> String {
-    let meta =
-        r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    let params = format!(r#"{{"name":"act","_meta":{meta}}}"#);
-    format!(r#"{{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{params}}}"#) + "\n"
+    envelope::modern_request("call", "tools/call", json!({ "name": "act" })).to_string() + "\n"
 }
 
 /// A server with a tool that must not run, and how often it did.

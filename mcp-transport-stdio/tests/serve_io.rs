@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use mcp_server::types::{Method, RawObject};
 use mcp_server::{AskOptions, ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
+use mcp_testkit::envelope;
 use mcp_transport_stdio::{ServeOptions, serve_io};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, duplex};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -19,12 +21,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// The handshake of a legacy client, and the call of a tool.
 fn script(tool: &str) -> String {
-    let client =
-        r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
     [
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{client}}}"#),
-        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
-        format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"{tool}"}}}}"#),
+        envelope::initialize(1, "2025-11-25", json!({ "roots": {} })).to_string(),
+        envelope::initialized().to_string(),
+        envelope::request(2, "tools/call", json!({ "name": tool })).to_string(),
         String::new(),
     ]
     .join("\n")

@@ -2,11 +2,9 @@
 //!
 //! Each test has the name of a scenario, `input-required-result-*`, and drives the server that the suite is pointed at.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
-
-use mcp_server::{Caller, Connection, Server, Time};
+use mcp_server::Server;
+use mcp_server::types::Revision;
+use mcp_testkit::ScriptedClient;
 use mcp_tests::fixture;
 use serde_json::{Value, json};
 
@@ -28,18 +26,11 @@ impl Client {
     }
 
     /// Sends a request; the one message that comes back is its answer.
-    fn send(&self, method: &str, mut params: Value) -> Value {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-        });
-        let request = json!({ "jsonrpc": "2.0", "id": "round", "method": method, "params": params });
-        let mut connection = Connection::long_lived(&self.server);
-        let mut messages = exchange(&mut connection, &request);
-        assert!(connection.is_idle(), "something is left");
-        assert_eq!(messages.len(), 1, "{messages:?}");
-        let answer = messages.remove(0);
-        assert_eq!((answer["id"].as_str(), answer.get("method")), (Some("round"), None), "{answer}");
+    fn send(&self, method: &str, params: Value) -> Value {
+        let mut client = ScriptedClient::with_capabilities(&self.server, Revision::LATEST, self.capabilities.clone());
+        let answer = client.call(method, params);
+        client.assert_quiet();
+        assert!(client.connection.is_idle(), "something is left");
         answer
     }
 
@@ -57,33 +48,6 @@ impl Client {
     /// The round after one that asked, with answers.
     fn retry(&self, tool: &str, asked: &Value, responses: Value) -> Value {
         self.result("tools/call", retry(call(tool), asked, responses))
-    }
-}
-
-/// Has the server look at a message until there is nothing more to do, and returns what it says.
-fn exchange(connection: &mut Connection, message: &Value) -> Vec<Value> {
-    let now = Time::EPOCH;
-    let woken = Arc::new(Woken::default());
-    let waker = Waker::from(Arc::clone(&woken));
-    let mut said = Vec::new();
-    connection.feed(now, message.to_string().as_bytes(), &Caller::default());
-    loop {
-        let _ = connection.poll(&mut Context::from_waker(&waker), now);
-        while let Some(transmit) = connection.poll_transmit() {
-            said.push(serde_json::from_slice(&transmit.message).expect("JSON"));
-        }
-        if !woken.0.swap(false, Ordering::SeqCst) {
-            return said;
-        }
-    }
-}
-
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
     }
 }
 

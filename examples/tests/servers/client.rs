@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use mcp::serde_json::{self, Value, json};
+use mcp_testkit::envelope;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
@@ -46,12 +47,9 @@ impl Client {
         let input = child.stdin.take();
         let mut client = Self { child, input, output, era, capabilities, last_id: 0, notifications: Vec::new() };
         if let Era::Legacy(revision) = era {
-            let info = json!({ "name": "test", "version": "1" });
-            let capabilities = client.capabilities.clone();
-            let params = json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": info });
-            let result = client.ask("initialize", params).await;
-            assert_eq!(result["protocolVersion"], revision);
-            client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+            client.send(envelope::initialize(0, revision, client.capabilities.clone())).await;
+            assert_eq!(client.answer(0).await["result"]["protocolVersion"], revision);
+            client.send(envelope::initialized()).await;
         }
         client
     }
@@ -67,10 +65,9 @@ impl Client {
     pub(crate) async fn request(&mut self, method: &str, mut params: Value) -> u64 {
         self.last_id += 1;
         if self.era == Era::Modern {
-            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+            params = envelope::with_modern_meta(params, self.capabilities.clone());
         }
-        self.send(json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params })).await;
+        self.send(envelope::request(self.last_id, method, params)).await;
         self.last_id
     }
 

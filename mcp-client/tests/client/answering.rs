@@ -3,7 +3,7 @@
 use mcp_client::types::{ElicitAction, ElicitResult, ElicitValue, ErrorObject, Revision, Root};
 use mcp_client::{Client, Error};
 
-use crate::kit::{connect, connect_with, limited};
+use crate::demo::{connect, connect_with, limited};
 
 /// The same function answers real requests and multi round-trip ones; defaults are filled in.
 // covers: DU-26, EL-4, EL-7

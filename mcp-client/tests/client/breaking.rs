@@ -7,7 +7,7 @@ use mcp_client::{Clock, DetectedRevision, Error, Time, Transport, TransportComma
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::kit::{builder, limited};
+use crate::demo::{builder, limited};
 
 /// Leaves its work to a test.
 struct ByHand(oneshot::Sender<TransportHandle>);

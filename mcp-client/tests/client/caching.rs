@@ -7,7 +7,7 @@ use mcp_client::types::{CacheScope, Revision, SubscriptionFilter};
 use mcp_client::{Client, MemoryTransport};
 use mcp_server::{Change, RequestContext, Server, resource};
 
-use crate::kit::limited;
+use crate::demo::limited;
 
 fn counting() -> (Server, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));

@@ -7,7 +7,7 @@ use mcp_client::types::{ErrorCode, Method, PromptReference, Revision};
 use mcp_client::{CloseReason, Error};
 use serde_json::json;
 
-use crate::kit::{Sum, connect, limited};
+use crate::demo::{Sum, connect, limited};
 
 /// The same calls, whatever the server speaks.
 // covers: S3.61

@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use mcp_client::Change;
 use mcp_client::types::{Revision, SubscriptionFilter};
 
-use crate::kit::{connect, limited};
+use crate::demo::{connect, limited};
 
 /// The same filter, the same changes, in both eras.
 // covers: L-2, L-5, B-44

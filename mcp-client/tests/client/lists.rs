@@ -4,7 +4,7 @@ use futures_util::TryStreamExt as _;
 use mcp_client::types::{Revision, Tool};
 use mcp_client::{Client, MemoryTransport};
 
-use crate::kit::{limited, server};
+use crate::demo::{limited, server};
 
 /// All pages, as a stream, at once, or one by one.
 // covers: G-1..G-4

@@ -6,6 +6,6 @@ mod answering;
 mod breaking;
 mod caching;
 mod calls;
-mod kit;
+mod demo;
 mod listening;
 mod lists;

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use mcp_client::types::{ClientCapability, ElicitAction, ElicitResult, Root};
 use mcp_client::{CloseReason, CommandError, Error, TransportKind};
+use mcp_testkit::envelope::tool_result;
+use mcp_testkit::{ScriptedServer, Task, envelope, expect_ready};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Scene, Task, builder, now, said};
+use crate::fixtures::{KINDS, builder};
 
 fn form() -> Value {
     json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } })
@@ -21,13 +23,13 @@ fn legacy_servers_are_answered() {
         let builder = builder()
             .on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
             .roots([Root::new("file:///r")]);
-        let (_client, mut scene) = Scene::legacy(kind, builder);
-        scene.ask("x", "elicitation/create", form());
-        assert_eq!(scene.message(), json!({ "jsonrpc": "2.0", "id": "x", "result": { "action": "decline" } }));
-        scene.ask("y", "roots/list", json!({}));
-        assert_eq!(scene.message()["result"], json!({ "roots": [{ "uri": "file:///r" }] }));
-        scene.ask("z", "ping", json!({}));
-        assert_eq!(scene.message(), json!({ "jsonrpc": "2.0", "id": "z", "result": {} }));
+        let (_client, mut server) = ScriptedServer::legacy(kind, builder);
+        server.send_request("x", "elicitation/create", form());
+        assert_eq!(server.next_message(), json!({ "jsonrpc": "2.0", "id": "x", "result": { "action": "decline" } }));
+        server.send_request("y", "roots/list", json!({}));
+        assert_eq!(server.next_message()["result"], json!({ "roots": [{ "uri": "file:///r" }] }));
+        server.send_request("z", "ping", json!({}));
+        assert_eq!(server.next_message(), json!({ "jsonrpc": "2.0", "id": "z", "result": {} }));
     }
 }
 
@@ -37,7 +39,7 @@ fn legacy_servers_are_answered() {
 fn what_was_not_declared_is_refused() {
     for kind in KINDS {
         let builder = builder().on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
-        let (_client, mut scene) = Scene::legacy(kind, builder);
+        let (_client, mut server) = ScriptedServer::legacy(kind, builder);
         let url = json!({ "mode": "url", "message": "?", "url": "https://a", "elicitationId": "1" });
         for (method, params) in [
             ("roots/list", json!({})),
@@ -46,8 +48,8 @@ fn what_was_not_declared_is_refused() {
             ("elicitation/create", json!({ "message": 7 })),
             ("who/knows", json!({})),
         ] {
-            scene.ask("x", method, params);
-            assert!(scene.message()["error"]["code"].is_i64(), "{method}");
+            server.send_request("x", method, params);
+            assert!(server.next_message()["error"]["code"].is_i64(), "{method}");
         }
     }
 }
@@ -57,9 +59,9 @@ fn what_was_not_declared_is_refused() {
 #[test]
 fn modern_servers_cannot_ask() {
     for kind in KINDS {
-        let (_client, mut scene) = Scene::modern(kind, builder().roots([]));
-        scene.ask("x", "roots/list", json!({}));
-        scene.silence();
+        let (_client, mut server) = ScriptedServer::modern(kind, builder().roots([]));
+        server.send_request("x", "roots/list", json!({}));
+        server.assert_quiet();
     }
 }
 
@@ -84,14 +86,14 @@ fn questions_can_be_called_off() {
                 ElicitResult::new(ElicitAction::Cancel)
             }
         });
-        let (_client, mut scene) = Scene::legacy(kind, builder);
-        scene.ask("x", "elicitation/create", form());
+        let (_client, mut server) = ScriptedServer::legacy(kind, builder);
+        server.send_request("x", "elicitation/create", form());
         assert_eq!(Arc::strong_count(&at_work), 3);
-        scene.tell_all("notifications/cancelled", json!({ "requestId": "x" }));
-        scene.silence();
+        server.notify("notifications/cancelled", json!({ "requestId": "x" }));
+        server.assert_quiet();
         assert_eq!(Arc::strong_count(&at_work), 2);
-        scene.ask("x", "elicitation/create", form());
-        assert_eq!(scene.message()["result"], json!({ "action": "cancel" }));
+        server.send_request("x", "elicitation/create", form());
+        assert_eq!(server.next_message()["result"], json!({ "action": "cancel" }));
     }
 }
 
@@ -110,22 +112,22 @@ fn questions_end_with_who_asked_them() {
                 ElicitResult::new(ElicitAction::Cancel)
             }
         });
-        let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder);
-        scene.ask("x", "elicitation/create", form());
+        let (client, mut server) = ScriptedServer::legacy(TransportKind::RequestPerCall, builder);
+        server.send_request("x", "elicitation/create", form());
         assert_eq!(Arc::strong_count(&at_work), 3);
         match stage {
             0 => {
-                scene.handle.handle_session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
-                scene.request("initialize");
+                server.handle.handle_session_lost(None, true, mcp_client::SessionLossReason::Unknown { status: 404 });
+                server.expect_request("initialize");
             }
             1 => {
-                let _ = scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
-                scene.silence();
+                let _ = server.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
+                server.assert_quiet();
             }
             _ => {
                 drop(client);
-                assert!(scene.is_over());
-                scene.end(CloseReason::ByClient);
+                assert!(server.is_closed());
+                server.close(CloseReason::ByClient);
             }
         }
         assert!(Arc::strong_count(&at_work) <= 2, "stage {stage}");
@@ -136,18 +138,18 @@ fn questions_end_with_who_asked_them() {
 // covers: RO-1, B-46
 #[test]
 fn roots_change() {
-    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder().roots([]));
+    let (client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder().roots([]));
     let changing = client.clone();
-    now(async move { changing.set_roots([Root::new("file:///b")]).await }).unwrap();
-    scene.notification("notifications/roots/list_changed");
-    scene.ask("x", "roots/list", json!({}));
-    assert_eq!(scene.message()["result"]["roots"][0]["uri"], "file:///b");
+    expect_ready(async move { changing.set_roots([Root::new("file:///b")]).await }).unwrap();
+    server.expect_notification("notifications/roots/list_changed");
+    server.send_request("x", "roots/list", json!({}));
+    assert_eq!(server.next_message()["result"]["roots"][0]["uri"], "file:///b");
     drop(client);
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().roots([]));
-    now(async move { client.set_roots([Root::new("file:///b")]).await }).unwrap();
-    scene.silence();
-    let (client, _scene) = Scene::modern(TransportKind::Pipe, builder());
-    let refused = now(async move { client.set_roots([]).await });
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().roots([]));
+    expect_ready(async move { client.set_roots([Root::new("file:///b")]).await }).unwrap();
+    server.assert_quiet();
+    let (client, _server) = ScriptedServer::modern(TransportKind::Pipe, builder());
+    let refused = expect_ready(async move { client.set_roots([]).await });
     assert!(matches!(refused, Err(Error::Command(CommandError::MissingCapability(ClientCapability::Roots)))));
 }
 
@@ -176,28 +178,25 @@ fn sec_14_a_form_may_take_longer_than_the_server() {
     for kind in KINDS {
         for answers_in_time in [true, false] {
             let (builder, form_is_filled_in) = slow_form();
-            let (client, mut scene) = Scene::legacy(kind, builder);
-            let mut call = Task::new(client.call_tool("t").idle_timeout(IDLE));
-            let request = scene.request("tools/call");
-            scene.advance(IDLE / 2);
-            scene.say(
-                Some(&request),
-                json!({ "jsonrpc": "2.0", "id": "x", "method": "elicitation/create", "params": form() }),
-            );
-            scene.advance(LONG);
-            call.waits();
-            scene.silence();
+            let (client, mut server) = ScriptedServer::legacy(kind, builder);
+            let mut call = Task::start(client.call_tool("t").idle_timeout(IDLE));
+            let request = server.expect_request("tools/call");
+            server.advance(IDLE / 2);
+            server.send_on(&request, &envelope::request("x", "elicitation/create", form()));
+            server.advance(LONG);
+            call.assert_pending();
+            server.assert_quiet();
             form_is_filled_in.abort();
-            assert_eq!(scene.message()["result"]["action"], "decline");
-            scene.advance(IDLE * 9 / 10);
-            call.waits();
+            assert_eq!(server.next_message()["result"]["action"], "decline");
+            server.advance(IDLE * 9 / 10);
+            call.assert_pending();
             if answers_in_time {
-                scene.answer(&request, said("done"));
-                call.done().unwrap();
+                server.respond(&request, tool_result("done"));
+                call.finish().unwrap();
             } else {
-                scene.advance(IDLE / 5);
-                assert!(matches!(call.done(), Err(Error::TimedOut)));
-                scene.given_up(&request);
+                server.advance(IDLE / 5);
+                assert!(matches!(call.finish(), Err(Error::TimedOut)));
+                server.expect_cancelled(&request);
             }
         }
     }
@@ -209,17 +208,14 @@ fn sec_14_a_form_may_take_longer_than_the_server() {
 fn sec_14_a_form_does_not_extend_the_limit_of_a_call() {
     for kind in KINDS {
         let (builder, _form) = slow_form();
-        let (client, mut scene) = Scene::legacy(kind, builder);
-        let mut call = Task::new(client.call_tool("t").idle_timeout(IDLE).time_limit(LONG));
-        let request = scene.request("tools/call");
-        scene.say(
-            Some(&request),
-            json!({ "jsonrpc": "2.0", "id": "x", "method": "elicitation/create", "params": form() }),
-        );
-        scene.advance(LONG - IDLE);
-        call.waits();
-        scene.advance(IDLE);
-        assert!(matches!(call.done(), Err(Error::TimedOut)));
+        let (client, mut server) = ScriptedServer::legacy(kind, builder);
+        let mut call = Task::start(client.call_tool("t").idle_timeout(IDLE).time_limit(LONG));
+        let request = server.expect_request("tools/call");
+        server.send_on(&request, &envelope::request("x", "elicitation/create", form()));
+        server.advance(LONG - IDLE);
+        call.assert_pending();
+        server.advance(IDLE);
+        assert!(matches!(call.finish(), Err(Error::TimedOut)));
     }
 }
 
@@ -229,25 +225,22 @@ fn sec_14_a_form_does_not_extend_the_limit_of_a_call() {
 fn sec_14_other_calls_are_timed_where_they_can_be_told_apart() {
     for kind in KINDS {
         let (builder, form_is_filled_in) = slow_form();
-        let (client, mut scene) = Scene::legacy(kind, builder);
-        let mut asking = Task::new(client.call_tool("t").idle_timeout(IDLE));
-        let request = scene.request("tools/call");
-        let mut other = Task::new(client.call_tool("t").idle_timeout(IDLE));
-        scene.request("tools/call");
-        scene.say(
-            Some(&request),
-            json!({ "jsonrpc": "2.0", "id": "x", "method": "elicitation/create", "params": form() }),
-        );
-        scene.advance(IDLE);
-        asking.waits();
+        let (client, mut server) = ScriptedServer::legacy(kind, builder);
+        let mut asking = Task::start(client.call_tool("t").idle_timeout(IDLE));
+        let request = server.expect_request("tools/call");
+        let mut other = Task::start(client.call_tool("t").idle_timeout(IDLE));
+        server.expect_request("tools/call");
+        server.send_on(&request, &envelope::request("x", "elicitation/create", form()));
+        server.advance(IDLE);
+        asking.assert_pending();
         match kind {
-            TransportKind::RequestPerCall => assert!(matches!(other.done(), Err(Error::TimedOut))),
-            TransportKind::Pipe | _ => other.waits(),
+            TransportKind::RequestPerCall => assert!(matches!(other.finish(), Err(Error::TimedOut))),
+            TransportKind::Pipe | _ => other.assert_pending(),
         }
         // The server may call its question off, too.
-        scene.tell_all("notifications/cancelled", json!({ "requestId": "x" }));
-        scene.advance(IDLE);
-        assert!(matches!(asking.done(), Err(Error::TimedOut)));
+        server.notify("notifications/cancelled", json!({ "requestId": "x" }));
+        server.advance(IDLE);
+        assert!(matches!(asking.finish(), Err(Error::TimedOut)));
         form_is_filled_in.abort();
     }
 }
@@ -257,15 +250,15 @@ fn sec_14_other_calls_are_timed_where_they_can_be_told_apart() {
 #[test]
 fn sec_7_questions_are_bounded_in_bytes() {
     let (builder, _form) = slow_form();
-    let (_client, mut scene) = Scene::legacy(
+    let (_client, mut server) = ScriptedServer::legacy(
         TransportKind::Pipe,
         builder.on_sampling(|_| std::future::pending::<mcp_client::types::CreateMessageResult>()),
     );
     let large = json!({ "maxTokens": 1, "messages": [{ "role": "user", "content": { "type": "text", "text": "x".repeat(9 << 20) } }] });
-    scene.ask("1", "sampling/createMessage", large.clone());
-    scene.silence();
-    scene.ask("2", "sampling/createMessage", large);
-    assert!(scene.message()["error"].is_object());
-    scene.ask("3", "elicitation/create", form());
-    scene.silence();
+    server.send_request("1", "sampling/createMessage", large.clone());
+    server.assert_quiet();
+    server.send_request("2", "sampling/createMessage", large);
+    assert!(server.next_message()["error"].is_object());
+    server.send_request("3", "elicitation/create", form());
+    server.assert_quiet();
 }

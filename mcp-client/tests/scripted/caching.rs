@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use mcp_client::types::{RequestMeta, meta::TraceContext};
 use mcp_client::{Client, CredentialFingerprint, TransportKind};
+use mcp_testkit::envelope::tool_result;
+use mcp_testkit::{ReceivedRequest, ScriptedServer, Task, expect_ready};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Request, Scene, Task, builder, heard, hearing, now, said, tools_filter};
+use crate::fixtures::{KINDS, builder, heard, hearing, tools_filter};
 
 fn tools(names: &[&str], next: Option<&str>, ttl: i64) -> Value {
     let tools: Vec<_> = names.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect();
@@ -23,11 +25,11 @@ fn contents(text: &str, ttl: i64, scope: &str) -> Value {
 }
 
 /// Reads a resource that has to be asked for, and answers.
-fn read(client: &Client, scene: &mut Scene, uri: &str, result: Value) -> Request {
-    let mut reading = Task::new(client.read_resource(uri));
-    let request = scene.request("resources/read");
-    scene.answer(&request, result);
-    reading.done().unwrap();
+fn read(client: &Client, server: &mut ScriptedServer, uri: &str, result: Value) -> ReceivedRequest {
+    let mut reading = Task::start(client.read_resource(uri));
+    let request = server.expect_request("resources/read");
+    server.respond(&request, result);
+    reading.finish().unwrap();
     request
 }
 
@@ -36,19 +38,19 @@ fn read(client: &Client, scene: &mut Scene, uri: &str, result: Value) -> Request
 #[test]
 fn answers_are_kept_by_what_was_asked() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder());
-        read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
-        now(client.read_resource("test://a")).unwrap();
-        read(&client, &mut scene, "test://b", contents("2", 1000, "public"));
-        scene.advance(Duration::from_millis(999));
-        now(client.read_resource("test://a")).unwrap();
-        scene.advance(Duration::from_millis(1));
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
+        read(&client, &mut server, "test://a", contents("1", 1000, "public"));
+        expect_ready(client.read_resource("test://a")).unwrap();
+        read(&client, &mut server, "test://b", contents("2", 1000, "public"));
+        server.advance(Duration::from_millis(999));
+        expect_ready(client.read_resource("test://a")).unwrap();
+        server.advance(Duration::from_millis(1));
         // Nothing is fetched before somebody asks.
-        scene.silence();
-        read(&client, &mut scene, "test://a", contents("3", 0, "public"));
-        read(&client, &mut scene, "test://a", contents("4", -1, "public"));
-        read(&client, &mut scene, "test://a", json!({ "resultType": "complete", "contents": [] }));
-        read(&client, &mut scene, "test://a", contents("5", 0, "public"));
+        server.assert_quiet();
+        read(&client, &mut server, "test://a", contents("3", 0, "public"));
+        read(&client, &mut server, "test://a", contents("4", -1, "public"));
+        read(&client, &mut server, "test://a", json!({ "resultType": "complete", "contents": [] }));
+        read(&client, &mut server, "test://a", contents("5", 0, "public"));
     }
 }
 
@@ -56,13 +58,13 @@ fn answers_are_kept_by_what_was_asked() {
 // covers: C-7
 #[test]
 fn a_newer_answer_replaces_an_older_one() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
-    read(&client, &mut scene, "test://a", contents("old", 60_000, "public"));
-    let mut fresh = Task::new(client.read_resource("test://a").skip_cache());
-    let request = scene.request("resources/read");
-    scene.answer(&request, contents("new", 0, "public"));
-    fresh.done().unwrap();
-    read(&client, &mut scene, "test://a", contents("newer", 0, "public"));
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
+    read(&client, &mut server, "test://a", contents("old", 60_000, "public"));
+    let mut fresh = Task::start(client.read_resource("test://a").skip_cache());
+    let request = server.expect_request("resources/read");
+    server.respond(&request, contents("new", 0, "public"));
+    fresh.finish().unwrap();
+    read(&client, &mut server, "test://a", contents("newer", 0, "public"));
 }
 
 /// Where a call comes from does not matter to its answer; what its caller adds may.
@@ -70,12 +72,13 @@ fn a_newer_answer_replaces_an_older_one() {
 #[test]
 fn traces_do_not_keep_answers_from_being_used() {
     let trace = TraceContext::new("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().trace_context(move || Some(trace.clone())));
-    let request = read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+    let (client, mut server) =
+        ScriptedServer::modern(TransportKind::Pipe, builder().trace_context(move || Some(trace.clone())));
+    let request = read(&client, &mut server, "test://a", contents("1", 1000, "public"));
     assert_eq!(request.params["_meta"]["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01");
-    now(client.read_resource("test://a")).unwrap();
-    let _asks = Task::new(client.read_resource("test://a").meta(RequestMeta::default()));
-    scene.request("resources/read");
+    expect_ready(client.read_resource("test://a")).unwrap();
+    let _asks = Task::start(client.read_resource("test://a").meta(RequestMeta::default()));
+    server.expect_request("resources/read");
 }
 
 /// What depended on answers of the user is not kept.
@@ -83,16 +86,16 @@ fn traces_do_not_keep_answers_from_being_used() {
 #[test]
 fn what_was_asked_for_input_is_not_kept() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder().roots([]));
+        let (client, mut server) = ScriptedServer::modern(kind, builder().roots([]));
         for _ in 0..2 {
-            let mut reading = Task::new(client.read_resource("test://a"));
-            let request = scene.request("resources/read");
+            let mut reading = Task::start(client.read_resource("test://a"));
+            let request = server.expect_request("resources/read");
             let questions = json!({ "where": { "method": "roots/list" } });
-            scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": questions }));
-            reading.waits();
-            let request = scene.request("resources/read");
-            scene.answer(&request, contents("1", 60_000, "public"));
-            reading.done().unwrap();
+            server.respond(&request, json!({ "resultType": "input_required", "inputRequests": questions }));
+            reading.assert_pending();
+            let request = server.expect_request("resources/read");
+            server.respond(&request, contents("1", 60_000, "public"));
+            reading.finish().unwrap();
         }
     }
 }
@@ -101,14 +104,14 @@ fn what_was_asked_for_input_is_not_kept() {
 // covers: C-6
 #[test]
 fn what_is_asked_again_by_hand_is_not_kept() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     for member in ["requestState", "inputResponses"] {
         for _ in 0..2 {
             let params = json!({ "uri": "test://a", member: "s" });
-            let mut reading = Task::new(client.request::<Value>("resources/read", &params));
-            let request = scene.request("resources/read");
-            scene.answer(&request, contents("1", 60_000, "public"));
-            reading.done().unwrap();
+            let mut reading = Task::start(client.request::<Value>("resources/read", &params));
+            let request = server.expect_request("resources/read");
+            server.respond(&request, contents("1", 60_000, "public"));
+            reading.finish().unwrap();
         }
     }
 }
@@ -118,23 +121,23 @@ fn what_is_asked_again_by_hand_is_not_kept() {
 #[test]
 fn private_answers_are_for_their_credentials() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder());
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
         let user = |number| CredentialFingerprint::new([0; 16], [number; 32]);
-        scene.handle.responses().set_credentials(user(1));
-        read(&client, &mut scene, "test://a", contents("1", 60_000, "private"));
-        read(&client, &mut scene, "test://b", contents("1", 60_000, "public"));
-        read(&client, &mut scene, "test://c", contents("1", 60_000, "whatever"));
-        scene.handle.responses().set_credentials(user(1));
-        now(client.read_resource("test://a")).unwrap();
-        let mut late = Task::new(client.read_resource("test://d"));
-        let request = scene.request("resources/read");
-        scene.handle.responses().set_credentials(user(2));
-        scene.answer(&request, contents("1", 60_000, "private"));
-        late.done().unwrap();
-        read(&client, &mut scene, "test://a", contents("2", 0, "private"));
-        now(client.read_resource("test://b")).unwrap();
-        read(&client, &mut scene, "test://c", contents("2", 0, "private"));
-        read(&client, &mut scene, "test://d", contents("2", 0, "private"));
+        server.handle.responses().set_credentials(user(1));
+        read(&client, &mut server, "test://a", contents("1", 60_000, "private"));
+        read(&client, &mut server, "test://b", contents("1", 60_000, "public"));
+        read(&client, &mut server, "test://c", contents("1", 60_000, "whatever"));
+        server.handle.responses().set_credentials(user(1));
+        expect_ready(client.read_resource("test://a")).unwrap();
+        let mut late = Task::start(client.read_resource("test://d"));
+        let request = server.expect_request("resources/read");
+        server.handle.responses().set_credentials(user(2));
+        server.respond(&request, contents("1", 60_000, "private"));
+        late.finish().unwrap();
+        read(&client, &mut server, "test://a", contents("2", 0, "private"));
+        expect_ready(client.read_resource("test://b")).unwrap();
+        read(&client, &mut server, "test://c", contents("2", 0, "private"));
+        read(&client, &mut server, "test://d", contents("2", 0, "private"));
     }
 }
 
@@ -143,29 +146,29 @@ fn private_answers_are_for_their_credentials() {
 #[test]
 fn changes_make_answers_stale() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder());
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
         let listening = client.clone();
-        let mut listening = Task::new(async move { listening.listen(tools_filter()).await });
-        let listen = scene.request("subscriptions/listen");
-        scene.acknowledge(&listen, json!({ "toolsListChanged": true }));
-        let mut listener = listening.done().unwrap();
+        let mut listening = Task::start(async move { listening.listen(tools_filter()).await });
+        let listen = server.expect_request("subscriptions/listen");
+        server.acknowledge(&listen, json!({ "toolsListChanged": true }));
+        let mut listener = listening.finish().unwrap();
 
-        read(&client, &mut scene, "test://a", contents("1", 60_000, "public"));
-        let mut listing = Task::new(client.list_tools(None));
-        let request = scene.request("tools/list");
-        scene.change(&listen, "tools/list_changed");
-        scene.answer(&request, tools(&["old"], None, 60_000));
-        listing.done().unwrap();
+        read(&client, &mut server, "test://a", contents("1", 60_000, "public"));
+        let mut listing = Task::start(client.list_tools(None));
+        let request = server.expect_request("tools/list");
+        server.notify_change(&listen, "tools/list_changed");
+        server.respond(&request, tools(&["old"], None, 60_000));
+        listing.finish().unwrap();
         assert_eq!(heard(&mut listener).len(), 1);
         for _ in 0..2 {
-            let mut listing = Task::new(client.list_tools(None));
-            let request = scene.request("tools/list");
-            scene.answer(&request, tools(&["new"], None, 60_000));
-            listing.done().unwrap();
-            now(client.list_tools(None)).unwrap();
-            scene.change(&listen, "tools/list_changed");
+            let mut listing = Task::start(client.list_tools(None));
+            let request = server.expect_request("tools/list");
+            server.respond(&request, tools(&["new"], None, 60_000));
+            listing.finish().unwrap();
+            expect_ready(client.list_tools(None)).unwrap();
+            server.notify_change(&listen, "tools/list_changed");
         }
-        now(client.read_resource("test://a")).unwrap();
+        expect_ready(client.read_resource("test://a")).unwrap();
     }
 }
 
@@ -173,27 +176,27 @@ fn changes_make_answers_stale() {
 // covers: C-14, L-13
 #[test]
 fn a_gap_makes_answers_stale() {
-    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder());
     let listening = client.clone();
-    let mut listening = Task::new(async move { listening.listen(tools_filter()).await });
-    let listen = scene.request("subscriptions/listen");
-    scene.acknowledge(&listen, json!({ "toolsListChanged": true }));
-    let mut hearing = hearing(listening.done().unwrap());
-    hearing.waits();
-    let mut listing = Task::new(client.list_tools(None));
-    let request = scene.request("tools/list");
-    scene.answer(&request, tools(&["old"], None, 60_000));
-    listing.done().unwrap();
-    scene.handle.responses().handle_stream_ended(listen.call, None);
-    hearing.waits();
-    scene.advance(Duration::from_secs(1));
-    hearing.waits();
-    let listen = scene.request("subscriptions/listen");
-    scene.acknowledge(&listen, json!({ "toolsListChanged": true }));
-    let (change, _listener) = hearing.done();
+    let mut listening = Task::start(async move { listening.listen(tools_filter()).await });
+    let listen = server.expect_request("subscriptions/listen");
+    server.acknowledge(&listen, json!({ "toolsListChanged": true }));
+    let mut hearing = hearing(listening.finish().unwrap());
+    hearing.assert_pending();
+    let mut listing = Task::start(client.list_tools(None));
+    let request = server.expect_request("tools/list");
+    server.respond(&request, tools(&["old"], None, 60_000));
+    listing.finish().unwrap();
+    server.handle.responses().handle_stream_ended(listen.call, None);
+    hearing.assert_pending();
+    server.advance(Duration::from_secs(1));
+    hearing.assert_pending();
+    let listen = server.expect_request("subscriptions/listen");
+    server.acknowledge(&listen, json!({ "toolsListChanged": true }));
+    let (change, _listener) = hearing.finish();
     assert_eq!(change.unwrap().unwrap(), mcp_client::Change::Tools);
-    let _listing = Task::new(client.list_tools(None));
-    scene.request("tools/list");
+    let _listing = Task::start(client.list_tools(None));
+    server.expect_request("tools/list");
 }
 
 /// Pages age by themselves, and a cursor that does not work any more begins the list anew.
@@ -201,25 +204,25 @@ fn a_gap_makes_answers_stale() {
 #[test]
 fn a_stale_cursor_begins_the_list_anew() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder());
-        let mut listing = Task::new(client.tools().all());
-        let request = scene.request("tools/list");
-        scene.answer(&request, tools(&["a"], Some("2"), 60_000));
-        listing.waits();
-        let request = scene.request("tools/list");
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
+        let mut listing = Task::start(client.tools().all());
+        let request = server.expect_request("tools/list");
+        server.respond(&request, tools(&["a"], Some("2"), 60_000));
+        listing.assert_pending();
+        let request = server.expect_request("tools/list");
         assert_eq!(request.params["cursor"], "2");
-        scene.answer(&request, tools(&["b"], None, 1000));
-        assert_eq!(listing.done().unwrap().len(), 2);
-        scene.advance(Duration::from_secs(2));
-        let mut listing = Task::new(client.tools().all());
-        let request = scene.request("tools/list");
+        server.respond(&request, tools(&["b"], None, 1000));
+        assert_eq!(listing.finish().unwrap().len(), 2);
+        server.advance(Duration::from_secs(2));
+        let mut listing = Task::start(client.tools().all());
+        let request = server.expect_request("tools/list");
         assert_eq!(request.params["cursor"], "2", "the first page is still good");
-        scene.refuse(&request, -32602);
-        listing.waits();
-        let request = scene.request("tools/list");
+        server.respond_error(&request, -32602);
+        listing.assert_pending();
+        let request = server.expect_request("tools/list");
         assert_eq!(request.params.get("cursor"), None);
-        scene.answer(&request, tools(&["c"], None, 0));
-        assert_eq!(listing.done().unwrap()[0].name, "c");
+        server.respond(&request, tools(&["c"], None, 0));
+        assert_eq!(listing.finish().unwrap()[0].name, "c");
     }
 }
 
@@ -227,55 +230,55 @@ fn a_stale_cursor_begins_the_list_anew() {
 // covers: C-17
 #[test]
 fn a_stale_cursor_is_not_kept() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
-    let mut listing = Task::new(client.list_tools(None));
-    let request = scene.request("tools/list");
-    scene.answer(&request, tools(&["a"], Some("2"), 60_000));
-    listing.done().unwrap();
-    let mut next = Task::new(client.list_tools(Some("2".to_owned())));
-    let request = scene.request("tools/list");
-    scene.refuse(&request, -32602);
-    assert!(next.done().is_err());
-    let _listing = Task::new(client.list_tools(None));
-    assert_eq!(scene.request("tools/list").params.get("cursor"), None);
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
+    let mut listing = Task::start(client.list_tools(None));
+    let request = server.expect_request("tools/list");
+    server.respond(&request, tools(&["a"], Some("2"), 60_000));
+    listing.finish().unwrap();
+    let mut next = Task::start(client.list_tools(Some("2".to_owned())));
+    let request = server.expect_request("tools/list");
+    server.respond_error(&request, -32602);
+    assert!(next.finish().is_err());
+    let _listing = Task::start(client.list_tools(None));
+    assert_eq!(server.expect_request("tools/list").params.get("cursor"), None);
 }
 
 /// So many are kept, and those that are due first go first. With 0, none are.
 // covers: C-5
 #[test]
 fn what_is_kept_is_bounded() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().max_cached_results(2));
-    read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
-    read(&client, &mut scene, "test://b", contents("1", 500, "public"));
-    read(&client, &mut scene, "test://c", contents("1", 2000, "public"));
-    now(client.read_resource("test://a")).unwrap();
-    now(client.read_resource("test://c")).unwrap();
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().max_cached_results(2));
+    read(&client, &mut server, "test://a", contents("1", 1000, "public"));
+    read(&client, &mut server, "test://b", contents("1", 500, "public"));
+    read(&client, &mut server, "test://c", contents("1", 2000, "public"));
+    expect_ready(client.read_resource("test://a")).unwrap();
+    expect_ready(client.read_resource("test://c")).unwrap();
     // Nothing is fresh for ever.
-    read(&client, &mut scene, "test://e", contents("1", i64::MAX, "public"));
-    now(client.read_resource("test://e")).unwrap();
-    scene.advance(Duration::from_secs(24 * 60 * 60));
-    read(&client, &mut scene, "test://e", contents("1", 0, "public"));
-    read(&client, &mut scene, "test://b", contents("1", 0, "public"));
+    read(&client, &mut server, "test://e", contents("1", i64::MAX, "public"));
+    expect_ready(client.read_resource("test://e")).unwrap();
+    server.advance(Duration::from_secs(24 * 60 * 60));
+    read(&client, &mut server, "test://e", contents("1", 0, "public"));
+    read(&client, &mut server, "test://b", contents("1", 0, "public"));
     // More than a quarter of all is too much for one.
-    read(&client, &mut scene, "test://a/huge", contents(&"x".repeat(1_100_000), 1000, "public"));
-    read(&client, &mut scene, "test://a/huge", contents("1", 0, "public"));
+    read(&client, &mut server, "test://a/huge", contents(&"x".repeat(1_100_000), 1000, "public"));
+    read(&client, &mut server, "test://a/huge", contents("1", 0, "public"));
 
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().max_cached_results(0));
-    read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
-    read(&client, &mut scene, "test://a", contents("1", 1000, "public"));
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().max_cached_results(0));
+    read(&client, &mut server, "test://a", contents("1", 1000, "public"));
+    read(&client, &mut server, "test://a", contents("1", 1000, "public"));
 }
 
 /// What is done twice is done twice.
 // covers: C-1, C-5
 #[test]
 fn calls_of_tools_are_never_kept() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     for _ in 0..2 {
-        let mut calling = Task::new(client.call_tool("a"));
-        let request = scene.request("tools/call");
-        let mut result = said("done");
+        let mut calling = Task::start(client.call_tool("a"));
+        let request = server.expect_request("tools/call");
+        let mut result = tool_result("done");
         result["ttlMs"] = json!(60_000);
-        scene.answer(&request, result);
-        calling.done().unwrap();
+        server.respond(&request, result);
+        calling.finish().unwrap();
     }
 }

@@ -5,45 +5,47 @@ use std::time::Duration;
 
 use mcp_client::types::{ElicitResult, ElicitValue, RequestMeta};
 use mcp_client::{CallOptions, Client, CloseReason, Error, Limits, TransportKind};
+use mcp_testkit::envelope::tool_result;
+use mcp_testkit::{ReceivedRequest, ScriptedServer, Task, expect_ready};
 use serde_json::json;
 
-use crate::kit::{KINDS, Request, Scene, Task, builder, now, said};
+use crate::fixtures::{KINDS, builder};
 
-fn scenes() -> Vec<(Client, Scene)> {
-    let both = |kind| [Scene::modern(kind, builder()), Scene::legacy(kind, builder())];
+fn servers() -> Vec<(Client, ScriptedServer)> {
+    let both = |kind| [ScriptedServer::modern(kind, builder()), ScriptedServer::legacy(kind, builder())];
     KINDS.into_iter().flat_map(both).collect()
 }
 
-fn progress(scene: &Scene, request: &Request, progress: u32) {
+fn progress(server: &ScriptedServer, request: &ReceivedRequest, progress: u32) {
     let params = json!({ "progressToken": request.params["_meta"]["progressToken"], "progress": progress });
-    scene.tell(request, "notifications/progress", params);
+    server.notify_on(request, "notifications/progress", params);
 }
 
 /// Silence ends a call, progress starts it anew, and the limit stays.
 // covers: K-10..K-13
 #[test]
 fn progress_gives_more_time_up_to_the_limit() {
-    for (client, mut scene) in scenes() {
+    for (client, mut server) in servers() {
         let seconds = Duration::from_secs;
         let call = || client.call_tool("t").idle_timeout(seconds(10)).time_limit(seconds(25));
-        let mut silent = Task::new(call());
-        let request = scene.request("tools/call");
-        scene.advance(seconds(9));
-        silent.waits();
-        scene.advance(seconds(1));
-        assert!(matches!(silent.done(), Err(Error::TimedOut)));
-        scene.given_up(&request);
-        let mut busy = Task::new(call());
-        let request = scene.request("tools/call");
+        let mut silent = Task::start(call());
+        let request = server.expect_request("tools/call");
+        server.advance(seconds(9));
+        silent.assert_pending();
+        server.advance(seconds(1));
+        assert!(matches!(silent.finish(), Err(Error::TimedOut)));
+        server.expect_cancelled(&request);
+        let mut busy = Task::start(call());
+        let request = server.expect_request("tools/call");
         for step in 1..=2 {
-            scene.advance(seconds(9));
-            progress(&scene, &request, step);
-            busy.waits();
+            server.advance(seconds(9));
+            progress(&server, &request, step);
+            busy.assert_pending();
         }
-        scene.advance(seconds(7));
-        assert!(matches!(busy.done(), Err(Error::TimedOut)));
-        scene.given_up(&request);
-        scene.silence();
+        server.advance(seconds(7));
+        assert!(matches!(busy.finish(), Err(Error::TimedOut)));
+        server.expect_cancelled(&request);
+        server.assert_quiet();
     }
 }
 
@@ -51,7 +53,7 @@ fn progress_gives_more_time_up_to_the_limit() {
 // covers: P-1, P-2, IO-7
 #[test]
 fn progress_finds_its_call() {
-    for (client, mut scene) in scenes() {
+    for (client, mut server) in servers() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let listener = |name: &'static str| {
             let told = Arc::clone(&told);
@@ -63,17 +65,17 @@ fn progress_finds_its_call() {
         let mut meta = RequestMeta::default();
         meta.progress_token = Some("mine".into());
         let mut calls = [
-            Task::new(client.call_tool("a").meta(meta.clone()).on_progress(listener("a"))),
-            Task::new(client.call_tool("b").meta(meta).on_progress(listener("b"))),
+            Task::start(client.call_tool("a").meta(meta.clone()).on_progress(listener("a"))),
+            Task::start(client.call_tool("b").meta(meta).on_progress(listener("b"))),
         ];
-        let requests = [scene.request("tools/call"), scene.request("tools/call")];
+        let requests = [server.expect_request("tools/call"), server.expect_request("tools/call")];
         assert_ne!(requests[0].params["_meta"]["progressToken"], requests[1].params["_meta"]["progressToken"]);
-        progress(&scene, &requests[1], 1);
-        progress(&scene, &requests[0], 2);
+        progress(&server, &requests[1], 1);
+        progress(&server, &requests[0], 2);
         for (call, request) in calls.iter_mut().zip(&requests) {
-            call.waits();
-            scene.answer(request, said("done"));
-            call.done().unwrap();
+            call.assert_pending();
+            server.respond(request, tool_result("done"));
+            call.finish().unwrap();
         }
         assert_eq!(*told.lock().unwrap(), [("a", 2.0, json!("mine")), ("b", 1.0, json!("mine"))]);
     }
@@ -84,13 +86,13 @@ fn progress_finds_its_call() {
 #[test]
 fn progress_comes_without_a_limit_to_silence() {
     let options = CallOptions::default().idle_timeout(None);
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().call_options(options));
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().call_options(options));
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);
-    let mut call = Task::new(client.call_tool("a").on_progress(move |_| *count.lock().unwrap() += 1));
-    let request = scene.request("tools/call");
-    progress(&scene, &request, 1);
-    call.waits();
+    let mut call = Task::start(client.call_tool("a").on_progress(move |_| *count.lock().unwrap() += 1));
+    let request = server.expect_request("tools/call");
+    progress(&server, &request, 1);
+    call.assert_pending();
     assert_eq!(*told.lock().unwrap(), 1);
 }
 
@@ -98,28 +100,28 @@ fn progress_comes_without_a_limit_to_silence() {
 // covers: K-1..K-3, K-7, K-8, IO-8
 #[test]
 fn calls_are_cancelled_by_their_caller() {
-    for (client, mut scene) in scenes() {
-        let mut dropped = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        dropped.drop_future();
-        scene.given_up(&request);
-        scene.answer(&request, said("late"));
+    for (client, mut server) in servers() {
+        let mut dropped = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        dropped.cancel();
+        server.expect_cancelled(&request);
+        server.respond(&request, tool_result("late"));
         let mut call = client.call_tool("t");
         let handle = call.cancel_handle();
-        let mut cancelled = Task::new(call);
-        let request = scene.request("tools/call");
+        let mut cancelled = Task::start(call);
+        let request = server.expect_request("tools/call");
         handle.cancel();
-        assert!(matches!(cancelled.done(), Err(Error::Cancelled)));
-        scene.given_up(&request);
+        assert!(matches!(cancelled.finish(), Err(Error::Cancelled)));
+        server.expect_cancelled(&request);
         // What has ended is not cancelled.
         let mut call = client.call_tool("t");
         let handle = call.cancel_handle();
-        let mut call = Task::new(call);
-        let request = scene.request("tools/call");
-        scene.answer(&request, said("done"));
-        call.done().unwrap();
+        let mut call = Task::start(call);
+        let request = server.expect_request("tools/call");
+        server.respond(&request, tool_result("done"));
+        call.finish().unwrap();
         handle.cancel();
-        scene.silence();
+        server.assert_quiet();
     }
 }
 
@@ -127,20 +129,20 @@ fn calls_are_cancelled_by_their_caller() {
 // covers: K-3
 #[test]
 fn calls_that_were_not_made_are_not_cancelled() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     let mut call = client.call_tool("t");
     call.cancel_handle().cancel();
-    assert!(matches!(now(call), Err(Error::Cancelled)));
+    assert!(matches!(expect_ready(call), Err(Error::Cancelled)));
     drop(client.call_tool("t"));
-    scene.silence();
+    server.assert_quiet();
     let mut limits = Limits::default();
     limits.max_calls = 1;
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().limits(limits));
-    let _first = Task::new(client.call_tool("t"));
-    scene.request("tools/call");
-    let mut waiting = Task::new(client.call_tool("t"));
-    waiting.drop_future();
-    scene.silence();
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().limits(limits));
+    let _first = Task::start(client.call_tool("t"));
+    server.expect_request("tools/call");
+    let mut waiting = Task::start(client.call_tool("t"));
+    waiting.cancel();
+    server.assert_quiet();
 }
 
 /// Between two rounds nothing is open, so nothing is cancelled; the one who is asked is let go.
@@ -158,26 +160,26 @@ fn calls_are_cancelled_between_rounds() {
                 ElicitResult::accepted([("a", ElicitValue::from("b"))])
             }
         });
-        let (client, mut scene) = Scene::modern(kind, builder);
+        let (client, mut server) = ScriptedServer::modern(kind, builder);
         let question = json!({ "method": "elicitation/create", "params": {
             "message": "?", "requestedSchema": { "type": "object", "properties": {} },
         } });
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
         let result = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
-        scene.answer(&request, result);
-        call.waits();
+        server.respond(&request, result);
+        call.assert_pending();
         assert_eq!(Arc::strong_count(&at_work), 3);
-        call.drop_future();
+        call.cancel();
         assert_eq!(Arc::strong_count(&at_work), 2);
         // The same while it waits to ask again.
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.answer(&request, json!({ "resultType": "input_required", "requestState": "s" }));
-        call.waits();
-        call.drop_future();
-        scene.advance(Duration::from_secs(60));
-        scene.silence();
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.respond(&request, json!({ "resultType": "input_required", "requestState": "s" }));
+        call.assert_pending();
+        call.cancel();
+        server.advance(Duration::from_secs(60));
+        server.assert_quiet();
     }
 }
 
@@ -188,29 +190,29 @@ fn calls_wait_for_room() {
     for kind in KINDS {
         let mut limits = Limits::default();
         limits.max_calls = 1;
-        let (client, mut scene) = Scene::modern(kind, builder().limits(limits));
-        let mut first = Task::new(client.call_tool("a"));
-        let mut second = Task::new(client.call_tool("b"));
+        let (client, mut server) = ScriptedServer::modern(kind, builder().limits(limits));
+        let mut first = Task::start(client.call_tool("a"));
+        let mut second = Task::start(client.call_tool("b"));
         let limit = Duration::from_secs(3);
-        let mut hasty = Task::new(client.call_tool("c").time_limit(limit));
-        let request = scene.request("tools/call");
-        scene.silence();
-        scene.advance(limit);
-        assert!(matches!(hasty.done(), Err(Error::TimedOut)));
-        second.waits();
-        scene.answer(&request, said("done"));
-        first.done().unwrap();
-        second.waits();
-        let request = scene.request("tools/call");
+        let mut hasty = Task::start(client.call_tool("c").time_limit(limit));
+        let request = server.expect_request("tools/call");
+        server.assert_quiet();
+        server.advance(limit);
+        assert!(matches!(hasty.finish(), Err(Error::TimedOut)));
+        second.assert_pending();
+        server.respond(&request, tool_result("done"));
+        first.finish().unwrap();
+        second.assert_pending();
+        let request = server.expect_request("tools/call");
         assert_eq!(request.params["name"], "b");
-        scene.answer(&request, said("done"));
-        second.done().unwrap();
-        let mut third = Task::new(client.call_tool("d"));
-        let _open = scene.request("tools/call");
-        let mut fourth = Task::new(client.call_tool("e"));
-        scene.advance(Duration::from_secs(59));
-        fourth.waits();
-        third.waits();
+        server.respond(&request, tool_result("done"));
+        second.finish().unwrap();
+        let mut third = Task::start(client.call_tool("d"));
+        let _open = server.expect_request("tools/call");
+        let mut fourth = Task::start(client.call_tool("e"));
+        server.advance(Duration::from_secs(59));
+        fourth.assert_pending();
+        third.assert_pending();
     }
 }
 
@@ -220,36 +222,36 @@ fn calls_wait_for_room() {
 fn calls_wait_for_the_transport() {
     let mut limits = Limits::default();
     limits.max_outbox_messages = 1;
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder().limits(limits));
-    let _first = Task::new(client.call_tool("a"));
-    let mut second = Task::new(client.call_tool("b"));
-    assert_eq!(scene.request("tools/call").params["name"], "a");
-    second.waits();
-    assert_eq!(scene.request("tools/call").params["name"], "b");
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().limits(limits));
+    let _first = Task::start(client.call_tool("a"));
+    let mut second = Task::start(client.call_tool("b"));
+    assert_eq!(server.expect_request("tools/call").params["name"], "a");
+    second.assert_pending();
+    assert_eq!(server.expect_request("tools/call").params["name"], "b");
 }
 
 /// Calls wait for a server that is started again; those that were open end, and say why.
 // covers: IO-14, K-10
 #[test]
 fn calls_wait_for_a_new_server() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
-    let mut open = Task::new(client.call_tool("a"));
-    scene.request("tools/call");
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
+    let mut open = Task::start(client.call_tool("a"));
+    server.expect_request("tools/call");
     let died = CloseReason::Exited { status: "signal: 9".to_owned() };
-    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::MayRestart);
-    assert!(matches!(open.done(), Err(Error::Interrupted(why)) if why.contains("signal: 9")));
+    assert_eq!(server.handle.handle_disconnect(&died), mcp_client::ServerLossAction::MayRestart);
+    assert!(matches!(open.finish(), Err(Error::Interrupted(why)) if why.contains("signal: 9")));
     assert_eq!(client.revision(), None);
-    let mut hasty = Task::new(client.call_tool("b").idle_timeout(Duration::from_secs(1)));
-    let mut patient = Task::new(client.call_tool("c"));
-    scene.advance(Duration::from_secs(1));
-    assert!(matches!(hasty.done(), Err(Error::TimedOut)));
-    patient.waits();
-    scene.handle.handle_restart();
-    patient.waits();
-    let request = scene.request("tools/call");
+    let mut hasty = Task::start(client.call_tool("b").idle_timeout(Duration::from_secs(1)));
+    let mut patient = Task::start(client.call_tool("c"));
+    server.advance(Duration::from_secs(1));
+    assert!(matches!(hasty.finish(), Err(Error::TimedOut)));
+    patient.assert_pending();
+    server.handle.handle_restart();
+    patient.assert_pending();
+    let request = server.expect_request("tools/call");
     assert_eq!(request.params["name"], "c");
-    scene.answer(&request, said("done"));
-    patient.done().unwrap();
+    server.respond(&request, tool_result("done"));
+    patient.finish().unwrap();
     assert!(client.server().capabilities.is_some(), "what it said when it was asked still holds");
 }
 
@@ -257,17 +259,17 @@ fn calls_wait_for_a_new_server() {
 // covers: S4.54
 #[test]
 fn closing_is_final() {
-    for (client, mut scene) in scenes() {
-        let mut open = Task::new(client.call_tool("a"));
-        scene.request("tools/call");
+    for (client, mut server) in servers() {
+        let mut open = Task::start(client.call_tool("a"));
+        server.expect_request("tools/call");
         let closing = client.clone();
-        let mut closing = Task::new(async move { closing.close().await });
-        assert!(matches!(open.done(), Err(Error::Closed(CloseReason::ByClient))));
-        assert!(scene.is_over());
-        closing.waits();
-        assert!(matches!(now(client.call_tool("b")), Err(Error::Closed(CloseReason::ByClient))));
-        scene.end(CloseReason::Disconnected("whatever".to_owned()));
-        assert_eq!(closing.done(), CloseReason::ByClient);
+        let mut closing = Task::start(async move { closing.close().await });
+        assert!(matches!(open.finish(), Err(Error::Closed(CloseReason::ByClient))));
+        assert!(server.is_closed());
+        closing.assert_pending();
+        assert!(matches!(expect_ready(client.call_tool("b")), Err(Error::Closed(CloseReason::ByClient))));
+        server.close(CloseReason::Disconnected("whatever".to_owned()));
+        assert_eq!(closing.finish(), CloseReason::ByClient);
     }
 }
 
@@ -275,15 +277,15 @@ fn closing_is_final() {
 // covers: S4.52, S4.54
 #[test]
 fn the_end_says_why() {
-    for (client, scene) in scenes() {
+    for (client, server) in servers() {
         let waiting = client.clone();
-        let mut waiting = Task::new(async move { waiting.closed().await });
-        let mut open = Task::new(client.call_tool("a"));
-        scene.end(CloseReason::Exited { status: "gone".to_owned() });
-        assert_eq!(waiting.done(), CloseReason::Exited { status: "gone".to_owned() });
-        let error = open.done().unwrap_err();
+        let mut waiting = Task::start(async move { waiting.closed().await });
+        let mut open = Task::start(client.call_tool("a"));
+        server.close(CloseReason::Exited { status: "gone".to_owned() });
+        assert_eq!(waiting.finish(), CloseReason::Exited { status: "gone".to_owned() });
+        let error = open.finish().unwrap_err();
         assert!(error.to_string().contains("gone") && !error.is_remote(), "{error}");
-        let error = now(client.call_tool("a")).unwrap_err();
+        let error = expect_ready(client.call_tool("a")).unwrap_err();
         assert!(matches!(error, Error::Closed(CloseReason::Exited { .. })));
     }
 }
@@ -293,18 +295,18 @@ fn the_end_says_why() {
 #[test]
 fn the_last_handle_closes() {
     for kind in KINDS {
-        let (mut connecting, mut scene) = Scene::open(kind, builder());
-        scene.request("server/discover");
-        connecting.drop_future();
-        assert!(scene.is_over());
-        for (client, mut scene) in [Scene::modern(kind, builder()), Scene::legacy(kind, builder())] {
-            let mut call = Task::new(client.call_tool("a"));
-            let request = scene.request("tools/call");
+        let (mut connecting, mut server) = ScriptedServer::connect(kind, builder());
+        server.expect_request("server/discover");
+        connecting.cancel();
+        assert!(server.is_closed());
+        for (client, mut server) in [ScriptedServer::modern(kind, builder()), ScriptedServer::legacy(kind, builder())] {
+            let mut call = Task::start(client.call_tool("a"));
+            let request = server.expect_request("tools/call");
             drop(client);
-            assert!(!scene.is_over());
-            call.drop_future();
-            scene.given_up(&request);
-            assert!(scene.is_over());
+            assert!(!server.is_closed());
+            call.cancel();
+            server.expect_cancelled(&request);
+            assert!(server.is_closed());
         }
     }
 }
@@ -312,23 +314,23 @@ fn the_last_handle_closes() {
 /// What waits for the end and goes away leaves nothing behind, however long the client lives.
 #[test]
 fn those_who_stop_waiting_are_forgotten() {
-    let (client, scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     let handle = client.clone();
-    let mut waiting = Task::new(async move { handle.closed().await });
-    assert_eq!(waiting.wakers(), 1);
-    waiting.drop_future();
-    assert_eq!(waiting.wakers(), 0);
-    let _ = scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
-    let mut waiting = Task::new(client.call_tool("a"));
-    assert!(waiting.wakers() > 0);
-    waiting.drop_future();
-    assert_eq!(waiting.wakers(), 0);
+    let mut waiting = Task::start(async move { handle.closed().await });
+    assert_eq!(waiting.waker_count(), 1);
+    waiting.cancel();
+    assert_eq!(waiting.waker_count(), 0);
+    let _ = server.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
+    let mut waiting = Task::start(client.call_tool("a"));
+    assert!(waiting.waker_count() > 0);
+    waiting.cancel();
+    assert_eq!(waiting.waker_count(), 0);
 }
 
 /// A transport that goes away without a word ends the client.
 #[test]
 fn a_transport_may_just_go() {
-    let (client, scene) = Scene::modern(TransportKind::Pipe, builder());
-    drop(scene);
-    assert!(matches!(now(client.call_tool("a")), Err(Error::Closed(CloseReason::Disconnected(_)))));
+    let (client, server) = ScriptedServer::modern(TransportKind::Pipe, builder());
+    drop(server);
+    assert!(matches!(expect_ready(client.call_tool("a")), Err(Error::Closed(CloseReason::Disconnected(_)))));
 }

@@ -1,11 +1,11 @@
 //! The client against a server that the test plays message by message, over both kinds of transport.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what helps a test may fail like one")]
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 mod asking;
 mod caching;
 mod cancelling;
-mod kit;
+mod fixtures;
 mod listening;
 mod lists;
 mod mending;

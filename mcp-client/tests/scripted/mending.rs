@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use mcp_client::types::Revision;
 use mcp_client::{CloseReason, DetectedRevision, Error, Mode, RevisionCache, TransportKind};
+use mcp_testkit::envelope::{discover_result, tool_result};
+use mcp_testkit::{Clock, ScriptedServer, Task, expect_ready};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Scene, Task, builder, discovered, now, said};
+use crate::fixtures::{KINDS, builder, connected, tools_filter};
 
 /// A tool whose parameter `a` is repeated in a header.
 fn marked(header: &str) -> Value {
@@ -21,19 +23,19 @@ fn marked(header: &str) -> Value {
 #[test]
 fn a_refused_version_is_replaced_once() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder());
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
         let error = json!({
             "code": -32022, "message": "no", "data": { "requested": "2026-07-28", "supported": ["2026-07-28"] },
         });
-        let mut calling = Task::new(client.call_tool("t"));
-        let first = scene.request("tools/call");
-        scene.refuse_with(&first, error.clone());
-        calling.waits();
-        let second = scene.request("tools/call");
+        let mut calling = Task::start(client.call_tool("t"));
+        let first = server.expect_request("tools/call");
+        server.respond_error_object(&first, error.clone());
+        calling.assert_pending();
+        let second = server.expect_request("tools/call");
         assert_ne!(first.id, second.id);
-        scene.refuse_with(&second, error);
-        assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32022);
-        scene.silence();
+        server.respond_error_object(&second, error);
+        assert_eq!(calling.finish().unwrap_err().as_rejection().unwrap().code.get(), -32022);
+        server.assert_quiet();
     }
 }
 
@@ -42,23 +44,23 @@ fn a_refused_version_is_replaced_once() {
 #[test]
 fn a_refused_version_may_lead_to_the_other_era() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder());
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
         let error = json!({
             "code": -32022, "message": "no", "data": { "requested": "2026-07-28", "supported": ["2025-06-18"] },
         });
-        let mut calls = [1, 2].map(|_| Task::new(client.call_tool("t")));
-        let requests = [1, 2].map(|_| scene.request("tools/call"));
+        let mut calls = [1, 2].map(|_| Task::start(client.call_tool("t")));
+        let requests = [1, 2].map(|_| server.expect_request("tools/call"));
         for (call, request) in calls.iter_mut().zip(&requests) {
-            scene.refuse_with(request, error.clone());
-            call.waits();
+            server.respond_error_object(request, error.clone());
+            call.assert_pending();
         }
-        scene.shake_hands("2025-06-18");
+        server.handshake("2025-06-18");
         for call in &mut calls {
-            call.waits();
-            let request = scene.request("tools/call");
+            call.assert_pending();
+            let request = server.expect_request("tools/call");
             assert_eq!(request.revision, Some(Revision::V2025_06_18));
-            scene.answer(&request, said("done"));
-            call.done().unwrap();
+            server.respond(&request, tool_result("done"));
+            call.finish().unwrap();
         }
         assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_06_18)));
     }
@@ -68,13 +70,13 @@ fn a_refused_version_may_lead_to_the_other_era() {
 // covers: V-3
 #[test]
 fn no_common_version_is_an_error() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     for data in [json!({ "requested": "2026-07-28", "supported": ["2099-01-01"] }), json!({ "nothing": "here" })] {
-        let mut calling = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.refuse_with(&request, json!({ "code": -32022, "message": "no", "data": data }));
-        assert!(calling.done().unwrap_err().is_remote());
-        scene.silence();
+        let mut calling = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.respond_error_object(&request, json!({ "code": -32022, "message": "no", "data": data }));
+        assert!(calling.finish().unwrap_err().is_remote());
+        server.assert_quiet();
     }
 }
 
@@ -82,57 +84,57 @@ fn no_common_version_is_an_error() {
 // covers: H-61, H-80, H-81
 #[test]
 fn headers_that_do_not_fit_are_made_anew_once() {
-    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
-    let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
-    let request = scene.request("tools/call");
+    let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder());
+    let mut calling = Task::start(client.call_tool("t").arguments(&json!({ "a": "x" })));
+    let request = server.expect_request("tools/call");
     assert_eq!(request.headers.name.as_deref(), Some("t"));
     assert_eq!(request.headers.params, [], "nobody saw the schema");
-    scene.refuse(&request, -32020);
-    calling.waits();
-    let list = scene.request("tools/list");
-    scene.answer(&list, marked("New"));
-    calling.waits();
-    let request = scene.request("tools/call");
+    server.respond_error(&request, -32020);
+    calling.assert_pending();
+    let list = server.expect_request("tools/list");
+    server.respond(&list, marked("New"));
+    calling.assert_pending();
+    let request = server.expect_request("tools/call");
     assert_eq!(request.headers.params, [("New".to_owned(), "x".to_owned())]);
-    scene.refuse(&request, -32020);
-    assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
-    scene.silence();
+    server.respond_error(&request, -32020);
+    assert_eq!(calling.finish().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+    server.assert_quiet();
     // The next call begins with what is known, and lists anew although a list is kept.
-    let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
-    let request = scene.request("tools/call");
+    let mut calling = Task::start(client.call_tool("t").arguments(&json!({ "a": "x" })));
+    let request = server.expect_request("tools/call");
     assert_eq!(request.headers.params, [("New".to_owned(), "x".to_owned())]);
-    scene.refuse(&request, -32020);
-    calling.waits();
-    let list = scene.request("tools/list");
-    scene.answer(&list, marked("Newest"));
-    calling.waits();
-    let request = scene.request("tools/call");
+    server.respond_error(&request, -32020);
+    calling.assert_pending();
+    let list = server.expect_request("tools/list");
+    server.respond(&list, marked("Newest"));
+    calling.assert_pending();
+    let request = server.expect_request("tools/call");
     assert_eq!(request.headers.params, [("Newest".to_owned(), "x".to_owned())]);
-    scene.answer(&request, said("done"));
-    calling.done().unwrap();
+    server.respond(&request, tool_result("done"));
+    calling.finish().unwrap();
     // What the newest schema does not want any more is not sent.
-    let mut listing = Task::new(client.list_tools(None).skip_cache());
-    let list = scene.request("tools/list");
+    let mut listing = Task::start(client.list_tools(None).skip_cache());
+    let list = server.expect_request("tools/list");
     let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
-    scene.answer(&list, json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "public" }));
-    listing.done().unwrap();
-    let _calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
-    assert_eq!(scene.request("tools/call").headers.params, []);
+    server.respond(&list, json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "public" }));
+    listing.finish().unwrap();
+    let _calling = Task::start(client.call_tool("t").arguments(&json!({ "a": "x" })));
+    assert_eq!(server.expect_request("tools/call").headers.params, []);
 }
 
 /// A list that cannot be fetched leaves the error as it was.
 // covers: H-80
 #[test]
 fn headers_cannot_be_made_anew_without_a_list() {
-    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
-    let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
-    let request = scene.request("tools/call");
-    scene.refuse(&request, -32020);
-    calling.waits();
-    let list = scene.request("tools/list");
-    scene.refuse(&list, -32603);
-    assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
-    scene.silence();
+    let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder());
+    let mut calling = Task::start(client.call_tool("t").arguments(&json!({ "a": "x" })));
+    let request = server.expect_request("tools/call");
+    server.respond_error(&request, -32020);
+    calling.assert_pending();
+    let list = server.expect_request("tools/list");
+    server.respond_error(&list, -32603);
+    assert_eq!(calling.finish().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+    server.assert_quiet();
 }
 
 /// Where there are no headers, or none that the era knows, a call is not made twice because of them.
@@ -140,16 +142,16 @@ fn headers_cannot_be_made_anew_without_a_list() {
 #[test]
 fn where_there_are_no_headers_they_do_not_fit_either() {
     let scenes = [
-        Scene::modern(TransportKind::Pipe, builder()),
-        Scene::legacy(TransportKind::Pipe, builder()),
-        Scene::legacy(TransportKind::RequestPerCall, builder()),
+        ScriptedServer::modern(TransportKind::Pipe, builder()),
+        ScriptedServer::legacy(TransportKind::Pipe, builder()),
+        ScriptedServer::legacy(TransportKind::RequestPerCall, builder()),
     ];
-    for (client, mut scene) in scenes {
-        let mut calling = Task::new(client.call_tool("t").arguments(&json!({ "a": "x" })));
-        let request = scene.request("tools/call");
-        scene.refuse(&request, -32020);
-        assert_eq!(calling.done().unwrap_err().as_rejection().unwrap().code.get(), -32020);
-        scene.silence();
+    for (client, mut server) in scenes {
+        let mut calling = Task::start(client.call_tool("t").arguments(&json!({ "a": "x" })));
+        let request = server.expect_request("tools/call");
+        server.respond_error(&request, -32020);
+        assert_eq!(calling.finish().unwrap_err().as_rejection().unwrap().code.get(), -32020);
+        server.assert_quiet();
     }
 }
 
@@ -168,18 +170,18 @@ fn tools_with_wrong_headers_are_dropped() {
         "tools": [{ "name": "good", "inputSchema": good }, { "name": "bad", "inputSchema": bad }],
     });
     let scenes = [
-        (Scene::modern(TransportKind::RequestPerCall, builder()), 1),
-        (Scene::modern(TransportKind::Pipe, builder()), 2),
-        (Scene::legacy(TransportKind::RequestPerCall, builder()), 2),
+        (ScriptedServer::modern(TransportKind::RequestPerCall, builder()), 1),
+        (ScriptedServer::modern(TransportKind::Pipe, builder()), 2),
+        (ScriptedServer::legacy(TransportKind::RequestPerCall, builder()), 2),
     ];
-    for ((client, mut scene), count) in scenes {
-        let mut listing = Task::new(client.tools().all());
-        let request = scene.request("tools/list");
-        scene.answer(&request, list.clone());
-        assert_eq!(listing.done().unwrap().len(), count);
+    for ((client, mut server), count) in scenes {
+        let mut listing = Task::start(client.tools().all());
+        let request = server.expect_request("tools/list");
+        server.respond(&request, list.clone());
+        assert_eq!(listing.finish().unwrap().len(), count);
         let arguments = json!({ "s": "t", "b": true, "o": { "n": 7 }, "z": null });
-        let _calling = Task::new(client.call_tool("good").arguments(&arguments));
-        let request = scene.request("tools/call");
+        let _calling = Task::start(client.call_tool("good").arguments(&arguments));
+        let request = server.expect_request("tools/call");
         if count == 1 {
             let mut params = request.headers.params;
             params.sort();
@@ -197,11 +199,11 @@ fn tools_with_wrong_headers_are_dropped() {
 fn dropped_tools_are_warned_of() {
     let told = Arc::new(Mutex::new(String::new()));
     tracing::subscriber::with_default(Warnings(Arc::clone(&told)), || {
-        let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
-        let mut listing = Task::new(client.tools().all());
-        let request = scene.request("tools/list");
-        scene.answer(&request, marked("not a token"));
-        assert_eq!(listing.done().unwrap().len(), 0);
+        let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder());
+        let mut listing = Task::start(client.tools().all());
+        let request = server.expect_request("tools/list");
+        server.respond(&request, marked("not a token"));
+        assert_eq!(listing.finish().unwrap().len(), 0);
     });
     let told = told.lock().unwrap();
     assert!(told.contains("tool=\"t\"") && told.contains("x-mcp-header"), "{told}");
@@ -239,15 +241,15 @@ impl tracing::Subscriber for Warnings {
 // covers: RS-14, H-47, PR-2
 #[test]
 fn calls_name_what_they_are_about() {
-    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
-    let _reading = Task::new(client.read_resource(" test://\u{e9} "));
-    assert_eq!(scene.request("resources/read").headers.name.as_deref(), Some(" test://\u{e9} "));
-    let _filling = Task::new(client.get_prompt("p").argument("a", "b"));
-    let request = scene.request("prompts/get");
+    let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder());
+    let _reading = Task::start(client.read_resource(" test://\u{e9} "));
+    assert_eq!(server.expect_request("resources/read").headers.name.as_deref(), Some(" test://\u{e9} "));
+    let _filling = Task::start(client.get_prompt("p").argument("a", "b"));
+    let request = server.expect_request("prompts/get");
     assert_eq!(request.headers.name.as_deref(), Some("p"));
     assert_eq!(request.params["arguments"], json!({ "a": "b" }));
-    let _listing = Task::new(client.list_tools(None));
-    assert_eq!(scene.request("tools/list").headers.name, None);
+    let _listing = Task::start(client.list_tools(None));
+    assert_eq!(server.expect_request("tools/list").headers.name, None);
 }
 
 /// A server that was modern may be legacy now; all calls find out together, and are made again.
@@ -255,26 +257,26 @@ fn calls_name_what_they_are_about() {
 #[test]
 fn a_modern_detected_revision_may_be_wrong() {
     for kind in KINDS {
-        let (client, mut scene) =
-            Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
-        let mut calls = [1, 2].map(|_| Task::new(client.call_tool("t")));
-        let requests = [1, 2].map(|_| scene.request("tools/call"));
+        let (client, mut server) =
+            connected(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
+        let mut calls = [1, 2].map(|_| Task::start(client.call_tool("t")));
+        let requests = [1, 2].map(|_| server.expect_request("tools/call"));
         for (call, request) in calls.iter_mut().zip(&requests) {
-            scene.refuse(request, -32600);
-            call.waits();
+            server.respond_error(request, -32600);
+            call.assert_pending();
         }
-        let probe = scene.request("server/discover");
-        scene.refuse(&probe, -32601);
-        scene.shake_hands("2025-11-25");
+        let probe = server.expect_request("server/discover");
+        server.respond_error(&probe, -32601);
+        server.handshake("2025-11-25");
         for call in &mut calls {
-            call.waits();
-            let request = scene.request("tools/call");
+            call.assert_pending();
+            let request = server.expect_request("tools/call");
             assert_eq!(
                 request.params.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/protocolVersion")),
                 None
             );
-            scene.answer(&request, said("done"));
-            call.done().unwrap();
+            server.respond(&request, tool_result("done"));
+            call.finish().unwrap();
         }
         assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     }
@@ -285,17 +287,17 @@ fn a_modern_detected_revision_may_be_wrong() {
 #[test]
 fn listeners_find_out_about_a_wrong_detected_revision_too() {
     for kind in KINDS {
-        let (client, mut scene) =
-            Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
+        let (client, mut server) =
+            connected(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
         let listening = client.clone();
-        let mut listening = Task::new(async move { listening.listen(crate::kit::tools_filter()).await });
-        let listen = scene.request("subscriptions/listen");
-        scene.refuse(&listen, -32601);
-        listening.waits();
-        let probe = scene.request("server/discover");
-        scene.refuse(&probe, -32601);
-        scene.shake_hands("2025-11-25");
-        assert_eq!(listening.done().unwrap().acknowledged().tools_list_changed, Some(true));
+        let mut listening = Task::start(async move { listening.listen(tools_filter()).await });
+        let listen = server.expect_request("subscriptions/listen");
+        server.respond_error(&listen, -32601);
+        listening.assert_pending();
+        let probe = server.expect_request("server/discover");
+        server.respond_error(&probe, -32601);
+        server.handshake("2025-11-25");
+        assert_eq!(listening.finish().unwrap().acknowledged().tools_list_changed, Some(true));
     }
 }
 
@@ -304,20 +306,20 @@ fn listeners_find_out_about_a_wrong_detected_revision_too() {
 #[test]
 fn a_modern_detected_revision_may_be_right() {
     for kind in KINDS {
-        let (client, mut scene) =
-            Scene::ready(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
-        let mut call = Task::new(client.call_tool("nothing"));
-        let request = scene.request("tools/call");
-        scene.refuse(&request, -32602);
-        call.waits();
-        let probe = scene.request("server/discover");
-        scene.answer(&probe, discovered());
-        assert_eq!(call.done().unwrap_err().as_rejection().unwrap().code.get(), -32602);
-        let mut call = Task::new(client.call_tool("nothing"));
-        let request = scene.request("tools/call");
-        scene.refuse(&request, -32602);
-        assert!(call.done().is_err());
-        scene.silence();
+        let (client, mut server) =
+            connected(kind, builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)));
+        let mut call = Task::start(client.call_tool("nothing"));
+        let request = server.expect_request("tools/call");
+        server.respond_error(&request, -32602);
+        call.assert_pending();
+        let probe = server.expect_request("server/discover");
+        server.respond(&probe, discover_result(ScriptedServer::capabilities()));
+        assert_eq!(call.finish().unwrap_err().as_rejection().unwrap().code.get(), -32602);
+        let mut call = Task::start(client.call_tool("nothing"));
+        let request = server.expect_request("tools/call");
+        server.respond_error(&request, -32602);
+        assert!(call.finish().is_err());
+        server.assert_quiet();
     }
 }
 
@@ -327,12 +329,12 @@ fn a_modern_detected_revision_may_be_right() {
 fn outages_say_nothing_about_a_detected_revision() {
     for status in [401, 403, 503] {
         let detected = DetectedRevision::new(Revision::V2026_07_28);
-        let (client, mut scene) = Scene::ready(TransportKind::RequestPerCall, builder().detected_revision(detected));
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.handle.responses().handle_status(request.call, status, b"");
-        assert!(matches!(call.done(), Err(Error::Status { status: said, .. }) if said == status));
-        scene.silence();
+        let (client, mut server) = connected(TransportKind::RequestPerCall, builder().detected_revision(detected));
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.handle.responses().handle_status(request.call, status, b"");
+        assert!(matches!(call.finish(), Err(Error::Status { status: received, .. }) if received == status));
+        server.assert_quiet();
     }
 }
 
@@ -341,14 +343,14 @@ fn outages_say_nothing_about_a_detected_revision() {
 #[test]
 fn a_legacy_detected_revision_may_be_wrong() {
     for kind in KINDS {
-        let (mut connecting, mut scene) =
-            Scene::open(kind, builder().detected_revision(DetectedRevision::new(Revision::V2025_11_25)));
-        let initialize = scene.request("initialize");
-        scene.refuse(&initialize, -32601);
-        connecting.waits();
-        let probe = scene.request("server/discover");
-        scene.answer(&probe, discovered());
-        let client = connecting.done().unwrap();
+        let (mut connecting, mut server) =
+            ScriptedServer::connect(kind, builder().detected_revision(DetectedRevision::new(Revision::V2025_11_25)));
+        let initialize = server.expect_request("initialize");
+        server.respond_error(&initialize, -32601);
+        connecting.assert_pending();
+        let probe = server.expect_request("server/discover");
+        server.respond(&probe, discover_result(ScriptedServer::capabilities()));
+        let client = connecting.finish().unwrap();
         assert_eq!(client.revision(), Some(Revision::V2026_07_28));
     }
 }
@@ -359,22 +361,22 @@ fn a_legacy_detected_revision_may_be_wrong() {
 fn questions_come_through_while_a_detected_revision_is_checked() {
     for kind in KINDS {
         let detected = DetectedRevision::new(Revision::V2026_07_28);
-        let (client, mut scene) = Scene::ready(kind, builder().roots([]).detected_revision(detected));
-        let (mut wrong, mut asked) = (Task::new(client.call_tool("a")), Task::new(client.call_tool("b")));
-        let (first, second) = (scene.request("tools/call"), scene.request("tools/call"));
-        scene.refuse(&first, -32602);
-        wrong.waits();
-        let probe = scene.request("server/discover");
+        let (client, mut server) = connected(kind, builder().roots([]).detected_revision(detected));
+        let (mut wrong, mut asked) = (Task::start(client.call_tool("a")), Task::start(client.call_tool("b")));
+        let (first, second) = (server.expect_request("tools/call"), server.expect_request("tools/call"));
+        server.respond_error(&first, -32602);
+        wrong.assert_pending();
+        let probe = server.expect_request("server/discover");
         let questions = json!({ "where": { "method": "roots/list" } });
-        scene.answer(&second, json!({ "resultType": "input_required", "inputRequests": questions }));
-        asked.waits();
-        scene.answer(&probe, discovered());
-        assert!(wrong.done().is_err());
-        asked.waits();
-        let retry = scene.request("tools/call");
+        server.respond(&second, json!({ "resultType": "input_required", "inputRequests": questions }));
+        asked.assert_pending();
+        server.respond(&probe, discover_result(ScriptedServer::capabilities()));
+        assert!(wrong.finish().is_err());
+        asked.assert_pending();
+        let retry = server.expect_request("tools/call");
         assert_eq!(retry.params["inputResponses"]["where"], json!({ "roots": [] }));
-        scene.answer(&retry, said("done"));
-        asked.done().unwrap();
+        server.respond(&retry, tool_result("done"));
+        asked.finish().unwrap();
     }
 }
 
@@ -382,61 +384,61 @@ fn questions_come_through_while_a_detected_revision_is_checked() {
 // covers: S4.53
 #[test]
 fn a_lost_session_is_renewed_once() {
-    let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
-    scene.handle.responses().set_session(Some("one".to_owned()), None);
-    let mut call = Task::new(client.call_tool("t"));
-    let request = scene.request("tools/call");
-    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    let (client, mut server) = ScriptedServer::legacy(TransportKind::RequestPerCall, builder());
+    server.handle.responses().set_session(Some("one".to_owned()), None);
+    let mut call = Task::start(client.call_tool("t"));
+    let request = server.expect_request("tools/call");
+    server.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
     assert_eq!(client.session_id(), None);
-    call.waits();
-    scene.shake_hands("2025-11-25");
-    call.waits();
-    let request = scene.request("tools/call");
-    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
-    let error = call.done().unwrap_err();
+    call.assert_pending();
+    server.handshake("2025-11-25");
+    call.assert_pending();
+    let request = server.expect_request("tools/call");
+    server.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    let error = call.finish().unwrap_err();
     assert!(matches!(&error, Error::Interrupted(why) if why.contains("session")), "{error}");
-    assert!(scene.is_over(), "a server that forgets at once is given up");
-    assert!(now(async move { client.closed().await }).to_string().contains("does not know the session"));
+    assert!(server.is_closed(), "a server that forgets at once is given up");
+    assert!(expect_ready(async move { client.closed().await }).to_string().contains("does not know the session"));
 }
 
 /// Never twice in one call, also if something else was answered in between.
 // covers: S4.53
 #[test]
 fn a_call_is_not_made_in_a_third_session() {
-    let (client, mut scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
-    let mut call = Task::new(client.call_tool("t"));
-    let request = scene.request("tools/call");
-    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
-    call.waits();
-    scene.shake_hands("2025-11-25");
-    call.waits();
-    let request = scene.request("tools/call");
-    let mut other = Task::new(client.call_tool("u"));
-    let another = scene.request("tools/call");
-    scene.answer(&another, said("done"));
-    other.done().unwrap();
-    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
-    assert!(matches!(call.done(), Err(Error::Interrupted(_))));
+    let (client, mut server) = ScriptedServer::legacy(TransportKind::RequestPerCall, builder());
+    let mut call = Task::start(client.call_tool("t"));
+    let request = server.expect_request("tools/call");
+    server.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    call.assert_pending();
+    server.handshake("2025-11-25");
+    call.assert_pending();
+    let request = server.expect_request("tools/call");
+    let mut other = Task::start(client.call_tool("u"));
+    let another = server.expect_request("tools/call");
+    server.respond(&another, tool_result("done"));
+    other.finish().unwrap();
+    server.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    assert!(matches!(call.finish(), Err(Error::Interrupted(_))));
     // The session is renewed for those who come next.
-    scene.shake_hands("2025-11-25");
-    scene.silence();
+    server.handshake("2025-11-25");
+    server.assert_quiet();
 }
 
 /// What became of a call whose stream broke is not known, so it is not made again.
 // covers: S4.53
 #[test]
 fn a_broken_stream_is_no_lost_session() {
-    for (client, mut scene) in [
-        Scene::legacy(TransportKind::RequestPerCall, builder()),
-        Scene::modern(TransportKind::RequestPerCall, builder()),
+    for (client, mut server) in [
+        ScriptedServer::legacy(TransportKind::RequestPerCall, builder()),
+        ScriptedServer::modern(TransportKind::RequestPerCall, builder()),
     ] {
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.handle.responses().handle_stream_ended(request.call, Some("the network is away".to_owned()));
-        let error = call.done().unwrap_err();
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.handle.responses().handle_stream_ended(request.call, Some("the network is away".to_owned()));
+        let error = call.finish().unwrap_err();
         assert!(matches!(&error, Error::Interrupted(why) if why.contains("the network is away")), "{error}");
         assert!(!error.is_remote());
-        scene.silence();
+        server.assert_quiet();
     }
 }
 
@@ -444,22 +446,22 @@ fn a_broken_stream_is_no_lost_session() {
 // covers: IO-19, DU-34
 #[test]
 fn a_server_that_died_of_the_probe_is_not_probed_again() {
-    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
-    scene.request("server/discover");
+    let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::Pipe, builder());
+    server.expect_request("server/discover");
     let died = CloseReason::Exited { status: "exit status: 1".to_owned() };
-    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
-    connecting.waits();
-    scene.handle.handle_restart();
-    scene.shake_hands("2025-11-25");
-    let client = connecting.done().unwrap();
+    assert_eq!(server.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
+    connecting.assert_pending();
+    server.handle.handle_restart();
+    server.handshake("2025-11-25");
+    let client = connecting.finish().unwrap();
     assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     // One that dies of the handshake, too, is given up.
-    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
-    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
-    scene.handle.handle_restart();
-    scene.request("initialize");
-    assert_eq!(scene.handle.handle_disconnect(&died), mcp_client::ServerLossAction::Close);
-    assert!(matches!(connecting.done(), Err(Error::Closed(CloseReason::Exited { .. }))));
+    let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::Pipe, builder());
+    assert_eq!(server.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
+    server.handle.handle_restart();
+    server.expect_request("initialize");
+    assert_eq!(server.handle.handle_disconnect(&died), mcp_client::ServerLossAction::Close);
+    assert!(matches!(connecting.finish(), Err(Error::Closed(CloseReason::Exited { .. }))));
 }
 
 /// A client that is set to be modern probes, too, and does not fall back.
@@ -467,12 +469,12 @@ fn a_server_that_died_of_the_probe_is_not_probed_again() {
 #[test]
 fn a_modern_client_does_not_fall_back() {
     for kind in KINDS {
-        let (mut connecting, mut scene) = Scene::open(kind, builder().mode(Mode::Modern));
-        let probe = scene.request("server/discover");
-        scene.refuse(&probe, -32601);
-        let error = connecting.done().unwrap_err();
+        let (mut connecting, mut server) = ScriptedServer::connect(kind, builder().mode(Mode::Modern));
+        let probe = server.expect_request("server/discover");
+        server.respond_error(&probe, -32601);
+        let error = connecting.finish().unwrap_err();
         assert!(error.to_string().contains("does not support a modern revision"), "{error}");
-        assert!(scene.is_over());
+        assert!(server.is_closed());
     }
 }
 
@@ -480,20 +482,20 @@ fn a_modern_client_does_not_fall_back() {
 // covers: DU-27, DU-33, S4.62, INT-7
 #[test]
 fn silence_is_legacy_behind_a_pipe() {
-    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder());
-    scene.request("server/discover");
-    scene.advance(Duration::from_millis(999));
-    scene.silence();
-    scene.advance(Duration::from_millis(1));
-    scene.shake_hands("2025-11-25");
-    connecting.done().unwrap();
-    let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
-    let probe = scene.request("server/discover");
-    scene.advance(Duration::from_secs(59));
-    scene.silence();
-    scene.advance(Duration::from_secs(1));
-    scene.given_up(&probe);
-    let error = connecting.done().unwrap_err();
+    let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::Pipe, builder());
+    server.expect_request("server/discover");
+    server.advance(Duration::from_millis(999));
+    server.assert_quiet();
+    server.advance(Duration::from_millis(1));
+    server.handshake("2025-11-25");
+    connecting.finish().unwrap();
+    let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::RequestPerCall, builder());
+    let probe = server.expect_request("server/discover");
+    server.advance(Duration::from_secs(59));
+    server.assert_quiet();
+    server.advance(Duration::from_secs(1));
+    server.expect_cancelled(&probe);
+    let error = connecting.finish().unwrap_err();
     assert!(matches!(&error, Error::Closed(CloseReason::ConnectFailed(_))), "{error}");
 }
 
@@ -502,27 +504,29 @@ fn silence_is_legacy_behind_a_pipe() {
 #[test]
 fn int_7_detected_revisions_are_shared() {
     let revisions = RevisionCache::default();
-    let connect = || Scene::open(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
-    let (mut connecting, mut scene) = connect();
-    let probe = scene.request("server/discover");
-    scene.refuse(&probe, -32601);
-    scene.shake_hands("2025-11-25");
-    connecting.done().unwrap();
-    let (mut connecting, mut scene) = connect();
-    scene.shake_hands("2025-11-25");
-    connecting.done().unwrap();
+    let connect = || ScriptedServer::connect(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
+    let (mut connecting, mut server) = connect();
+    let probe = server.expect_request("server/discover");
+    server.respond_error(&probe, -32601);
+    server.handshake("2025-11-25");
+    connecting.finish().unwrap();
+    let (mut connecting, mut server) = connect();
+    server.handshake("2025-11-25");
+    connecting.finish().unwrap();
     // The next client comes later, and finds that the server has become modern.
     let later = builder().revision_cache(&revisions, "server");
-    let (mut connecting, mut scene) = Scene::open_after(TransportKind::Pipe, later, Duration::from_secs(3600));
-    let probe = scene.request("server/discover");
-    scene.request("initialize");
-    scene.answer(&probe, discovered());
-    let client = connecting.done().unwrap();
+    let clock = Clock::new();
+    clock.advance(Duration::from_secs(3600));
+    let (mut connecting, mut server) = ScriptedServer::connect_at(TransportKind::Pipe, later, &clock);
+    let probe = server.expect_request("server/discover");
+    server.expect_request("initialize");
+    server.respond(&probe, discover_result(ScriptedServer::capabilities()));
+    let client = connecting.finish().unwrap();
     assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
-    scene.silence();
-    let (client, _scene) = Scene::ready(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
+    server.assert_quiet();
+    let (client, _server) = connected(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));
     // Another server is another matter.
-    let (_, mut scene) = Scene::open(TransportKind::Pipe, builder().revision_cache(&revisions, "other"));
-    scene.request("server/discover");
+    let (_, mut server) = ScriptedServer::connect(TransportKind::Pipe, builder().revision_cache(&revisions, "other"));
+    server.expect_request("server/discover");
 }

@@ -7,9 +7,11 @@ use mcp_client::types::{
     CreateMessageResult, ElicitAction, ElicitResult, ElicitValue, ErrorObject, Role, Root, SamplingContent, TextContent,
 };
 use mcp_client::{ClientBuilder, Error, RetryLimits, TransportKind};
+use mcp_testkit::envelope::tool_result;
+use mcp_testkit::{ReceivedRequest, ScriptedServer, Task};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Request, Scene, Task, builder, said};
+use crate::fixtures::{KINDS, builder};
 
 fn form(properties: Value) -> Value {
     let schema = json!({ "type": "object", "properties": properties });
@@ -32,12 +34,15 @@ fn named() -> ClientBuilder {
 }
 
 /// Calls a tool, and asks something before it is done.
-fn round(builder: ClientBuilder, questions: Value) -> (Task<Result<mcp_client::types::CallToolResult, Error>>, Scene) {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
-    let call = Task::new(client.call_tool("t"));
-    let request = scene.request("tools/call");
-    scene.answer(&request, asks(questions, None));
-    (call, scene)
+fn round(
+    builder: ClientBuilder,
+    questions: Value,
+) -> (Task<Result<mcp_client::types::CallToolResult, Error>>, ScriptedServer) {
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder);
+    let call = Task::start(client.call_tool("t"));
+    let request = server.expect_request("tools/call");
+    server.respond(&request, asks(questions, None));
+    (call, server)
 }
 
 /// Each round repeats the request under a new id, with the answers and the state of the round before, to the letter,
@@ -46,13 +51,14 @@ fn round(builder: ClientBuilder, questions: Value) -> (Task<Result<mcp_client::t
 #[test]
 fn rounds_repeat_the_request() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, named());
-        let mut call = Task::new(client.call_tool("t").arguments(&json!({ "x": 1 })));
-        let first = scene.request("tools/call");
+        let (client, mut server) = ScriptedServer::modern(kind, named());
+        let mut call = Task::start(client.call_tool("t").arguments(&json!({ "x": 1 })));
+        let first = server.expect_request("tools/call");
         let state = " {\"not\": 1.0e1}\u{e9}\\u00e9 ";
-        scene.answer(&first, asks(json!({ "who": form(json!({})), "where": { "method": "roots/list" } }), Some(state)));
-        call.waits();
-        let second = scene.request("tools/call");
+        server
+            .respond(&first, asks(json!({ "who": form(json!({})), "where": { "method": "roots/list" } }), Some(state)));
+        call.assert_pending();
+        let second = server.expect_request("tools/call");
         assert_ne!(first.id, second.id);
         assert_eq!(second.params["name"], "t");
         assert_eq!(second.params["arguments"], json!({ "x": 1 }));
@@ -60,13 +66,13 @@ fn rounds_repeat_the_request() {
         let who = json!({ "action": "accept", "content": { "name": "Ada" } });
         let places = json!({ "roots": [{ "uri": "file:///r" }] });
         assert_eq!(second.params["inputResponses"], json!({ "who": who, "where": places }));
-        scene.answer(&second, asks(json!({ "again": form(json!({})) }), None));
-        call.waits();
-        let third = scene.request("tools/call");
+        server.respond(&second, asks(json!({ "again": form(json!({})) }), None));
+        call.assert_pending();
+        let third = server.expect_request("tools/call");
         assert_eq!(third.params.get("requestState"), None);
         assert_eq!(third.params["inputResponses"], json!({ "again": who }));
-        scene.answer(&third, said("done"));
-        call.done().unwrap();
+        server.respond(&third, tool_result("done"));
+        call.finish().unwrap();
     }
 }
 
@@ -75,20 +81,20 @@ fn rounds_repeat_the_request() {
 #[test]
 fn rounds_of_different_calls_do_not_mix() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, named());
-        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool(name)));
-        let requests: [Request; 2] = [scene.request("tools/call"), scene.request("tools/call")];
+        let (client, mut server) = ScriptedServer::modern(kind, named());
+        let mut calls = ["a", "b"].map(|name| Task::start(client.call_tool(name)));
+        let requests: [ReceivedRequest; 2] = [server.expect_request("tools/call"), server.expect_request("tools/call")];
         for (request, name) in requests.iter().zip(["a", "b"]) {
-            scene.answer(request, asks(json!({ name: form(json!({})) }), Some(name)));
+            server.respond(request, asks(json!({ name: form(json!({})) }), Some(name)));
         }
         for (call, name) in calls.iter_mut().zip(["a", "b"]).rev() {
-            call.waits();
-            let request = scene.request("tools/call");
+            call.assert_pending();
+            let request = server.expect_request("tools/call");
             assert_eq!(request.params["name"], name);
             assert_eq!(request.params["requestState"], name);
             assert_eq!(request.params["inputResponses"].as_object().unwrap().keys().collect::<Vec<_>>(), [name]);
-            scene.answer(&request, said(name));
-            call.done().unwrap();
+            server.respond(&request, tool_result(name));
+            call.finish().unwrap();
         }
     }
 }
@@ -98,21 +104,22 @@ fn rounds_of_different_calls_do_not_mix() {
 #[test]
 fn a_server_may_put_a_call_off() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder().retry_limits(RetryLimits::default().max_waits(2)));
-        let mut call = Task::new(client.call_tool("t"));
+        let (client, mut server) =
+            ScriptedServer::modern(kind, builder().retry_limits(RetryLimits::default().max_waits(2)));
+        let mut call = Task::start(client.call_tool("t"));
         for wait in [500, 1000] {
-            let request = scene.request("tools/call");
-            scene.answer(&request, json!({ "resultType": "input_required", "requestState": "later" }));
-            call.waits();
-            scene.advance(Duration::from_millis(wait - 1));
-            scene.silence();
-            scene.advance(Duration::from_millis(1));
-            call.waits();
+            let request = server.expect_request("tools/call");
+            server.respond(&request, json!({ "resultType": "input_required", "requestState": "later" }));
+            call.assert_pending();
+            server.advance(Duration::from_millis(wait - 1));
+            server.assert_quiet();
+            server.advance(Duration::from_millis(1));
+            call.assert_pending();
         }
-        let request = scene.request("tools/call");
+        let request = server.expect_request("tools/call");
         assert_eq!(request.params["requestState"], "later");
-        scene.answer(&request, json!({ "resultType": "input_required", "requestState": "later" }));
-        assert!(matches!(call.done(), Err(Error::Retry(_))));
+        server.respond(&request, json!({ "resultType": "input_required", "requestState": "later" }));
+        assert!(matches!(call.finish(), Err(Error::Retry(_))));
     }
 }
 
@@ -121,21 +128,22 @@ fn a_server_may_put_a_call_off() {
 #[test]
 fn rounds_have_an_end() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, named().retry_limits(RetryLimits::default().max_rounds(3)));
-        let mut call = Task::new(client.call_tool("t"));
+        let (client, mut server) =
+            ScriptedServer::modern(kind, named().retry_limits(RetryLimits::default().max_rounds(3)));
+        let mut call = Task::start(client.call_tool("t"));
         for _ in 0..3 {
-            let request = scene.request("tools/call");
-            scene.answer(&request, asks(json!({ "q": form(json!({})) }), None));
-            call.waits();
+            let request = server.expect_request("tools/call");
+            server.respond(&request, asks(json!({ "q": form(json!({})) }), None));
+            call.assert_pending();
         }
-        let request = scene.request("tools/call");
-        scene.answer(&request, asks(json!({ "q": form(json!({})) }), None));
-        assert!(matches!(call.done(), Err(Error::Retry(_))));
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.answer(&request, json!({ "resultType": "input_required" }));
-        assert!(matches!(call.done(), Err(Error::Retry(_))));
-        scene.silence();
+        let request = server.expect_request("tools/call");
+        server.respond(&request, asks(json!({ "q": form(json!({})) }), None));
+        assert!(matches!(call.finish(), Err(Error::Retry(_))));
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.respond(&request, json!({ "resultType": "input_required" }));
+        assert!(matches!(call.finish(), Err(Error::Retry(_))));
+        server.assert_quiet();
     }
 }
 
@@ -156,11 +164,11 @@ fn what_nobody_answers_ends_the_call() {
         ),
         (named(), json!({ "method": "who/knows" })),
     ] {
-        let (mut call, mut scene) = round(builder, json!({ "q": question }));
-        let error = call.done().unwrap_err();
+        let (mut call, mut server) = round(builder, json!({ "q": question }));
+        let error = call.finish().unwrap_err();
         assert!(matches!(&error, Error::InputRequestFailed { key, .. } if key == "q"), "{question}: {error}");
         assert!(!error.is_remote());
-        scene.silence();
+        server.assert_quiet();
     }
 }
 
@@ -175,9 +183,9 @@ fn defaults_are_filled_in() {
         "pets": { "type": "array", "items": { "type": "string", "enum": ["cat", "dog"] }, "default": ["cat"] },
         "free": { "type": "string" },
     });
-    let (mut call, mut scene) = round(named(), json!({ "q": form(properties) }));
-    call.waits();
-    let answer = scene.request("tools/call").params["inputResponses"]["q"].clone();
+    let (mut call, mut server) = round(named(), json!({ "q": form(properties) }));
+    call.assert_pending();
+    let answer = server.expect_request("tools/call").params["inputResponses"]["q"].clone();
     let content = json!({
         "name": "Ada", "age": 30, "height": 1.5, "tall": true, "colour": "blue", "pets": ["cat"],
     });
@@ -205,9 +213,9 @@ fn content_comes_with_an_accepted_form_alone() {
         let builder = builder()
             .on_form_elicitation(move |_| async move { with_content(form_action) })
             .on_url_elicitation(move |_| async move { with_content(url_action) });
-        let (mut call, mut scene) = round(builder, json!({ "q": question }));
-        call.waits();
-        assert_eq!(scene.request("tools/call").params["inputResponses"]["q"], expected);
+        let (mut call, mut server) = round(builder, json!({ "q": question }));
+        call.assert_pending();
+        assert_eq!(server.expect_request("tools/call").params["inputResponses"]["q"], expected);
     }
 }
 
@@ -241,16 +249,16 @@ fn models_are_asked() {
     for (builder, tools) in
         [(builder().on_sampling(note(&seen)), false), (builder().on_sampling_with_tools(note(&seen)), true)]
     {
-        let (mut call, mut scene) = round(builder, question(tools));
-        call.waits();
-        let request = scene.request("tools/call");
+        let (mut call, mut server) = round(builder, question(tools));
+        call.assert_pending();
+        let request = server.expect_request("tools/call");
         assert_eq!(request.params["inputResponses"]["q"]["content"]["text"], "hi");
         let declared = &request.params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["sampling"];
         assert_eq!(*declared, if tools { json!({ "tools": {} }) } else { json!({}) });
     }
     assert_eq!(*seen.lock().unwrap(), [(5, false), (5, true)]);
-    let (mut call, _scene) = round(builder().on_sampling(note(&seen)), question(true));
-    assert!(matches!(call.done(), Err(Error::InputRequestFailed { .. })));
+    let (mut call, _server) = round(builder().on_sampling(note(&seen)), question(true));
+    assert!(matches!(call.finish(), Err(Error::InputRequestFailed { .. })));
 }
 
 /// Each request declares what there are functions for, and nothing that its revision lacks.
@@ -269,13 +277,14 @@ fn requests_declare_what_can_be_answered() {
         (builder().on_sampling(async |_| sampled()), json!({ "sampling": {} })),
     ];
     for (builder, expected) in cases {
-        let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder);
-        let _call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
+        let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder);
+        let _call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
         assert_eq!(request.params["_meta"]["io.modelcontextprotocol/clientCapabilities"], expected);
     }
-    let (_connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().roots([]).mode(mcp_client::Mode::Legacy));
-    let initialize = scene.request("initialize");
+    let (_connecting, mut server) =
+        ScriptedServer::connect(TransportKind::Pipe, builder().roots([]).mode(mcp_client::Mode::Legacy));
+    let initialize = server.expect_request("initialize");
     assert_eq!(initialize.params["capabilities"], json!({ "roots": { "listChanged": true } }));
 }
 
@@ -295,18 +304,18 @@ fn sec_11_input_requests_of_a_round_are_bounded() {
             *counted.lock().unwrap() += 1;
             async { ElicitResult::new(ElicitAction::Decline) }
         });
-        let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder);
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
+        let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder);
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
         let requests: serde_json::Map<_, _> =
             (0..count).map(|number| (format!("k{number}"), question.clone())).collect();
-        scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": requests }));
+        server.respond(&request, json!({ "resultType": "input_required", "inputRequests": requests }));
         if fits {
-            call.waits();
-            scene.request("tools/call");
+            call.assert_pending();
+            server.expect_request("tools/call");
             assert_eq!(*asked.lock().unwrap(), count);
         } else {
-            let error = call.done().unwrap_err();
+            let error = call.finish().unwrap_err();
             assert!(error.to_string().contains("more than 64 input requests"), "{error}");
             assert_eq!(*asked.lock().unwrap(), 0);
         }

@@ -2,9 +2,10 @@
 
 use mcp_client::OutputSchema;
 use mcp_client::types::{CallToolResult, RawObject, Tool};
+use mcp_testkit::{ScriptedServer, Task};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Scene, Task, builder};
+use crate::fixtures::{KINDS, builder};
 
 fn schema(schema: Value) -> Result<OutputSchema, String> {
     let mut tool = Tool::new("t");
@@ -70,16 +71,16 @@ fn hostile() -> String {
 fn sec_2_a_hostile_schema_does_not_abort_a_client() {
     assert!(hostile().len() > 100_000);
     for kind in KINDS {
-        for (client, mut scene) in [Scene::modern(kind, builder()), Scene::legacy(kind, builder())] {
-            let mut listing = Task::new(client.tools().all());
-            let request = scene.request("tools/list");
+        for (client, mut server) in [ScriptedServer::modern(kind, builder()), ScriptedServer::legacy(kind, builder())] {
+            let mut listing = Task::start(client.tools().all());
+            let request = server.expect_request("tools/list");
             let schema: Value = json!({ "type": "object", "x-mcp-header": 1, "properties": { RESERVED: hostile() } });
             let tool = json!({ "name": "t", "inputSchema": schema });
-            scene.answer(
+            server.respond(
                 &request,
                 json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private" }),
             );
-            assert!(listing.done().is_err());
+            assert!(listing.finish().is_err());
         }
     }
 }

@@ -1,17 +1,25 @@
 //! What is said beside calls and their results, and what results mean.
 
 use std::sync::{Arc, Mutex};
+use std::task::Context;
 
 use futures_util::future::Abortable;
 use mcp_client::types::meta::TraceContext;
 use mcp_client::types::{ElicitAction, ElicitResult, LoggingLevel, RequestMeta, Revision, SubscriptionFilter};
-use mcp_client::{Change, Client, CloseReason, CommandError, Error, Mode, SavedSession, TransportKind};
+use mcp_client::{
+    Change, Client, CloseReason, CommandError, Error, Mode, SavedSession, TransportHandle, TransportKind,
+};
+use mcp_testkit::envelope::{discover_result, initialize_result, tool_result};
+use mcp_testkit::{ScriptedServer, Task, WakeFlag, envelope, expect_ready};
 use serde_json::{Value, json};
 
-use crate::kit::{KINDS, Scene, Task, builder, heard, now, said};
+use crate::fixtures::{KINDS, builder, connected, heard};
 
-fn scenes() -> Vec<(Client, Scene)> {
-    KINDS.into_iter().flat_map(|kind| [Scene::modern(kind, builder()), Scene::legacy(kind, builder())]).collect()
+fn servers() -> Vec<(Client, ScriptedServer)> {
+    KINDS
+        .into_iter()
+        .flat_map(|kind| [ScriptedServer::modern(kind, builder()), ScriptedServer::legacy(kind, builder())])
+        .collect()
 }
 
 /// Every modern request says what it is written in; no legacy one does.
@@ -19,18 +27,18 @@ fn scenes() -> Vec<(Client, Scene)> {
 #[test]
 fn requests_say_what_they_are_written_in() {
     for kind in KINDS {
-        for (client, mut scene, revision) in [
-            (Scene::modern(kind, builder()), Revision::V2026_07_28),
-            (Scene::legacy(kind, builder()), Revision::V2025_11_25),
+        for (client, mut server, revision) in [
+            (ScriptedServer::modern(kind, builder()), Revision::V2026_07_28),
+            (ScriptedServer::legacy(kind, builder()), Revision::V2025_11_25),
         ]
-        .map(|((client, scene), revision)| (client, scene, revision))
+        .map(|((client, server), revision)| (client, server, revision))
         {
             for meta in [None, Some(RequestMeta::default())] {
                 let call = client.call_tool("t").arguments(&json!({ "a": 1 }));
-                let mut call = Task::new(if let Some(meta) = meta { call.meta(meta) } else { call });
-                let request = scene.request("tools/call");
-                call.drop_future();
-                scene.given_up(&request);
+                let mut call = Task::start(if let Some(meta) = meta { call.meta(meta) } else { call });
+                let request = server.expect_request("tools/call");
+                call.cancel();
+                server.expect_cancelled(&request);
                 assert_eq!(request.revision, Some(revision));
                 let version = &request.params["_meta"]["io.modelcontextprotocol/protocolVersion"];
                 if revision == Revision::V2026_07_28 {
@@ -50,18 +58,18 @@ fn requests_say_what_they_are_written_in() {
 #[test]
 fn an_unknown_server_is_asked_once() {
     for kind in KINDS {
-        let (mut connecting, mut scene) = Scene::open(kind, builder());
-        let probe = scene.request("server/discover");
+        let (mut connecting, mut server) = ScriptedServer::connect(kind, builder());
+        let probe = server.expect_request("server/discover");
         assert_eq!(probe.params["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-        let mut found = crate::kit::discovered();
+        let mut found = discover_result(ScriptedServer::capabilities());
         found["instructions"] = json!("Be kind");
-        scene.answer(&probe, found);
-        let client = connecting.done().unwrap();
+        server.respond(&probe, found);
+        let client = connecting.finish().unwrap();
         assert_eq!(client.server().instructions.as_deref(), Some("Be kind"));
         assert!(client.server().capabilities.is_some());
         assert_eq!(client.detected_revision().unwrap().revision, Revision::V2026_07_28);
         assert_eq!(client.session_id(), None);
-        scene.silence();
+        server.assert_quiet();
     }
 }
 
@@ -72,15 +80,15 @@ fn an_unknown_server_is_asked_once() {
 fn a_legacy_server_is_found() {
     for kind in KINDS {
         for code in [-32601, -32600, -32602, -32000, 7] {
-            let (mut connecting, mut scene) = Scene::open(kind, builder());
-            let probe = scene.request("server/discover");
-            scene.refuse(&probe, code);
-            let initialize = scene.request("initialize");
+            let (mut connecting, mut server) = ScriptedServer::connect(kind, builder());
+            let probe = server.expect_request("server/discover");
+            server.respond_error(&probe, code);
+            let initialize = server.expect_request("initialize");
             assert_eq!(initialize.params["protocolVersion"], "2025-11-25");
             assert_eq!(initialize.revision, None);
-            scene.answer(&initialize, crate::kit::initialized("2024-11-05"));
-            scene.notification("notifications/initialized");
-            let client = connecting.done().unwrap();
+            server.respond(&initialize, initialize_result("2024-11-05", ScriptedServer::capabilities()));
+            server.expect_notification("notifications/initialized");
+            let client = connecting.finish().unwrap();
             assert_eq!(client.revision(), Some(Revision::V2024_11_05));
         }
     }
@@ -91,12 +99,12 @@ fn a_legacy_server_is_found() {
 #[test]
 fn a_strange_offer_ends_it() {
     for kind in KINDS {
-        let (mut connecting, mut scene) = Scene::open(kind, builder().mode(Mode::Legacy));
-        let initialize = scene.request("initialize");
-        scene.answer(&initialize, crate::kit::initialized("1999-01-01"));
-        let error = connecting.done().unwrap_err();
+        let (mut connecting, mut server) = ScriptedServer::connect(kind, builder().mode(Mode::Legacy));
+        let initialize = server.expect_request("initialize");
+        server.respond(&initialize, initialize_result("1999-01-01", ScriptedServer::capabilities()));
+        let error = connecting.finish().unwrap_err();
         assert!(error.to_string().contains("1999-01-01"), "{error}");
-        assert!(scene.is_over());
+        assert!(server.is_closed());
     }
 }
 
@@ -105,13 +113,13 @@ fn a_strange_offer_ends_it() {
 #[test]
 fn a_refused_probe_stays_modern() {
     for kind in KINDS {
-        let (mut connecting, mut scene) = Scene::open(kind, builder());
-        let probe = scene.request("server/discover");
+        let (mut connecting, mut server) = ScriptedServer::connect(kind, builder());
+        let probe = server.expect_request("server/discover");
         let data = json!({ "requested": "2026-07-28", "supported": ["2099-01-01"] });
-        scene.refuse_with(&probe, json!({ "code": -32022, "message": "no", "data": data }));
-        let error = connecting.done().unwrap_err();
+        server.respond_error_object(&probe, json!({ "code": -32022, "message": "no", "data": data }));
+        let error = connecting.finish().unwrap_err();
         assert!(error.to_string().contains("2099-01-01"), "{error}");
-        scene.silence();
+        server.assert_quiet();
     }
 }
 
@@ -120,17 +128,17 @@ fn a_refused_probe_stays_modern() {
 #[test]
 fn statuses_are_evidence() {
     for status in [400, 404, 405, 406, 415] {
-        let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
-        let probe = scene.request("server/discover");
-        scene.handle.responses().handle_status(probe.call, status, b"what?");
-        scene.shake_hands("2025-11-25");
-        connecting.done().unwrap();
+        let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::RequestPerCall, builder());
+        let probe = server.expect_request("server/discover");
+        server.handle.responses().handle_status(probe.call, status, b"what?");
+        server.handshake("2025-11-25");
+        connecting.finish().unwrap();
     }
     for status in [401, 403, 500, 503] {
-        let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
-        let probe = scene.request("server/discover");
-        scene.handle.responses().handle_status(probe.call, status, b"");
-        let error = connecting.done().unwrap_err();
+        let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::RequestPerCall, builder());
+        let probe = server.expect_request("server/discover");
+        server.handle.responses().handle_status(probe.call, status, b"");
+        let error = connecting.finish().unwrap_err();
         assert!(error.to_string().contains(&status.to_string()), "{error}");
     }
 }
@@ -139,19 +147,19 @@ fn statuses_are_evidence() {
 // covers: M-8, M-9
 #[test]
 fn strange_results_are_refused() {
-    for (client, mut scene) in scenes() {
+    for (client, mut server) in servers() {
         let is_modern = client.revision() == Some(Revision::V2026_07_28);
         for kind in ["task", "surprise"] {
-            let mut call = Task::new(client.call_tool("t"));
-            let request = scene.request("tools/call");
-            scene.answer(&request, json!({ "resultType": kind, "content": [] }));
-            assert_eq!(matches!(call.done(), Err(Error::InvalidResponse(_))), is_modern);
+            let mut call = Task::start(client.call_tool("t"));
+            let request = server.expect_request("tools/call");
+            server.respond(&request, json!({ "resultType": kind, "content": [] }));
+            assert_eq!(matches!(call.finish(), Err(Error::InvalidResponse(_))), is_modern);
         }
         // What lacks what it needs is none either.
-        let mut call = Task::new(client.list_tools(None));
-        let request = scene.request("tools/list");
-        scene.answer(&request, json!({ "resultType": "complete" }));
-        let error = call.done().unwrap_err();
+        let mut call = Task::start(client.list_tools(None));
+        let request = server.expect_request("tools/list");
+        server.respond(&request, json!({ "resultType": "complete" }));
+        let error = call.finish().unwrap_err();
         assert!(matches!(&error, Error::InvalidResponse(why) if why.contains("tools")), "{error}");
         assert!(error.is_remote());
     }
@@ -161,19 +169,19 @@ fn strange_results_are_refused() {
 // covers: IO-7
 #[test]
 fn answers_are_matched_by_id() {
-    for (client, mut scene) in scenes() {
-        let mut calls = ["a", "b"].map(|name| Task::new(client.call_tool(name)));
-        let requests = [scene.request("tools/call"), scene.request("tools/call")];
+    for (client, mut server) in servers() {
+        let mut calls = ["a", "b"].map(|name| Task::start(client.call_tool(name)));
+        let requests = [server.expect_request("tools/call"), server.expect_request("tools/call")];
         for id in [json!(4711), json!("1"), format!("0{}", requests[0].id).into()] {
-            scene.say(None, json!({ "jsonrpc": "2.0", "id": id, "result": said("wrong") }));
+            server.send(&envelope::response(id, tool_result("wrong")));
         }
-        scene.handle.handle_message(b"this is no message");
+        server.handle.handle_message(b"this is no message");
         for (request, name) in requests.iter().zip(["a", "b"]).rev() {
-            scene.answer(request, said(name));
-            scene.answer(request, said("again"));
+            server.respond(request, tool_result(name));
+            server.respond(request, tool_result("again"));
         }
         for (call, name) in calls.iter_mut().zip(["a", "b"]) {
-            assert_eq!(call.done().unwrap().content[0].as_text(), Some(name));
+            assert_eq!(call.finish().unwrap().content[0].as_text(), Some(name));
         }
     }
 }
@@ -183,28 +191,28 @@ fn answers_are_matched_by_id() {
 #[test]
 fn log_levels_are_set_in_both_eras() {
     for kind in KINDS {
-        let (client, mut scene) = Scene::modern(kind, builder().log_level(LoggingLevel::Error));
-        let level = |scene: &mut Scene, client: &Client| {
-            let _call = Task::new(client.call_tool("t"));
-            scene.request("tools/call").params["_meta"]["io.modelcontextprotocol/logLevel"].clone()
+        let (client, mut server) = ScriptedServer::modern(kind, builder().log_level(LoggingLevel::Error));
+        let level = |server: &mut ScriptedServer, client: &Client| {
+            let _call = Task::start(client.call_tool("t"));
+            server.expect_request("tools/call").params["_meta"]["io.modelcontextprotocol/logLevel"].clone()
         };
-        assert_eq!(level(&mut scene, &client), "error");
-        scene.commands();
+        assert_eq!(level(&mut server, &client), "error");
+        server.poll();
         let handle = client.clone();
-        now(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
-        let (client, mut scene) = Scene::legacy(kind, builder());
+        expect_ready(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
+        let (client, mut server) = ScriptedServer::legacy(kind, builder());
         let handle = client.clone();
-        let mut setting = Task::new(async move { handle.set_log_level(LoggingLevel::Debug).await });
-        let request = scene.request("logging/setLevel");
+        let mut setting = Task::start(async move { handle.set_log_level(LoggingLevel::Debug).await });
+        let request = server.expect_request("logging/setLevel");
         assert_eq!(request.params["level"], "debug");
-        scene.answer(&request, json!({}));
-        setting.done().unwrap();
+        server.respond(&request, json!({}));
+        setting.finish().unwrap();
     }
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     let handle = client.clone();
-    now(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
-    let _call = Task::new(client.call_tool("t"));
-    let meta = &scene.request("tools/call").params["_meta"];
+    expect_ready(async move { handle.set_log_level(LoggingLevel::Debug).await }).unwrap();
+    let _call = Task::start(client.call_tool("t"));
+    let meta = &server.expect_request("tools/call").params["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
 }
 
@@ -220,12 +228,12 @@ fn messages_are_handed_on() {
             .on_notification(move |method, params| {
                 others.lock().unwrap().push(format!("{method} {}", params.as_str()));
             });
-        let (client, mut scene) = Scene::modern(kind, builder);
-        let _call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.tell(&request, "notifications/message", json!({ "level": "info", "data": null }));
-        scene.tell(&request, "notifications/x", json!({ "y": 1 }));
-        scene.commands();
+        let (client, mut server) = ScriptedServer::modern(kind, builder);
+        let _call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.notify_on(&request, "notifications/message", json!({ "level": "info", "data": null }));
+        server.notify_on(&request, "notifications/x", json!({ "y": 1 }));
+        server.poll();
         assert_eq!(*heard.lock().unwrap(), ["null", r#"notifications/x {"y":1}"#]);
     }
 }
@@ -237,28 +245,28 @@ fn what_nobody_looks_at_is_bounded() {
     let (seen, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
     let (progressed, count) = (Arc::clone(&seen), Arc::clone(&told));
     let builder = builder().on_notification(move |_, _| *count.lock().unwrap() += 1);
-    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
-    let mut call = Task::new(client.call_tool("t").on_progress(move |progress| {
+    let (client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
+    let mut call = Task::start(client.call_tool("t").on_progress(move |progress| {
         progressed.lock().unwrap().push(progress.progress.as_f64());
     }));
-    let request = scene.request("tools/call");
+    let request = server.expect_request("tools/call");
     let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://".to_owned()]);
-    let mut listening = Task::new(async move { client.listen(filter).await });
-    let subscribe = scene.request("resources/subscribe");
-    scene.answer(&subscribe, json!({}));
-    let mut listener = listening.done().unwrap();
+    let mut listening = Task::start(async move { client.listen(filter).await });
+    let subscribe = server.expect_request("resources/subscribe");
+    server.respond(&subscribe, json!({}));
+    let mut listener = listening.finish().unwrap();
     for number in 1..=5000 {
         let token = &request.params["_meta"]["progressToken"];
-        scene.tell(&request, "notifications/progress", json!({ "progressToken": token, "progress": number }));
-        scene.tell_all("notifications/resources/updated", json!({ "uri": format!("test://{number}") }));
-        scene.tell_all("notifications/x", json!({}));
+        server.notify_on(&request, "notifications/progress", json!({ "progressToken": token, "progress": number }));
+        server.notify("notifications/resources/updated", json!({ "uri": format!("test://{number}") }));
+        server.notify("notifications/x", json!({}));
     }
-    call.waits();
+    call.assert_pending();
     let seen = seen.lock().unwrap().clone();
     assert_eq!((seen.len(), seen.last()), (64, Some(&5000.0)));
     let changes = heard(&mut listener);
     assert_eq!((changes.len(), changes.last()), (1024, Some(&Change::Resource("test://5000".to_owned()))));
-    scene.commands();
+    server.poll();
     assert_eq!(*told.lock().unwrap(), 1024);
 }
 
@@ -273,26 +281,26 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
     let builder = builder()
         .on_notification(move |_, params| notified.lock().unwrap().1 += params.as_str().len())
         .on_log(move |log| logged.lock().unwrap().2 += log.data.as_str().len());
-    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
-    let mut call = Task::new(client.call_tool("t").on_progress(move |progress| {
+    let (client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
+    let mut call = Task::start(client.call_tool("t").on_progress(move |progress| {
         progressed.lock().unwrap().0 += progress.message.unwrap_or_default().len();
     }));
-    let request = scene.request("tools/call");
+    let request = server.expect_request("tools/call");
     let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://".to_owned()]);
-    let mut listening = Task::new(async move { client.listen(filter).await });
-    let subscribe = scene.request("resources/subscribe");
-    scene.answer(&subscribe, json!({}));
-    let mut listener = listening.done().unwrap();
+    let mut listening = Task::start(async move { client.listen(filter).await });
+    let subscribe = server.expect_request("resources/subscribe");
+    server.respond(&subscribe, json!({}));
+    let mut listener = listening.finish().unwrap();
     for number in 1..=60 {
         let token = &request.params["_meta"]["progressToken"];
         let progress = json!({ "progressToken": token, "progress": number, "message": large });
-        scene.tell(&request, "notifications/progress", progress);
-        scene.tell_all("notifications/resources/updated", json!({ "uri": format!("test://{number}/{large}") }));
-        scene.tell_all("notifications/x", json!({ "large": large }));
-        scene.tell_all("notifications/message", json!({ "level": "info", "data": large }));
+        server.notify_on(&request, "notifications/progress", progress);
+        server.notify("notifications/resources/updated", json!({ "uri": format!("test://{number}/{large}") }));
+        server.notify("notifications/x", json!({ "large": large }));
+        server.notify("notifications/message", json!({ "level": "info", "data": large }));
     }
-    call.waits();
-    scene.commands();
+    call.assert_pending();
+    server.poll();
     let (progress, notifications, logs) = *told.lock().unwrap();
     assert!((LARGE..=512 * 1024).contains(&progress), "{progress} bytes of progress");
     assert!((LARGE..=4 * 1024 * 1024).contains(&(notifications + logs)), "{notifications} and {logs} bytes");
@@ -308,13 +316,22 @@ fn sec_7_names_of_notifications_are_bounded_in_bytes() {
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);
     let builder = builder().on_notification(move |method, _| *count.lock().unwrap() += method.as_str().len());
-    let (_client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
+    let (_client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
     for _ in 0..60 {
-        scene.tell_all(&format!("notifications/{}", "x".repeat(100_000)), json!({}));
+        server.notify(&format!("notifications/{}", "x".repeat(100_000)), json!({}));
     }
-    scene.commands();
+    server.poll();
     let bytes = *told.lock().unwrap();
     assert!((100_000..=4 * 1024 * 1024).contains(&bytes), "{bytes} bytes");
+}
+
+/// Does something, and returns whether that woke a transport without anything to do.
+fn is_woken_by<T>(server: &mut ScriptedServer, work: impl FnOnce(&TransportHandle) -> T) -> (bool, T) {
+    server.poll();
+    let woken = WakeFlag::default();
+    assert!(server.handle.poll_command(&mut Context::from_waker(&woken.waker())).is_pending());
+    let done = work(&server.handle);
+    (woken.is_set(), done)
 }
 
 /// A transport that waits is woken by whatever there is for it to do.
@@ -329,21 +346,24 @@ fn transports_are_woken() {
             ElicitResult::new(ElicitAction::Cancel)
         }
     });
-    let (client, mut scene) = Scene::legacy(TransportKind::Pipe, builder);
-    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool("t")));
+    let (client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
+    let (is_woken, call) = is_woken_by(&mut server, |_| Task::start(client.call_tool("t")));
     assert!(is_woken, "by a call");
-    assert!(scene.is_woken_by(|_| drop(call)).0, "by its end");
+    assert!(is_woken_by(&mut server, |_| drop(call)).0, "by its end");
     let handle = client.clone();
     let telling = async move { handle.notify("notifications/x", &json!({})).await };
-    assert!(scene.is_woken_by(|_| now(telling).unwrap()).0, "by a notification");
+    assert!(is_woken_by(&mut server, |_| expect_ready(telling).unwrap()).0, "by a notification");
     let form = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
-    scene.ask("x", "elicitation/create", form);
-    assert!(scene.is_woken_by(|_| answer.abort()).0, "by an answer");
-    assert!(scene.is_woken_by(|handle| handle.handle_message(br#"{"jsonrpc":"2.0","method":"x"}"#)).0, "by a message");
-    let _ = scene.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
-    let (is_woken, call) = scene.is_woken_by(|_| Task::new(client.call_tool("t")));
+    server.send_request("x", "elicitation/create", form);
+    assert!(is_woken_by(&mut server, |_| answer.abort()).0, "by an answer");
+    assert!(
+        is_woken_by(&mut server, |handle| handle.handle_message(br#"{"jsonrpc":"2.0","method":"x"}"#)).0,
+        "by a message"
+    );
+    let _ = server.handle.handle_disconnect(&CloseReason::Disconnected("it died".to_owned()));
+    let (is_woken, call) = is_woken_by(&mut server, |_| Task::start(client.call_tool("t")));
     assert!(is_woken, "by somebody who waits");
-    assert!(scene.is_woken_by(|_| drop((call, client))).0, "by the last handle");
+    assert!(is_woken_by(&mut server, |_| drop((call, client))).0, "by the last handle");
 }
 
 /// Calls say where they come from, unless they say something else themselves; retries do, too.
@@ -354,24 +374,24 @@ fn calls_say_where_they_come_from() {
     const OWN: &str = "00-1af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
     for kind in KINDS {
         let trace = || TraceContext::new(PARENT);
-        for (client, mut scene) in [
-            Scene::modern(kind, builder().roots([]).trace_context(trace)),
-            Scene::legacy(kind, builder().trace_context(trace)),
+        for (client, mut server) in [
+            ScriptedServer::modern(kind, builder().roots([]).trace_context(trace)),
+            ScriptedServer::legacy(kind, builder().trace_context(trace)),
         ] {
-            let mut call = Task::new(client.call_tool("t").arguments(&json!({ "a": 1 })));
-            let request = scene.request("tools/call");
+            let mut call = Task::start(client.call_tool("t").arguments(&json!({ "a": 1 })));
+            let request = server.expect_request("tools/call");
             assert_eq!(request.params["_meta"]["traceparent"], PARENT);
             assert_eq!(request.params["arguments"], json!({ "a": 1 }));
             if client.revision() == Some(Revision::V2026_07_28) {
                 let questions = json!({ "q": { "method": "roots/list" } });
-                scene.answer(&request, json!({ "resultType": "input_required", "inputRequests": questions }));
-                call.waits();
-                assert_eq!(scene.request("tools/call").params["_meta"]["traceparent"], PARENT);
+                server.respond(&request, json!({ "resultType": "input_required", "inputRequests": questions }));
+                call.assert_pending();
+                assert_eq!(server.expect_request("tools/call").params["_meta"]["traceparent"], PARENT);
             }
             let mut meta = RequestMeta::default();
             meta.set_trace_context(&TraceContext::new(OWN).unwrap());
-            let _call = Task::new(client.call_tool("t").meta(meta));
-            assert_eq!(scene.request("tools/call").params["_meta"]["traceparent"], OWN);
+            let _call = Task::start(client.call_tool("t").meta(meta));
+            assert_eq!(server.expect_request("tools/call").params["_meta"]["traceparent"], OWN);
         }
     }
 }
@@ -380,29 +400,35 @@ fn calls_say_where_they_come_from() {
 // covers: S4.51, S4.57, S4.58, S4.60
 #[test]
 fn sessions_are_resumed() {
-    let (client, scene) = Scene::legacy(TransportKind::RequestPerCall, builder());
+    let (mut connecting, mut server) =
+        ScriptedServer::connect(TransportKind::RequestPerCall, builder().mode(Mode::Legacy));
+    let initialize = server.expect_request("initialize");
+    let mut result = initialize_result("2025-11-25", ScriptedServer::capabilities());
+    result["instructions"] = json!("Be kind");
+    server.respond(&initialize, result);
+    let client = connecting.finish().unwrap();
     assert!(client.save_session().is_none(), "a server without a session");
-    scene.handle.responses().set_session(Some("secret".to_owned()), None);
+    server.handle.responses().set_session(Some("secret".to_owned()), None);
     assert_eq!(client.session_id().as_deref(), Some("secret"));
     let saved = client.save_session().unwrap();
     assert!(!format!("{saved:?}").contains("secret"), "it is like a password");
     let text = serde_json::to_string(&saved).unwrap();
     let read: SavedSession = serde_json::from_str(&text).unwrap();
     assert_eq!(read, saved);
-    let (client, mut scene) = Scene::ready(TransportKind::RequestPerCall, builder().resume_session(read));
-    assert_eq!(scene.handle.session_id().as_deref(), Some("secret"));
+    let (client, mut server) = connected(TransportKind::RequestPerCall, builder().resume_session(read));
+    assert_eq!(server.handle.session_id().as_deref(), Some("secret"));
     assert_eq!(client.revision(), Some(Revision::V2025_11_25));
     assert_eq!(client.server().instructions.as_deref(), Some("Be kind"));
-    let mut call = Task::new(client.call_tool("t"));
-    let request = scene.request("tools/call");
+    let mut call = Task::start(client.call_tool("t"));
+    let request = server.expect_request("tools/call");
     // A session that is not there any more is replaced.
-    scene.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
-    call.waits();
-    scene.shake_hands("2025-11-25");
-    call.waits();
-    let request = scene.request("tools/call");
-    scene.answer(&request, said("done"));
-    call.done().unwrap();
+    server.handle.handle_session_lost(Some(request.call), true, mcp_client::SessionLossReason::Unknown { status: 404 });
+    call.assert_pending();
+    server.handshake("2025-11-25");
+    call.assert_pending();
+    let request = server.expect_request("tools/call");
+    server.respond(&request, tool_result("done"));
+    call.finish().unwrap();
     let unknown = text.replace("2025-11-25", "1999-01-01");
     assert!(serde_json::from_str::<SavedSession>(&unknown).is_err());
 }
@@ -411,16 +437,16 @@ fn sessions_are_resumed() {
 // covers: TL-8
 #[test]
 fn structured_results_may_be_anything() {
-    let (client, mut scene) = Scene::modern(TransportKind::Pipe, builder());
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder());
     let mut ask = |content: Option<Value>| {
-        let mut call = Task::new(client.call_tool("t").structured::<Value>());
-        let request = scene.request("tools/call");
-        let mut result = said("text");
+        let mut call = Task::start(client.call_tool("t").structured::<Value>());
+        let request = server.expect_request("tools/call");
+        let mut result = tool_result("text");
         if let Some(content) = content {
             result["structuredContent"] = content;
         }
-        scene.answer(&request, result);
-        call.done()
+        server.respond(&request, result);
+        call.finish()
     };
     for content in [json!(null), json!([1]), json!("a"), json!({ "a": 1 })] {
         assert_eq!(ask(Some(content.clone())).unwrap(), content);
@@ -432,17 +458,17 @@ fn structured_results_may_be_anything() {
 // covers: TL-16, TL-17
 #[test]
 fn tools_fail_in_their_results() {
-    for (client, mut scene) in scenes() {
-        let mut result = said("too hot");
+    for (client, mut server) in servers() {
+        let mut result = tool_result("too hot");
         result["isError"] = json!(true);
-        let mut call = Task::new(client.call_tool("t"));
-        let request = scene.request("tools/call");
-        scene.answer(&request, result.clone());
-        assert_eq!(call.done().unwrap().is_error, Some(true));
-        let mut call = Task::new(client.call_tool("t").structured::<Value>());
-        let request = scene.request("tools/call");
-        scene.answer(&request, result);
-        let error = call.done().unwrap_err();
+        let mut call = Task::start(client.call_tool("t"));
+        let request = server.expect_request("tools/call");
+        server.respond(&request, result.clone());
+        assert_eq!(call.finish().unwrap().is_error, Some(true));
+        let mut call = Task::start(client.call_tool("t").structured::<Value>());
+        let request = server.expect_request("tools/call");
+        server.respond(&request, result);
+        let error = call.finish().unwrap_err();
         assert!(error.is_remote() && error.to_string().contains("too hot"), "{error}");
     }
 }
@@ -450,41 +476,41 @@ fn tools_fail_in_their_results() {
 /// Errors tell what the server said from what happened here, and what there is to do.
 #[test]
 fn errors_say_who_and_what() {
-    let (client, mut scene) = Scene::modern(TransportKind::RequestPerCall, builder());
-    let mut call = Task::new(client.call_tool("t"));
-    let request = scene.request("tools/call");
-    scene.handle.responses().handle_status(request.call, 429, b"slow down");
-    let error = call.done().unwrap_err();
+    let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder());
+    let mut call = Task::start(client.call_tool("t"));
+    let request = server.expect_request("tools/call");
+    server.handle.responses().handle_status(request.call, 429, b"slow down");
+    let error = call.finish().unwrap_err();
     assert!(matches!(error, Error::Status { status: 429, .. }) && error.is_remote());
     // A status whose body is an error says what the error says.
-    let mut call = Task::new(client.call_tool("t"));
-    let request = scene.request("tools/call");
+    let mut call = Task::start(client.call_tool("t"));
+    let request = server.expect_request("tools/call");
     let body = br#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"unknown tool"}}"#;
-    scene.handle.responses().handle_status(request.call, 400, body);
-    assert!(call.done().unwrap_err().to_string().contains("unknown tool"));
-    let error = now(client.ping()).unwrap_err();
+    server.handle.responses().handle_status(request.call, 400, body);
+    assert!(call.finish().unwrap_err().to_string().contains("unknown tool"));
+    let error = expect_ready(client.ping()).unwrap_err();
     assert!(matches!(&error, Error::Command(CommandError::NotInRevision { .. })) && !error.is_remote(), "{error}");
-    let error = now(client.call_tool("t").arguments(&1)).unwrap_err();
+    let error = expect_ready(client.call_tool("t").arguments(&1)).unwrap_err();
     assert!(matches!(error, Error::InvalidParams(_)) && !error.is_remote());
-    scene.silence();
+    server.assert_quiet();
 }
 
 /// A server that cannot be reached says why.
 // covers: DU-6
 #[test]
 fn connecting_fails_with_a_reason() {
-    let (mut connecting, scene) = Scene::open(TransportKind::RequestPerCall, builder());
-    scene.end(CloseReason::Disconnected("connection refused".to_owned()));
-    assert!(connecting.done().unwrap_err().to_string().contains("connection refused"));
-    let (mut connecting, mut scene) = Scene::open(TransportKind::RequestPerCall, builder());
-    let probe = scene.request("server/discover");
-    scene.handle.responses().handle_stream_ended(probe.call, Some("no such host".to_owned()));
-    assert!(connecting.done().unwrap_err().to_string().contains("no such host"));
-    let (mut connecting, mut scene) = Scene::open(TransportKind::Pipe, builder().mode(Mode::Legacy));
-    scene.request("initialize");
+    let (mut connecting, server) = ScriptedServer::connect(TransportKind::RequestPerCall, builder());
+    server.close(CloseReason::Disconnected("connection refused".to_owned()));
+    assert!(connecting.finish().unwrap_err().to_string().contains("connection refused"));
+    let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::RequestPerCall, builder());
+    let probe = server.expect_request("server/discover");
+    server.handle.responses().handle_stream_ended(probe.call, Some("no such host".to_owned()));
+    assert!(connecting.finish().unwrap_err().to_string().contains("no such host"));
+    let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::Pipe, builder().mode(Mode::Legacy));
+    server.expect_request("initialize");
     assert_eq!(
-        scene.handle.handle_disconnect(&CloseReason::Exited { status: "exit status: 3".to_owned() }),
+        server.handle.handle_disconnect(&CloseReason::Exited { status: "exit status: 3".to_owned() }),
         mcp_client::ServerLossAction::Close
     );
-    assert!(connecting.done().unwrap_err().to_string().contains("exit status: 3"));
+    assert!(connecting.finish().unwrap_err().to_string().contains("exit status: 3"));
 }

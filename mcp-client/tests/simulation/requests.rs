@@ -1,8 +1,8 @@
 //! A request for each call, some of which break, and sessions that get lost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use futures_util::task::noop_waker;
 use mcp_client::types::{Era, Revision};
 use mcp_client::{CallId, Client, OutgoingMessage, Time, TransportCommand, TransportHandle, TransportKind};
 use mcp_server::{Caller, Connection, Server};
+use mcp_testkit::{Clock, ManualTransport};
 
-use crate::world::{Calls, Clock, Dice, HandOver, builder, look, server};
+use crate::world::{Calls, Dice, builder, look, server};
 
 /// A server that is reached by requests.
 struct Requests {
@@ -144,11 +145,10 @@ impl Requests {
 pub(crate) fn run(seed: u64, revision: Revision) -> usize {
     let (mut dice, clock, at_work) = (Dice::new(seed), Clock::new(), Arc::new(AtomicUsize::new(0)));
     let server = server(&at_work);
-    let handle = Arc::new(Mutex::new(None));
-    let transport = HandOver { kind: TransportKind::RequestPerCall, clock: clock.clone(), handle: Arc::clone(&handle) };
-    let mut connecting = Box::pin(builder(revision).connect(transport));
+    let transport = ManualTransport::new(TransportKind::RequestPerCall, &clock);
+    let mut connecting = Box::pin(builder(revision).connect(transport.clone()));
     assert!(look(connecting.as_mut()).is_pending());
-    let handle = handle.lock().unwrap().take().unwrap();
+    let handle = transport.take_handle();
     let mut requests = Requests {
         clock,
         server,

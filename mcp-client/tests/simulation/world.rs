@@ -1,14 +1,14 @@
 //! What both simulations share: the dice, the clock, the calls.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::noop_waker;
 use mcp_client::types::{CallToolResult, ElicitResult, ElicitValue, Revision};
-use mcp_client::{Client, ClientBuilder, Error, Time, Transport, TransportHandle, TransportKind};
+use mcp_client::{Client, ClientBuilder, Error};
 use mcp_server::{AskError, NoArguments, RequestContext, Server, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,46 +31,6 @@ impl Dice {
 
     pub(crate) fn one_in(&mut self, bound: usize) -> bool {
         self.below(bound) == 0
-    }
-}
-
-/// A clock that goes when it is told to.
-#[derive(Clone)]
-pub(crate) struct Clock(Arc<Mutex<Time>>);
-
-impl Clock {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Time::EPOCH)))
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        *self.0.lock().unwrap()
-    }
-
-    pub(crate) fn advance(&self, by: Duration) {
-        *self.0.lock().unwrap() += by;
-    }
-}
-
-/// A transport that only hands its link over: the simulation does the rest.
-pub(crate) struct HandOver {
-    pub(crate) kind: TransportKind,
-    pub(crate) clock: Clock,
-    pub(crate) handle: Arc<Mutex<Option<TransportHandle>>>,
-}
-
-impl Transport for HandOver {
-    fn kind(&self) -> TransportKind {
-        self.kind
-    }
-
-    fn clock(&self) -> mcp_client::Clock {
-        let clock = self.clock.clone();
-        Arc::new(move || clock.now())
-    }
-
-    fn start(self, handle: TransportHandle) {
-        *self.handle.lock().unwrap() = Some(handle);
     }
 }
 

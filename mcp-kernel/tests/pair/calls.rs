@@ -7,16 +7,16 @@ use mcp_kernel::server;
 use mcp_kernel::{CallError, CallOptions, CommandError};
 use mcp_types::{CallToolResult, ErrorCode, ErrorObject, Method, Number, RawObject, Revision};
 
-use crate::kit::{Pair, client_config, server_config};
+use mcp_testkit::Pair;
 
 fn legacy() -> Pair {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
-    Pair::ready(client, server_config())
+    Pair::ready(client, Pair::server_config())
 }
 
 fn modern() -> Pair {
-    Pair::ready(client_config(), server_config())
+    Pair::ready(Pair::client_config(), Pair::server_config())
 }
 
 /// The same call and the same answer, in both eras.
@@ -34,7 +34,7 @@ fn a_call_is_answered_in_both_eras() {
         pair.drive();
         let result = pair.finished(call).expect("a result");
         assert_eq!(result.contains("resultType"), revision == Revision::V2026_07_28, "{result}");
-        pair.assert_nothing_left();
+        pair.assert_idle();
     }
 }
 
@@ -53,7 +53,7 @@ fn an_answer_may_cross_a_cancellation() {
         let stray = pair.client_events.pop_front();
         assert!(matches!(stray, Some(client::Event::PeerMisbehaved(_))), "counted, but nothing happens: {stray:?}");
         assert_eq!(pair.client.cancel(call), Err(CommandError::Ended));
-        pair.assert_nothing_left();
+        pair.assert_idle();
     }
 }
 
@@ -71,7 +71,7 @@ fn a_cancellation_reaches_the_handler() {
         let cancelled = pair.server_events.pop_front();
         assert!(matches!(cancelled, Some(server::Event::Cancelled { request, .. }) if request == scope.key()));
         assert_eq!(pair.server.respond(responder, Ok(CallToolResult::text("late"))), server::Delivery::NotSent);
-        pair.assert_nothing_left();
+        pair.assert_idle();
     }
 }
 
@@ -79,9 +79,9 @@ fn a_cancellation_reaches_the_handler() {
 // covers: K-2
 #[test]
 fn a_stream_is_closed_instead_of_a_notification() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.cancel_style = CancelStyle::CloseStream;
-    let mut pair = Pair::ready(client, server_config());
+    let mut pair = Pair::ready(client, Pair::server_config());
     let call = pair.call(&Method::TOOLS_CALL, r#"{"name":"slow"}"#);
     let _ = pair.client.poll_transmit();
     pair.client.cancel(call).expect("it is open");
@@ -102,17 +102,17 @@ fn progress_keeps_a_call_alive_up_to_the_limit() {
     let (scope, _, _responder) = pair.expect_request();
     assert!(scope.may_report_progress());
     for done in 1..=2_i64 {
-        pair.wait(Duration::from_secs(9));
+        pair.advance(Duration::from_secs(9));
         let _ = pair.server.progress(scope.key(), done, Some(Number::from(3)), None);
         pair.drive();
         let progress = pair.client_events.pop_front();
         assert!(matches!(progress, Some(client::Event::CallProgress { call: of, .. }) if of == call), "{progress:?}");
     }
-    pair.wait(Duration::from_secs(8));
+    pair.advance(Duration::from_secs(8));
     pair.drive();
     assert_eq!(pair.finished(call), Err(CallError::TimedOut));
     assert!(matches!(pair.server_events.pop_front(), Some(server::Event::Cancelled { .. })));
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// A legacy server asks the client while it works on its request.
@@ -144,7 +144,7 @@ fn a_legacy_server_asks_the_client() {
     let _ = pair.server.respond(responder, Ok(CallToolResult::text("done")));
     pair.drive();
     assert!(pair.finished(call).is_ok());
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// In the modern era there is no way back, on either side.
@@ -166,7 +166,7 @@ fn a_modern_server_cannot_ask() {
     let _ = pair.server.respond::<CallToolResult>(responder, Err(error.clone()));
     pair.drive();
     assert_eq!(pair.finished(call), Err(CallError::Rejected(error)));
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// A kind of result that the client does not know makes the answer invalid.
@@ -184,7 +184,7 @@ fn unknown_kinds_of_result_are_refused() {
         pair.collect();
         assert_eq!(pair.finished(call).is_ok(), is_valid, "{kind}");
     }
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// Everything that is open ends when the connection does, each once.
@@ -220,7 +220,7 @@ fn removed_methods_are_not_sent() {
     }
     let mut pair = legacy();
     assert!(matches!(pair.client.listen(pair.now, Default::default()), Err(CommandError::NotInRevision { .. })));
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// A token of the caller's own comes back with the progress, and keeps the call alive.
@@ -232,16 +232,16 @@ fn a_callers_token_is_kept() {
     let call = pair.client.call(pair.now, &Method::TOOLS_CALL, &params, CallOptions::default()).expect("a call");
     pair.drive();
     let (scope, _, responder) = pair.expect_request();
-    pair.wait(Duration::from_secs(59));
+    pair.advance(Duration::from_secs(59));
     let _ = pair.server.progress(scope.key(), 1, None, None);
     pair.drive();
     let Some(client::Event::CallProgress { progress, .. }) = pair.client_events.pop_front() else { panic!("progress") };
     assert_eq!(progress.progress_token, "mine".into());
-    pair.wait(Duration::from_secs(59));
+    pair.advance(Duration::from_secs(59));
     let _ = pair.server.respond(responder, Ok(CallToolResult::text("done")));
     pair.drive();
     assert!(pair.finished(call).is_ok());
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// The end of a stream without an answer ends the call on it, and no other.

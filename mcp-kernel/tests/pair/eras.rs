@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_kernel::client::{self, ConnectError, DetectedRevision, Mode};
 use mcp_types::{Method, Revision};
 
-use crate::kit::{Pair, client_config, server_config};
+use mcp_testkit::Pair;
 
 fn of(revisions: &[Revision]) -> Vec<Revision> {
     revisions.to_vec()
@@ -18,7 +18,7 @@ const LEGACY: [Revision; 4] =
 // covers: DU-1, DU-3, DU-30, DU-40, V-4, V-6, X-15
 #[test]
 fn a_modern_server_is_found() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     pair.drive();
     let Some(client::Event::Ready { revision, server }) = pair.client_events.pop_front() else { panic!("ready") };
@@ -26,7 +26,7 @@ fn a_modern_server_is_found() {
     assert!(server.capabilities.is_some_and(|capabilities| capabilities.tools.is_some()));
     assert_eq!(server.info.map(|info| info.name), Some("server".to_owned()));
     assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// A legacy server refuses the probe, and the handshake follows on the same pipe.
@@ -34,9 +34,9 @@ fn a_modern_server_is_found() {
 #[test]
 fn a_legacy_server_is_found() {
     for newest in LEGACY {
-        let mut server = server_config();
+        let mut server = Pair::server_config();
         server.revisions = LEGACY.into_iter().filter(|revision| *revision <= newest).collect();
-        let mut pair = Pair::new(client_config(), server);
+        let mut pair = Pair::new(Pair::client_config(), server);
         pair.client.start(pair.now, None);
         pair.drive();
         let ready = pair.client_events.pop_front();
@@ -46,7 +46,7 @@ fn a_legacy_server_is_found() {
         );
         assert_eq!(pair.server.negotiated(), Some(newest));
         pair.server_events.clear();
-        pair.assert_nothing_left();
+        pair.assert_idle();
     }
 }
 
@@ -54,9 +54,9 @@ fn a_legacy_server_is_found() {
 // covers: DU-6, DU-7, DU-42
 #[test]
 fn a_legacy_client_shakes_hands_at_once() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
-    let mut pair = Pair::new(client, server_config());
+    let mut pair = Pair::new(client, Pair::server_config());
     pair.client.start(pair.now, None);
     pair.collect();
     assert!(String::from_utf8(pair.to_server[0].clone()).expect("text").contains(r#""method":"initialize""#));
@@ -64,25 +64,25 @@ fn a_legacy_client_shakes_hands_at_once() {
     assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     pair.client_events.clear();
     pair.server_events.clear();
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// Where there is no common revision, both sides can say so.
 // covers: DU-2, DU-5
 #[test]
 fn strangers_part_with_a_reason() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Modern;
-    let mut server = server_config();
+    let mut server = Pair::server_config();
     server.revisions = of(&LEGACY);
     let mut pair = Pair::new(client, server);
     pair.client.start(pair.now, None);
     pair.drive();
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(_))));
 
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
-    let mut server = server_config();
+    let mut server = Pair::server_config();
     server.revisions = of(&[Revision::V2026_07_28]);
     let mut pair = Pair::new(client, server);
     pair.client.start(pair.now, None);
@@ -96,32 +96,32 @@ fn strangers_part_with_a_reason() {
 // covers: DU-33, RB-8
 #[test]
 fn a_late_answer_to_the_probe_is_no_offence() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     pair.collect();
     let probe = pair.to_server.pop_front().expect("the probe");
-    pair.wait(Duration::from_secs(6));
+    pair.advance(Duration::from_secs(6));
     pair.drive();
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
     assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
     pair.client_events.clear();
     pair.server_events.clear();
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// A server that is silent is sent the handshake after a second.
 // covers: INT-7
 #[test]
 fn int_7_silence_costs_a_second() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     pair.collect();
     assert_eq!(pair.to_server.len(), 1);
-    pair.wait(Duration::from_millis(999));
+    pair.advance(Duration::from_millis(999));
     pair.collect();
     assert_eq!(pair.to_server.len(), 1);
-    pair.wait(Duration::from_millis(1));
+    pair.advance(Duration::from_millis(1));
     pair.collect();
     let handshake = String::from_utf8_lossy(&pair.to_server[1]);
     assert!(handshake.contains(r#""method":"initialize""#), "{handshake}");
@@ -131,11 +131,11 @@ fn int_7_silence_costs_a_second() {
 // covers: INT-7
 #[test]
 fn int_7_a_slow_server_of_both_eras_ends_up_modern() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     pair.collect();
     let probe = pair.to_server.pop_front().expect("the probe");
-    pair.wait(Duration::from_secs(6));
+    pair.advance(Duration::from_secs(6));
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
     assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
@@ -143,7 +143,7 @@ fn int_7_a_slow_server_of_both_eras_ends_up_modern() {
     assert_eq!(news.iter().filter(|event| matches!(event, client::Event::Ready { .. })).count(), 1, "{news:?}");
     assert!(!news.iter().any(|event| matches!(event, client::Event::Failed(_))), "{news:?}");
     pair.server_events.clear();
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// Where there are doubts about a legacy detected revision, the probe and the handshake are sent at once, and nobody waits.
@@ -153,9 +153,9 @@ fn int_7_a_doubtful_detected_revision_costs_no_time() {
     for (revision, expected) in
         [(Revision::V2026_07_28, Revision::V2026_07_28), (Revision::V2025_11_25, Revision::V2025_11_25)]
     {
-        let mut server = server_config();
+        let mut server = Pair::server_config();
         server.revisions = of(&[Revision::V2025_11_25, revision]);
-        let mut pair = Pair::new(client_config(), server);
+        let mut pair = Pair::new(Pair::client_config(), server);
         pair.client.start(pair.now, Some(DetectedRevision::new(Revision::V2025_11_25).probe_again(true)));
         pair.collect();
         assert_eq!(pair.to_server.len(), 2);
@@ -163,7 +163,7 @@ fn int_7_a_doubtful_detected_revision_costs_no_time() {
         assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(expected)));
         pair.client_events.clear();
         pair.server_events.clear();
-        pair.assert_nothing_left();
+        pair.assert_idle();
     }
 }
 
@@ -171,16 +171,16 @@ fn int_7_a_doubtful_detected_revision_costs_no_time() {
 // covers: INT-7
 #[test]
 fn int_7_who_has_read_nothing_is_not_started_again() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     pair.client.handle_disconnect_unread();
     pair.collect();
     let news: Vec<_> = pair.client_events.drain(..).collect();
     assert!(matches!(news[..], [client::Event::Failed(_), client::Event::Closed]), "{news:?}");
     // One that read it, and was slow to, may have.
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
-    pair.wait(Duration::from_secs(6));
+    pair.advance(Duration::from_secs(6));
     pair.client.handle_disconnect();
     pair.collect();
     let news: Vec<_> = pair.client_events.drain(..).collect();
@@ -191,28 +191,28 @@ fn int_7_who_has_read_nothing_is_not_started_again() {
 // covers: DU-33, DU-41
 #[test]
 fn a_slow_modern_server_is_found_after_all() {
-    let mut server = server_config();
+    let mut server = Pair::server_config();
     server.revisions = of(&[Revision::V2026_07_28]);
-    let mut pair = Pair::new(client_config(), server);
+    let mut pair = Pair::new(Pair::client_config(), server);
     pair.client.start(pair.now, None);
     pair.collect();
     let probe = pair.to_server.pop_front().expect("the probe");
-    pair.wait(Duration::from_secs(6));
+    pair.advance(Duration::from_secs(6));
     pair.server.handle_bytes(pair.now, &probe, None);
     pair.drive();
     assert_eq!(pair.client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
     pair.client_events.clear();
     pair.server_events.clear();
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// A server that refuses the handshake and stays silent otherwise is given up.
 // covers: DU-33
 #[test]
 fn doubts_about_silence_end() {
-    let mut server = server_config();
+    let mut server = Pair::server_config();
     server.revisions = of(&[Revision::V2026_07_28]);
-    let mut pair = Pair::new(client_config(), server);
+    let mut pair = Pair::new(Pair::client_config(), server);
     pair.client.start(pair.now, None);
     let mut probes = 0;
     for _ in 0..20 {
@@ -220,7 +220,7 @@ fn doubts_about_silence_end() {
         if let Some(message) = pair.to_server.pop_front() {
             if String::from_utf8_lossy(&message).contains("server/discover") {
                 probes += 1;
-                pair.wait(Duration::from_secs(6));
+                pair.advance(Duration::from_secs(6));
             } else {
                 pair.server.handle_bytes(pair.now, &message, None);
             }
@@ -238,7 +238,7 @@ fn doubts_about_silence_end() {
 // covers: DU-34
 #[test]
 fn a_server_that_dies_of_the_probe_is_restarted() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     pair.collect();
     pair.client.handle_disconnect();
@@ -246,7 +246,7 @@ fn a_server_that_dies_of_the_probe_is_restarted() {
     let Some(client::Event::RestartNeeded { detected }) = pair.client_events.pop_front() else { panic!("a restart") };
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Closed)));
 
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, Some(detected));
     pair.drive();
     assert_eq!(pair.server.negotiated(), Some(Revision::V2025_11_25));
@@ -256,7 +256,7 @@ fn a_server_that_dies_of_the_probe_is_restarted() {
 // covers: V-1, V-5, V-10, V-11, DU-41, S3.F13
 #[test]
 fn a_detected_revision_saves_the_probe() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, Some(DetectedRevision::new(Revision::V2026_07_28)));
     pair.collect();
     assert!(pair.to_server.is_empty());
@@ -268,7 +268,7 @@ fn a_detected_revision_saves_the_probe() {
     let _ = pair.server.respond(responder, Ok(mcp_types::ListToolsResult::new(Vec::new())));
     pair.drive();
     assert!(pair.finished(call).expect("a result").contains(r#""resultType":"complete""#));
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// What HTTP says about the era, and what it does not.
@@ -276,7 +276,7 @@ fn a_detected_revision_saves_the_probe() {
 #[test]
 fn statuses_are_evidence_only_where_they_are() {
     let probe = |status: u16, body: &str| {
-        let mut pair = Pair::new(client_config(), server_config());
+        let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
         pair.client.start(pair.now, None);
         let Some(client::Transmit::Send { call: Some(call), .. }) = pair.client.poll_transmit() else {
             panic!("a probe")
@@ -309,12 +309,12 @@ fn statuses_are_evidence_only_where_they_are() {
 // covers: RB-9, K-10
 #[test]
 fn the_handshake_has_an_end() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
-    let mut pair = Pair::new(client, server_config());
+    let mut pair = Pair::new(client, Pair::server_config());
     pair.client.start(pair.now, None);
     let _ = pair.client.poll_transmit();
-    pair.wait(Duration::from_secs(61));
+    pair.advance(Duration::from_secs(61));
     pair.collect();
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(ConnectError::TimedOut))));
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Closed)));
@@ -325,10 +325,10 @@ fn the_handshake_has_an_end() {
 // covers: RB-7
 #[test]
 fn a_counter_offer_must_be_spoken() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
     client.revisions = of(&[Revision::V2025_11_25]);
-    let mut server = server_config();
+    let mut server = Pair::server_config();
     server.revisions = of(&[Revision::V2024_11_05]);
     let mut pair = Pair::new(client, server);
     pair.client.start(pair.now, None);
@@ -341,15 +341,15 @@ fn a_counter_offer_must_be_spoken() {
 // covers: DU-27, DU-42
 #[test]
 fn silence_means_legacy_only_behind_a_pipe() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.silence_means_legacy = false;
-    let mut pair = Pair::new(client.clone(), server_config());
+    let mut pair = Pair::new(client.clone(), Pair::server_config());
     pair.client.start(pair.now, None);
-    pair.wait(Duration::from_secs(6));
+    pair.advance(Duration::from_secs(6));
     pair.collect();
     assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(ConnectError::TimedOut))));
     for disconnects in [true, false] {
-        let mut pair = Pair::new(client.clone(), server_config());
+        let mut pair = Pair::new(client.clone(), Pair::server_config());
         pair.client.start(pair.now, None);
         let Some(client::Transmit::Send { call: Some(call), .. }) = pair.client.poll_transmit() else {
             panic!("a probe")
@@ -362,9 +362,9 @@ fn silence_means_legacy_only_behind_a_pipe() {
         pair.collect();
         assert!(matches!(pair.client_events.pop_front(), Some(client::Event::Failed(ConnectError::Disconnected))));
     }
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Modern;
-    let mut pair = Pair::new(client, server_config());
+    let mut pair = Pair::new(client, Pair::server_config());
     pair.client.start(pair.now, Some(DetectedRevision::new(Revision::V2025_11_25)));
     pair.drive();
     assert_eq!(
@@ -378,11 +378,11 @@ fn silence_means_legacy_only_behind_a_pipe() {
 // covers: K-13
 #[test]
 fn a_probe_has_an_end_whatever_the_server_says() {
-    let mut pair = Pair::new(client_config(), server_config());
+    let mut pair = Pair::new(Pair::client_config(), Pair::server_config());
     pair.client.start(pair.now, None);
     let _ = pair.client.poll_transmit();
     for progress in 1..=3 {
-        pair.wait(Duration::from_secs(2));
+        pair.advance(Duration::from_secs(2));
         let text = format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":1,"progress":{progress}}}}}"#
         );
@@ -397,9 +397,9 @@ fn a_probe_has_an_end_whatever_the_server_says() {
 // covers: B-4
 #[test]
 fn a_ping_is_answered_during_the_handshake() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
-    let mut pair = Pair::new(client, server_config());
+    let mut pair = Pair::new(client, Pair::server_config());
     pair.client.start(pair.now, None);
     let _ = pair.client.poll_transmit();
     pair.client.handle_bytes(pair.now, br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);

@@ -2,5 +2,4 @@
 
 mod calls;
 mod eras;
-mod kit;
 mod subscriptions;

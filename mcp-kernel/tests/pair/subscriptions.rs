@@ -5,13 +5,13 @@ use mcp_kernel::server::{self};
 use mcp_kernel::{CallError, Change};
 use mcp_types::{Method, SubscriptionFilter};
 
-use crate::kit::{Pair, client_config, server_config};
+use mcp_testkit::Pair;
 
 /// Acknowledged first, told what was asked for, ended with a result.
 // covers: L-3, L-5..L-7, L-11
 #[test]
 fn a_subscription_lives_and_ends() {
-    let mut pair = Pair::ready(client_config(), server_config());
+    let mut pair = Pair::ready(Pair::client_config(), Pair::server_config());
     let filter = SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(vec!["a:b".to_owned()]);
     let tools = pair.client.listen(pair.now, filter.clone()).expect("modern");
     let prompts =
@@ -47,16 +47,16 @@ fn a_subscription_lives_and_ends() {
     assert!(ends[1].as_ref().is_ok_and(|result| result.contains("subscriptionId")), "{ends:?}");
     pair.server_events.clear();
     pair.server.publish(&Change::Tools);
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// In the legacy era changes come unasked, those of a resource by subscription.
 // covers: B-43, B-44
 #[test]
 fn legacy_changes_come_unasked() {
-    let mut client = client_config();
+    let mut client = Pair::client_config();
     client.mode = Mode::Legacy;
-    let mut pair = Pair::ready(client, server_config());
+    let mut pair = Pair::ready(client, Pair::server_config());
     pair.server.publish(&Change::Resource("a:b".to_owned()));
     let call = pair.call(&Method::RESOURCES_SUBSCRIBE, r#"{"uri":"a:b"}"#);
     pair.drive();
@@ -73,14 +73,14 @@ fn legacy_changes_come_unasked() {
         );
     }
     pair.server_events.clear();
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }
 
 /// What nobody asked for, or what comes before the acknowledgement, counts as a fault and goes nowhere.
 // covers: L-1, L-3, L-8, AMB-12
 #[test]
 fn stray_changes_are_not_believed() {
-    let mut pair = Pair::ready(client_config(), server_config());
+    let mut pair = Pair::ready(Pair::client_config(), Pair::server_config());
     let call = pair.client.listen(pair.now, SubscriptionFilter::default().tools_list_changed(true)).expect("modern");
     pair.collect();
     for message in [
@@ -97,5 +97,5 @@ fn stray_changes_are_not_believed() {
     assert_eq!(pair.finished(call), Err(CallError::Cancelled));
     pair.client_events.clear();
     pair.server_events.clear();
-    pair.assert_nothing_left();
+    pair.assert_idle();
 }

@@ -2,14 +2,16 @@
 
 use mcp_kernel::server::Extension;
 use mcp_kernel::{PeerMisbehaved, server::ServerConfig};
+use mcp_testkit::envelope::{initialize, modern_request, request};
 use mcp_types::Revision;
 use mcp_types::gate::Revisions;
+use mcp_types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
 use serde_json::{Value, json};
 
-use crate::kit::{CAPABILITIES, Script, VERSION, config, initialize, legacy, modern, offering};
+use crate::script::{Script, config, offering};
 
 fn with_meta(meta: Value) -> Value {
-    legacy(1, "tools/list", json!({ "_meta": meta }))
+    request(1, "tools/list", json!({ "_meta": meta }))
 }
 
 /// A member that is missing is named.
@@ -17,8 +19,8 @@ fn with_meta(meta: Value) -> Value {
 #[test]
 fn missing_members_are_named() {
     let mut script = Script::new();
-    let error = script.refused(with_meta(json!({ VERSION: "2026-07-28" })), -32602);
-    assert!(error["message"].as_str().unwrap().contains(CAPABILITIES), "{error}");
+    let error = script.refused(with_meta(json!({ PROTOCOL_VERSION: "2026-07-28" })), -32602);
+    assert!(error["message"].as_str().unwrap().contains(CLIENT_CAPABILITIES), "{error}");
     script.assert_nothing_left();
 }
 
@@ -30,8 +32,8 @@ fn without_legacy_the_envelope_is_owed() {
     modern_only.revisions = vec![Revision::V2026_07_28];
     for mut script in [Script::with(modern_only), Script::modern_request()] {
         for method in ["tools/list", "ping", "server/discover"] {
-            let error = script.refused(legacy(1, method, json!({})), -32602);
-            assert!(error["message"].as_str().unwrap().contains(VERSION), "{error}");
+            let error = script.refused(request(1, method, json!({})), -32602);
+            assert!(error["message"].as_str().unwrap().contains(PROTOCOL_VERSION), "{error}");
         }
         script.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
         script.refusal(2, -32602);
@@ -46,9 +48,9 @@ fn without_legacy_the_envelope_is_owed() {
 fn malformed_members_are_named() {
     let mut script = Script::new();
     for (name, value) in [
-        (CAPABILITIES, json!("all")),
-        (CAPABILITIES, json!([])),
-        (CAPABILITIES, json!(null)),
+        (CLIENT_CAPABILITIES, json!("all")),
+        (CLIENT_CAPABILITIES, json!([])),
+        (CLIENT_CAPABILITIES, json!(null)),
         ("io.modelcontextprotocol/clientInfo", json!({ "name": 1 })),
         ("io.modelcontextprotocol/clientInfo", json!("me")),
         // Y-5
@@ -57,7 +59,7 @@ fn malformed_members_are_named() {
         ("progressToken", json!(1.5)),
         ("progressToken", json!({})),
     ] {
-        let mut meta = json!({ VERSION: "2026-07-28", CAPABILITIES: {} });
+        let mut meta = json!({ PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {} });
         meta[name] = value;
         let error = script.refused(with_meta(meta), -32602);
         assert!(error["message"].as_str().unwrap().contains(name), "{name}: {error}");
@@ -73,7 +75,8 @@ fn malformed_members_are_named() {
 fn unknown_capabilities_are_ignored() {
     let mut script = Script::new();
     let capabilities = json!({ "roots": { "listChanged": true }, "telepathy": { "range": 1 } });
-    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { CAPABILITIES: capabilities } })));
+    let asked =
+        script.served(modern_request(1, "tools/call", json!({ "_meta": { CLIENT_CAPABILITIES: capabilities } })));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -84,11 +87,11 @@ fn unknown_capabilities_are_ignored() {
 fn an_unknown_version_is_told_the_known_ones() {
     let mut script = Script::new();
     for method in ["tools/list", "server/discover", "no/such"] {
-        let meta = json!({ VERSION: "2099-01-01", CAPABILITIES: {} });
-        let error = script.refused(legacy(1, method, json!({ "_meta": meta })), -32022);
+        let meta = json!({ PROTOCOL_VERSION: "2099-01-01", CLIENT_CAPABILITIES: {} });
+        let error = script.refused(request(1, method, json!({ "_meta": meta })), -32022);
         assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2099-01-01" }));
     }
-    script.refused(with_meta(json!({ VERSION: "2099-01-01" })), -32602);
+    script.refused(with_meta(json!({ PROTOCOL_VERSION: "2099-01-01" })), -32602);
     script.assert_nothing_left();
 }
 
@@ -99,7 +102,7 @@ fn a_version_that_is_not_served_is_unsupported() {
     let mut legacy_only = config();
     legacy_only.revisions = vec![Revision::V2025_11_25];
     let mut script = Script::with(legacy_only);
-    let error = script.refused(modern(1, "tools/list", json!({})), -32022);
+    let error = script.refused(modern_request(1, "tools/list", json!({})), -32022);
     assert_eq!(error["data"], json!({ "supported": ["2025-11-25"], "requested": "2026-07-28" }));
     script.assert_nothing_left();
 }
@@ -113,7 +116,7 @@ fn removed_methods_are_unknown() {
         ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list", "nope"]
     {
         let params = json!({ "level": "info", "uri": "a:b", "protocolVersion": "2025-11-25" });
-        script.send(modern(1, method, params));
+        script.send(modern_request(1, method, params));
         script.refusal(1, -32601);
         assert!(matches!(script.complaint(), PeerMisbehaved::UnknownMethod(name) if name.as_str() == method));
     }
@@ -136,10 +139,10 @@ fn unadvertised_methods_are_unknown() {
     ];
     let mut script = Script::initialized_with(offering(json!({})), "2025-11-25", json!({}));
     for method in methods.into_iter().chain(["subscriptions/listen"]) {
-        script.refused(modern(1, method, json!({ "notifications": {} })), -32601);
+        script.refused(modern_request(1, method, json!({ "notifications": {} })), -32601);
     }
     for method in methods.into_iter().chain(["logging/setLevel", "resources/subscribe", "resources/unsubscribe"]) {
-        script.refused(legacy(1, method, json!({ "level": "info", "uri": "a:b" })), -32601);
+        script.refused(request(1, method, json!({ "level": "info", "uri": "a:b" })), -32601);
     }
     script.assert_nothing_left();
 }
@@ -149,8 +152,8 @@ fn unadvertised_methods_are_unknown() {
 #[test]
 fn resources_may_come_without_subscriptions() {
     let mut script = Script::initialized_with(offering(json!({ "resources": {} })), "2025-11-25", json!({}));
-    script.refused(legacy(1, "resources/subscribe", json!({ "uri": "a:b" })), -32601);
-    let asked = script.served(legacy(2, "resources/read", json!({ "uri": "a:b" })));
+    script.refused(request(1, "resources/subscribe", json!({ "uri": "a:b" })), -32601);
+    let asked = script.served(request(2, "resources/read", json!({ "uri": "a:b" })));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -168,15 +171,16 @@ fn with_extension() -> ServerConfig {
 #[test]
 fn extension_methods_need_a_declaration() {
     let mut script = Script::initialized_with(with_extension(), "2025-11-25", json!({}));
-    script.send(modern(1, "clock/read", json!({})));
+    script.send(modern_request(1, "clock/read", json!({})));
     let error = script.refusal(1, -32021);
     assert_eq!(error["data"], json!({ "requiredCapabilities": { "extensions": { "com.example/clock": {} } } }));
     assert!(matches!(script.complaint(), PeerMisbehaved::MissingCapability { .. }));
     let capabilities = json!({ "extensions": { "com.example/clock": { "zone": "utc" } } });
-    let asked = script.served(modern(2, "clock/read", json!({ "_meta": { CAPABILITIES: capabilities } })));
+    let asked =
+        script.served(modern_request(2, "clock/read", json!({ "_meta": { CLIENT_CAPABILITIES: capabilities } })));
     script.done(asked.responder);
     // The extension does not exist in the older revision.
-    script.refused(legacy(3, "clock/read", json!({})), -32601);
+    script.refused(request(3, "clock/read", json!({})), -32601);
     script.assert_nothing_left();
 }
 
@@ -187,8 +191,8 @@ fn nothing_is_served_without_registration() {
     let mut script = Script::new();
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {}, "com.example/clock": {} } });
     for method in ["clock/read", "tasks/get", "tasks/update"] {
-        let params = json!({ "_meta": { CAPABILITIES: capabilities.clone() } });
-        script.refused(modern(1, method, params), -32601);
+        let params = json!({ "_meta": { CLIENT_CAPABILITIES: capabilities.clone() } });
+        script.refused(modern_request(1, method, params), -32601);
     }
     script.assert_nothing_left();
 }
@@ -200,11 +204,11 @@ fn metadata_and_state_have_limits() {
     let mut small = config();
     (small.limits.max_meta_bytes, small.limits.max_request_state_bytes) = (200, 10);
     let mut script = Script::with(small);
-    let error = script.refused(modern(1, "tools/call", json!({ "_meta": { "a": "x".repeat(200) } })), -32602);
+    let error = script.refused(modern_request(1, "tools/call", json!({ "_meta": { "a": "x".repeat(200) } })), -32602);
     assert!(error["message"].as_str().unwrap().contains("200 bytes"), "{error}");
-    let error = script.refused(modern(1, "tools/call", json!({ "requestState": "x".repeat(9) })), -32602);
+    let error = script.refused(modern_request(1, "tools/call", json!({ "requestState": "x".repeat(9) })), -32602);
     assert!(error["message"].as_str().unwrap().contains("requestState"), "{error}");
-    let asked = script.served(modern(1, "tools/call", json!({ "requestState": "x".repeat(8) })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "requestState": "x".repeat(8) })));
     assert_eq!(asked.scope.request_state(), Some("xxxxxxxx"));
     script.done(asked.responder);
     script.assert_nothing_left();
@@ -230,16 +234,16 @@ fn handshakes_have_a_limit() {
 fn retries_bring_answers_and_state() {
     let mut script = Script::initialized("2025-11-25");
     let retry = json!({ "inputResponses": { "q": { "action": "accept" } }, "requestState": "s" });
-    let asked = script.served(modern(1, "tools/call", retry.clone()));
+    let asked = script.served(modern_request(1, "tools/call", retry.clone()));
     assert_eq!(asked.scope.request_state(), Some("s"));
     assert!(asked.scope.input_responses().get("q").is_some());
     script.done(asked.responder);
-    let asked = script.served(legacy(2, "tools/call", retry));
+    let asked = script.served(request(2, "tools/call", retry));
     assert!(asked.scope.request_state().is_none() && asked.scope.input_responses().get("q").is_none());
     script.done(asked.responder);
-    let error = script.refused(modern(3, "tools/call", json!({ "requestState": 5 })), -32602);
+    let error = script.refused(modern_request(3, "tools/call", json!({ "requestState": 5 })), -32602);
     assert!(error["message"].as_str().unwrap().contains("requestState"), "{error}");
-    let error = script.refused(modern(3, "tools/call", json!({ "inputResponses": [] })), -32602);
+    let error = script.refused(modern_request(3, "tools/call", json!({ "inputResponses": [] })), -32602);
     assert!(error["message"].as_str().unwrap().contains("inputResponses"), "{error}");
     script.assert_nothing_left();
 }

@@ -2,17 +2,18 @@
 
 use mcp_kernel::server::{Delivery, Event, Route};
 use mcp_kernel::{CallError, CallOptions, PeerMisbehaved};
+use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
 use mcp_types::{CallToolResult, Method, RawObject, Revision};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, cancelled, config, initialize, legacy, modern, notification};
+use crate::script::{Script, config};
 
 fn call(id: i64) -> Value {
-    legacy(id, "tools/call", json!({}))
+    request(id, "tools/call", json!({}))
 }
 
 fn ping(id: i64) -> Value {
-    legacy(id, "ping", json!({}))
+    request(id, "ping", json!({}))
 }
 
 /// Answers travel together, when the last one is there.
@@ -47,7 +48,7 @@ fn other_revisions_refuse_batches() {
         script.assert_nothing_left();
     }
     for mut script in [Script::new(), Script::modern_request()] {
-        script.send(json!([modern(1, "tools/list", json!({}))]));
+        script.send(json!([modern_request(1, "tools/list", json!({}))]));
         assert_eq!(script.reply()["error"]["code"], -32600);
         assert!(matches!(script.complaint(), PeerMisbehaved::BatchNotAllowed));
         script.assert_nothing_left();
@@ -59,7 +60,7 @@ fn other_revisions_refuse_batches() {
 #[test]
 fn some_requests_do_not_travel_in_batches() {
     let mut script = Script::initialized("2025-03-26");
-    for foreign in [initialize(2, "2025-03-26", json!({})), modern(2, "tools/list", json!({}))] {
+    for foreign in [initialize(2, "2025-03-26", json!({})), modern_request(2, "tools/list", json!({}))] {
         script.send(json!([call(1), foreign]));
         let reply = script.reply();
         assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(null), &json!(-32600)));
@@ -83,7 +84,7 @@ fn notifications_alone_are_not_answered() {
 #[test]
 fn invalid_elements_are_answered_within() {
     let mut script = Script::initialized("2025-03-26");
-    let unknown = legacy(4, "no/such", json!({}));
+    let unknown = request(4, "no/such", json!({}));
     script.send(json!([1, { "jsonrpc": "2.0", "id": 2, "method": 5 }, call(3), call(3), unknown]));
     script.complaint();
     script.complaint();
@@ -173,7 +174,7 @@ fn answers_may_come_in_a_batch() {
 #[test]
 fn progress_does_not_wait_for_the_batch() {
     let mut script = Script::initialized("2025-03-26");
-    let batch = json!([legacy(1, "tools/call", json!({ "_meta": { "progressToken": "t" } }))]).to_string();
+    let batch = json!([request(1, "tools/call", json!({ "_meta": { "progressToken": "t" } }))]).to_string();
     let now = script.now();
     let stream = script.connection.handle_bytes(now, batch.as_bytes(), None).expect("it is answered");
     let asked = script.asked();

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use mcp_kernel::server::{Event, Route, ServerConfig};
 use mcp_kernel::{CallError, CallId, CallOptions, CommandError, DeadlineKind, PeerMisbehaved, RequestKey};
+use mcp_testkit::envelope::{initialize, modern_request, notification, request};
 use mcp_types::jsonrpc::EnvelopeScan;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, config, initialize, legacy, modern, notification};
+use crate::script::{Script, config};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -53,7 +54,7 @@ fn answer(id: impl Into<Value>, result: Value) -> Value {
 #[test]
 fn a_question_is_asked_and_answered() {
     let mut script = session(json!({ "roots": {} }));
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     let roots = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({ "x": 1 })).unwrap();
     let (route, message) = script.next();
     assert_eq!(
@@ -197,7 +198,7 @@ fn questions_fit_the_revision() {
 #[test]
 fn there_may_be_no_back_channel() {
     let mut script = session(json!({ "roots": {} }));
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     let refused = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({}));
     assert!(matches!(refused, Err(CommandError::NoBackChannel(_))), "{refused:?}");
     let key = asked.key();
@@ -228,7 +229,7 @@ fn questions_wait_for_the_handshake() {
         script.send(answer(1, json!({})));
         assert_eq!(finished(&mut script, ping), Ok(json!({})));
         if lenient {
-            let asked = script.served(legacy(2, "tools/call", json!({})));
+            let asked = script.served(request(2, "tools/call", json!({})));
             let roots = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({})).unwrap();
             script.next();
             script.send(answer(2, json!({})));
@@ -316,7 +317,7 @@ fn deadlines_are_on_by_default() {
 #[test]
 fn a_call_can_be_given_up() {
     let mut script = session(json!({ "roots": {} }));
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     let call = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({})).unwrap();
     script.next();
     script.connection.cancel(call).unwrap();
@@ -335,7 +336,7 @@ fn a_call_can_be_given_up() {
 #[test]
 fn a_call_outlives_its_request() {
     let mut script = session(json!({ "roots": {} }));
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     let call = call(&mut script, Some(asked.key()), Method::ROOTS_LIST, json!({})).unwrap();
     script.next();
     script.done(asked.responder);

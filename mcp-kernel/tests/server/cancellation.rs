@@ -2,17 +2,18 @@
 
 use mcp_kernel::RequestKey;
 use mcp_kernel::server::{Delivery, Event};
+use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
 use mcp_types::{CallToolResult, ErrorObject};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, cancelled, initialize, legacy, modern, notification};
+use crate::script::Script;
 
 /// After the cancellation nothing goes out, neither the answer nor what was queued.
 // covers: K-5, IO-10
 #[test]
 fn a_cancelled_request_is_silent() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { "progressToken": "t" } })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "_meta": { "progressToken": "t" } })));
     let key = asked.key();
     assert_eq!(script.connection.progress(key, 1, None, None), Delivery::Queued);
     let reason = json!({ "requestId": 1, "reason": "bored" });
@@ -31,7 +32,7 @@ fn a_cancelled_request_is_silent() {
 #[test]
 fn a_late_error_is_left_out() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     script.send(cancelled(1));
     assert_eq!(script.given_up(), asked.key());
     let error = Err::<CallToolResult, _>(ErrorObject::internal_error("stopped"));
@@ -44,7 +45,7 @@ fn a_late_error_is_left_out() {
 #[test]
 fn cancellations_of_nothing_are_ignored() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     script.send(cancelled(2));
     script.send(cancelled("1"));
     for params in [json!({}), json!({ "requestId": null }), json!({ "requestId": {} }), json!({ "requestId": 1.5 })] {
@@ -75,8 +76,8 @@ fn initialize_is_not_cancellable() {
 #[test]
 fn the_end_of_a_stream_cancels_by_era() {
     let mut script = Script::initialized("2025-11-25");
-    let new = script.served(modern(1, "tools/call", json!({})));
-    let old = script.served(legacy(2, "tools/call", json!({})));
+    let new = script.served(modern_request(1, "tools/call", json!({})));
+    let old = script.served(request(2, "tools/call", json!({})));
     script.connection.handle_stream_closed(new.key());
     assert_eq!(script.given_up(), new.key());
     script.connection.handle_stream_closed(old.key());
@@ -89,9 +90,9 @@ fn the_end_of_a_stream_cancels_by_era() {
 }
 
 fn open_everything(script: &mut Script) -> (RequestKey, RequestKey) {
-    let old = script.served(legacy(1, "tools/call", json!({ "_meta": { "progressToken": 1 } })));
+    let old = script.served(request(1, "tools/call", json!({ "_meta": { "progressToken": 1 } })));
     script.connection.progress(old.key(), 1, None, None);
-    script.send(modern(2, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+    script.send(modern_request(2, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
     let event = script.event();
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
     (old.key(), scope.key())
@@ -109,7 +110,7 @@ fn a_disconnect_ends_everything() {
     assert!(matches!(script.event(), Event::Closed));
     script.connection.handle_disconnect();
     script.connection.close();
-    script.send(modern(3, "tools/call", json!({})));
+    script.send(modern_request(3, "tools/call", json!({})));
     script.send_text("nonsense");
     script.assert_nothing_left();
 }
@@ -137,9 +138,13 @@ fn a_close_ends_subscriptions_properly() {
 #[test]
 fn a_modern_server_cancels_nothing() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     for id in [2, 3] {
-        script.send(modern(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+        script.send(modern_request(
+            id,
+            "subscriptions/listen",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        ));
     }
     let event = script.event();
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use mcp_kernel::server::{Connection, Delivery, Event, Route, ServerConfig};
 use mcp_kernel::{CallOptions, Change, CommandError, PeerMisbehaved};
+use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
+use mcp_types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
 use mcp_types::{ClientCapability, Era, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde_json::{Value, json};
 
-use crate::kit::{CAPABILITIES, Script, VERSION, cancelled, config, initialize, legacy, modern, notification};
+use crate::script::{Script, config};
 
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
@@ -21,13 +23,17 @@ fn use_up(script: &mut Script) {
     script.send(initialize("i", "2025-06-18", json!({ "roots": {} })));
     script.reply();
     script.send(notification("notifications/initialized", json!({})));
-    script.send(legacy("l", "logging/setLevel", json!({ "level": "debug" })));
+    script.send(request("l", "logging/setLevel", json!({ "level": "debug" })));
     script.reply();
-    script.send(legacy("s", "resources/subscribe", json!({ "uri": "a:b" })));
+    script.send(request("s", "resources/subscribe", json!({ "uri": "a:b" })));
     script.reply();
-    script.send(modern("m", "subscriptions/listen", json!({ "notifications": { "promptsListChanged": true } })));
+    script.send(modern_request(
+        "m",
+        "subscriptions/listen",
+        json!({ "notifications": { "promptsListChanged": true } }),
+    ));
     script.next();
-    script.send(legacy(1, "tools/call", json!({})));
+    script.send(request(1, "tools/call", json!({})));
     while script.connection.poll_event().is_some() {}
 }
 
@@ -46,7 +52,7 @@ fn connections_share_nothing() {
     other.send(notification("notifications/initialized", json!({})));
     assert!(matches!(other.event(), Event::Initialized));
     // The id is in use on the first connection only.
-    let asked = other.served(legacy(1, "tools/call", json!({})));
+    let asked = other.served(request(1, "tools/call", json!({})));
     assert_eq!(asked.scope.revision(), Revision::V2025_11_25);
     assert!(!asked.scope.supports(ClientCapability::Roots) && !asked.scope.may_log(LoggingLevel::Debug));
     assert_eq!(log(&mut other, LoggingLevel::Debug), Delivery::NotSent);
@@ -72,8 +78,8 @@ fn clients_leave_no_trace_in_the_server() {
         let mut script = Script::over(Connection::long_lived(Arc::clone(&config)));
         let mut replies = Vec::new();
         for request in [
-            modern(1, "server/discover", json!({})),
-            legacy(2, "tools/list", json!({})),
+            modern_request(1, "server/discover", json!({})),
+            request(2, "tools/list", json!({})),
             initialize(3, "2099-01-01", json!({})),
         ] {
             script.send(request);
@@ -96,7 +102,10 @@ fn clients_leave_no_trace_in_the_server() {
 fn cancellations_stay_on_their_connection() {
     let config = Arc::new(config());
     let [mut first, mut second] = [(); 2].map(|()| Script::over(Connection::long_lived(Arc::clone(&config))));
-    let (a, b) = (first.served(modern(7, "tools/call", json!({}))), second.served(modern(7, "tools/call", json!({}))));
+    let (a, b) = (
+        first.served(modern_request(7, "tools/call", json!({}))),
+        second.served(modern_request(7, "tools/call", json!({}))),
+    );
     first.send(cancelled(7));
     assert_eq!(first.given_up(), a.key());
     second.no_event();
@@ -116,7 +125,7 @@ fn nothing_is_kept_between_stateless_requests() {
     assert!(script.reply()["result"].is_object());
     script.assert_nothing_left();
     let mut script = old();
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     assert!(!asked.scope.supports(ClientCapability::Roots) && asked.scope.client_info().is_none());
     script.done(asked.responder);
     script.assert_nothing_left();
@@ -137,12 +146,12 @@ fn mis_11_stateless_legacy_has_no_logging() {
         while script.connection.poll_event().is_some() {}
         script.assert_nothing_left();
         let mut script = old();
-        script.send(legacy(1, "logging/setLevel", json!({ "level": "debug" })));
+        script.send(request(1, "logging/setLevel", json!({ "level": "debug" })));
         script.refusal(1, -32601);
         assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::NeedsSession(_))));
         script.assert_nothing_left();
         let mut script = old();
-        let asked = script.served(legacy(1, "tools/call", json!({})));
+        let asked = script.served(request(1, "tools/call", json!({})));
         assert!(!asked.scope.may_log(LoggingLevel::Emergency));
         let logged = script.connection.log(Some(asked.key()), LoggingLevel::Emergency, RawJson::null(), None);
         assert_eq!(logged, Delivery::NotSent);
@@ -162,14 +171,14 @@ fn strict() -> Arc<ServerConfig> {
 #[test]
 fn an_envelope_is_enough() {
     let info = json!({ "name": "c", "version": "2", "title": "C" });
-    let all = json!({ CLIENT_INFO: info, CAPABILITIES: { "sampling": {} }, LEVEL: "error" });
+    let all = json!({ CLIENT_INFO: info, CLIENT_CAPABILITIES: { "sampling": {} }, LEVEL: "error" });
     for (meta, name, samples, logs) in [
         (all, Some("c"), true, true),
-        (json!({ CAPABILITIES: { "sampling": {} } }), None, true, false),
+        (json!({ CLIENT_CAPABILITIES: { "sampling": {} } }), None, true, false),
         (json!({ CLIENT_INFO: info }), Some("c"), false, false),
     ] {
         let mut script = Script::over(Connection::modern_request(strict()));
-        let asked = script.served(modern(1, "tools/call", json!({ "_meta": meta })));
+        let asked = script.served(modern_request(1, "tools/call", json!({ "_meta": meta })));
         assert_eq!((asked.scope.revision(), asked.scope.era()), (Revision::V2026_07_28, Era::Modern));
         assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), name);
         assert_eq!(asked.scope.supports(ClientCapability::Sampling), samples);
@@ -192,7 +201,7 @@ fn the_way_a_connection_is_made_decides() {
     ] {
         let mut script = Script::over(connection);
         assert_eq!(script.connection.negotiated(), known);
-        let request = legacy(1, "tools/call", json!({}));
+        let request = request(1, "tools/call", json!({}));
         match refusal {
             Some(code) => {
                 script.refused(request, code);
@@ -203,7 +212,7 @@ fn the_way_a_connection_is_made_decides() {
                 script.done(asked.responder);
             }
         }
-        let asked = script.served(modern(2, "tools/call", json!({})));
+        let asked = script.served(modern_request(2, "tools/call", json!({})));
         assert_eq!(asked.scope.revision(), Revision::V2026_07_28);
         script.done(asked.responder);
         script.assert_nothing_left();
@@ -223,7 +232,7 @@ fn a_new_connection_knows_nothing() {
             script.connection.publish(&change);
         }
         script.silence();
-        script.refused(legacy(1, "tools/call", json!({})), -32600);
+        script.refused(request(1, "tools/call", json!({})), -32600);
         script.send(notification("notifications/initialized", json!({})));
         assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
     }
@@ -231,10 +240,10 @@ fn a_new_connection_knows_nothing() {
     script.reply();
     // The peer is known from here on, and the connection still not ready.
     assert_eq!(script.connection.negotiated(), Some(Revision::V2025_06_18));
-    script.refused(legacy(1, "tools/call", json!({})), -32600);
+    script.refused(request(1, "tools/call", json!({})), -32600);
     script.send(notification("notifications/initialized", json!({})));
     assert!(matches!(script.event(), Event::Initialized));
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     // The level of one who never chose is `info`.
     assert!(asked.scope.may_log(LoggingLevel::Info) && !asked.scope.may_log(LoggingLevel::Debug));
     script.done(asked.responder);
@@ -273,8 +282,8 @@ fn capabilities_are_as_declared() {
         "extensions": { "com.example/clock": { "zone": "utc" } },
     });
     let mut script = Script::initialized_with(config(), "2025-11-25", declared.clone());
-    let meta = json!({ VERSION: "2026-07-28", CAPABILITIES: declared });
-    for request in [legacy(1, "tools/call", json!({})), legacy(2, "tools/call", json!({ "_meta": meta }))] {
+    let meta = json!({ PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: declared });
+    for request in [request(1, "tools/call", json!({})), request(2, "tools/call", json!({ "_meta": meta }))] {
         let asked = script.served(request);
         for (capability, is_there) in [
             (ClientCapability::Roots, true),

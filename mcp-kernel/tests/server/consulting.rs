@@ -2,10 +2,11 @@
 
 use mcp_kernel::server::{Delivery, Event, Route};
 use mcp_kernel::{Change, PeerMisbehaved};
+use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
 use mcp_types::{CallToolResult, ErrorObject};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, cancelled, config, initialize, legacy, modern, notification};
+use crate::script::{Script, config};
 
 fn consulting() -> mcp_kernel::server::ServerConfig {
     let mut config = config();
@@ -14,7 +15,7 @@ fn consulting() -> mcp_kernel::server::ServerConfig {
 }
 
 fn listen(id: u32) -> Value {
-    modern(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
+    modern_request(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
 }
 
 /// Nothing happens until the application lets it; then it is as if it had not been asked.
@@ -22,7 +23,7 @@ fn listen(id: u32) -> Value {
 fn the_application_decides_first() {
     let mut script = Script::with(consulting());
     let mut plain = Script::new();
-    let discover = modern(1, "server/discover", json!({}));
+    let discover = modern_request(1, "server/discover", json!({}));
     let asked = script.served(discover.clone());
     assert_eq!((asked.scope.method().as_str(), asked.params["_meta"].is_object()), ("server/discover", true));
     script.silence();
@@ -56,7 +57,7 @@ fn the_application_may_refuse() {
     script.assert_nothing_left();
 
     let mut script = Script::initialized_with(consulting(), "2025-11-25", json!({}));
-    let asked = script.served(legacy(1, "resources/subscribe", json!({ "uri": "a:b" })));
+    let asked = script.served(request(1, "resources/subscribe", json!({ "uri": "a:b" })));
     script.connection.respond::<CallToolResult>(asked.responder, Err(ErrorObject::invalid_request("not for you")));
     script.refusal(1, -32600);
     script.connection.publish(&Change::Resource("a:b".into()));
@@ -71,7 +72,7 @@ fn the_connections_own_affairs_are_nobody_elses() {
     assert!(script.reply()["result"].is_object());
     script.send(notification("notifications/initialized", json!({})));
     assert!(matches!(script.event(), Event::Initialized));
-    script.send(legacy(2, "ping", json!({})));
+    script.send(request(2, "ping", json!({})));
     assert_eq!(script.reply()["result"], json!({}));
     script.assert_nothing_left();
 }
@@ -80,11 +81,11 @@ fn the_connections_own_affairs_are_nobody_elses() {
 #[test]
 fn mistakes_are_found_later() {
     let mut script = Script::initialized_with(consulting(), "2025-06-18", json!({}));
-    let asked = script.served(legacy(1, "logging/setLevel", json!({ "level": "loud" })));
+    let asked = script.served(request(1, "logging/setLevel", json!({ "level": "loud" })));
     script.connection.respond_builtin(asked.responder);
     script.refusal(1, -32602);
     assert!(matches!(script.complaint(), PeerMisbehaved::InvalidParams(_)));
-    let asked = script.served(legacy(2, "logging/setLevel", json!({ "level": "error" })));
+    let asked = script.served(request(2, "logging/setLevel", json!({ "level": "error" })));
     script.connection.respond_builtin(asked.responder);
     assert!(matches!(script.event(), Event::LogLevel(_)));
     assert_eq!(script.reply()["result"], json!({}));
@@ -99,7 +100,7 @@ fn only_what_is_open_proceeds() {
     script.send(cancelled(1));
     assert_eq!(script.given_up(), asked.key());
     assert_eq!(script.connection.respond_builtin(asked.responder), Delivery::NotSent);
-    let asked = script.served(modern(2, "tools/call", json!({ "name": "a" })));
+    let asked = script.served(modern_request(2, "tools/call", json!({ "name": "a" })));
     assert_eq!(script.connection.respond_builtin(asked.responder), Delivery::Queued);
     script.refusal(2, -32601);
     script.assert_nothing_left();
@@ -109,8 +110,8 @@ fn only_what_is_open_proceeds() {
 #[test]
 fn batches_wait_for_the_application() {
     let mut script = Script::initialized_with(consulting(), "2025-03-26", json!({}));
-    let level = legacy(1, "logging/setLevel", json!({ "level": "error" }));
-    script.send(json!([level, legacy(2, "ping", json!({}))]));
+    let level = request(1, "logging/setLevel", json!({ "level": "error" }));
+    script.send(json!([level, request(2, "ping", json!({}))]));
     let asked = script.asked();
     script.silence();
     script.connection.respond_builtin(asked.responder);

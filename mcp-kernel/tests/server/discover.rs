@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use mcp_kernel::server::Extension;
+use mcp_testkit::envelope::{modern_request, request};
+use mcp_types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
 use mcp_types::{CacheScope, RawObject, Revision};
 use serde_json::json;
 
-use crate::kit::{CAPABILITIES, Script, VERSION, config, legacy, modern, offering};
+use crate::script::{Script, config, offering};
 
 /// Everything that a client needs to know, and the server's name in the metadata.
 // covers: V-6, C-19, X-15
@@ -15,7 +17,7 @@ fn discover_tells_everything() {
     let mut config = offering(json!({ "tools": {}, "logging": {} }));
     config.instructions = Some("be kind".into());
     let mut script = Script::with(config);
-    script.send(modern("d", "server/discover", json!({})));
+    script.send(modern_request("d", "server/discover", json!({})));
     let server_info = json!({ "io.modelcontextprotocol/serverInfo": { "name": "demo", "version": "1.0" } });
     let expected = json!({
         "resultType": "complete",
@@ -38,7 +40,7 @@ fn hints_and_name_are_settings() {
     (config.cache_ttl, config.cache_scope, config.send_server_info) =
         (Duration::from_secs(5), CacheScope::PUBLIC, false);
     let mut script = Script::with(config);
-    script.send(modern(1, "server/discover", json!({})));
+    script.send(modern_request(1, "server/discover", json!({})));
     let result = script.reply()["result"].take();
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(5000), &json!("public")));
     assert!(result.get("_meta").is_none(), "{result}");
@@ -55,7 +57,7 @@ fn discover_declares_extensions() {
     config.extensions.insert("com.example/clock".into(), with_settings);
     config.extensions.insert("com.example/plain".into(), Extension::default());
     let mut script = Script::with(config);
-    script.send(modern(1, "server/discover", json!({})));
+    script.send(modern_request(1, "server/discover", json!({})));
     let declared = json!({ "com.example/clock": { "zone": "utc" }, "com.example/plain": {} });
     assert_eq!(script.reply()["result"]["capabilities"]["extensions"], declared);
     script.assert_nothing_left();
@@ -66,9 +68,9 @@ fn discover_declares_extensions() {
 #[test]
 fn discover_is_checked_like_any_other() {
     let mut script = Script::new();
-    let meta = json!({ VERSION: "1999-01-01", CAPABILITIES: {} });
-    let error = script.refused(legacy(1, "server/discover", json!({ "_meta": meta })), -32022);
-    script.send(modern(2, "server/discover", json!({})));
+    let meta = json!({ PROTOCOL_VERSION: "1999-01-01", CLIENT_CAPABILITIES: {} });
+    let error = script.refused(request(1, "server/discover", json!({ "_meta": meta })), -32022);
+    script.send(modern_request(2, "server/discover", json!({})));
     assert_eq!(error["data"]["supported"], script.reply()["result"]["supportedVersions"]);
     script.assert_nothing_left();
 }
@@ -78,9 +80,9 @@ fn discover_is_checked_like_any_other() {
 #[test]
 fn legacy_has_no_discover() {
     let mut script = Script::initialized("2025-11-25");
-    script.refused(legacy(1, "server/discover", json!({})), -32601);
+    script.refused(request(1, "server/discover", json!({})), -32601);
     script.assert_nothing_left();
     let mut script = Script::legacy_request(Revision::V2025_03_26);
-    script.refused(legacy(1, "server/discover", json!({})), -32601);
+    script.refused(request(1, "server/discover", json!({})), -32601);
     script.assert_nothing_left();
 }

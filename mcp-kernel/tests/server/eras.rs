@@ -1,17 +1,19 @@
 //! Which era a message belongs to (register D2).
 
 use mcp_kernel::server::Principal;
+use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
+use mcp_types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
 use mcp_types::{ClientCapability, Era, LoggingLevel, Revision};
 use serde_json::json;
 
-use crate::kit::{CAPABILITIES, Script, VERSION, cancelled, initialize, legacy, modern, notification};
+use crate::script::Script;
 
 /// A modern request needs no handshake.
 // covers: DU-10, DU-23, Z-7
 #[test]
 fn a_modern_request_stands_for_itself() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({ "name": "a" })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "name": "a" })));
     assert_eq!((asked.scope.revision(), asked.scope.era()), (Revision::V2026_07_28, Era::Modern));
     assert!(asked.scope.is_stateless());
     assert_eq!(asked.params["name"], "a");
@@ -25,10 +27,10 @@ fn a_modern_request_stands_for_itself() {
 #[test]
 fn initialize_starts_legacy() {
     let mut script = Script::initialized("2025-06-18");
-    let asked = script.served(legacy(1, "tools/call", json!({ "name": "a" })));
+    let asked = script.served(request(1, "tools/call", json!({ "name": "a" })));
     assert_eq!((asked.scope.revision(), asked.scope.era()), (Revision::V2025_06_18, Era::Legacy));
     assert!(!asked.scope.is_stateless());
-    assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), Some("script"));
+    assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), Some("test"));
     assert!(script.done(asked.responder)["result"].get("resultType").is_none());
     script.assert_nothing_left();
 }
@@ -38,14 +40,15 @@ fn initialize_starts_legacy() {
 #[test]
 fn both_eras_interleave() {
     let mut script = Script::new();
-    script.send(modern("probe", "server/discover", json!({})));
+    script.send(modern_request("probe", "server/discover", json!({})));
     assert_eq!(script.reply()["result"]["resultType"], "complete");
     script.send(initialize(0, "2025-03-26", json!({ "roots": {} })));
     assert_eq!(script.reply()["result"]["protocolVersion"], "2025-03-26");
-    let new = script.served(modern(1, "tools/call", json!({ "_meta": { CAPABILITIES: { "sampling": {} } } })));
+    let new =
+        script.served(modern_request(1, "tools/call", json!({ "_meta": { CLIENT_CAPABILITIES: { "sampling": {} } } })));
     script.send(notification("notifications/initialized", json!({})));
     script.event();
-    let old = script.served(legacy(2, "tools/call", json!({ "name": "a" })));
+    let old = script.served(request(2, "tools/call", json!({ "name": "a" })));
     assert!(new.scope.supports(ClientCapability::Sampling) && !new.scope.supports(ClientCapability::Roots));
     assert!(old.scope.supports(ClientCapability::Roots) && !old.scope.supports(ClientCapability::Sampling));
     assert!(!new.scope.may_log(LoggingLevel::Emergency) && old.scope.may_log(LoggingLevel::Info));
@@ -61,9 +64,9 @@ fn both_eras_interleave() {
 fn nothing_carries_over_between_modern_requests() {
     let mut script = Script::new();
     let info = json!({ "name": "c", "version": "2" });
-    let meta = json!({ CAPABILITIES: { "roots": {} }, "io.modelcontextprotocol/clientInfo": info });
-    let first = script.served(modern(1, "tools/list", json!({ "_meta": meta })));
-    let second = script.served(modern(2, "tools/list", json!({})));
+    let meta = json!({ CLIENT_CAPABILITIES: { "roots": {} }, "io.modelcontextprotocol/clientInfo": info });
+    let first = script.served(modern_request(1, "tools/list", json!({ "_meta": meta })));
+    let second = script.served(modern_request(2, "tools/list", json!({})));
     assert!(first.scope.supports(ClientCapability::Roots) && first.scope.client_info().is_some());
     // no client info is fine.
     assert!(!second.scope.supports(ClientCapability::Roots) && second.scope.client_info().is_none());
@@ -78,7 +81,7 @@ fn nothing_carries_over_between_modern_requests() {
 fn initialize_with_an_envelope_is_unknown() {
     let mut script = Script::new();
     let mut request = initialize(1, "2025-11-25", json!({}));
-    request["params"]["_meta"] = json!({ VERSION: "2026-07-28", CAPABILITIES: {} });
+    request["params"]["_meta"] = json!({ PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {} });
     script.refused(request, -32601);
     assert_eq!(script.connection.negotiated(), None);
     script.assert_nothing_left();
@@ -90,9 +93,9 @@ fn initialize_with_an_envelope_is_unknown() {
 fn a_malformed_envelope_is_not_legacy() {
     let mut script = Script::initialized("2025-11-25");
     for version in [json!(null), json!(7), json!({}), json!(["2026-07-28"])] {
-        let meta = json!({ VERSION: version, CAPABILITIES: {} });
-        let error = script.refused(legacy(1, "tools/list", json!({ "_meta": meta })), -32602);
-        assert!(error["message"].as_str().unwrap().contains(VERSION), "{error}");
+        let meta = json!({ PROTOCOL_VERSION: version, CLIENT_CAPABILITIES: {} });
+        let error = script.refused(request(1, "tools/list", json!({ "_meta": meta })), -32602);
+        assert!(error["message"].as_str().unwrap().contains(PROTOCOL_VERSION), "{error}");
     }
     script.assert_nothing_left();
 }
@@ -102,8 +105,8 @@ fn a_malformed_envelope_is_not_legacy() {
 #[test]
 fn an_envelope_cannot_name_a_legacy_version() {
     let mut script = Script::initialized("2025-11-25");
-    let meta = json!({ VERSION: "2025-11-25", CAPABILITIES: {} });
-    let error = script.refused(legacy("a", "tools/list", json!({ "_meta": meta })), -32022);
+    let meta = json!({ PROTOCOL_VERSION: "2025-11-25", CLIENT_CAPABILITIES: {} });
+    let error = script.refused(request("a", "tools/list", json!({ "_meta": meta })), -32022);
     assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" }));
     script.assert_nothing_left();
 }
@@ -113,12 +116,12 @@ fn an_envelope_cannot_name_a_legacy_version() {
 #[test]
 fn other_metadata_does_not_make_a_request_modern() {
     let mut script = Script::initialized("2025-11-25");
-    let meta = json!({ CAPABILITIES: { "roots": {} }, "progressToken": 1, "traceparent": "nonsense" });
-    let asked = script.served(legacy(1, "tools/call", json!({ "_meta": meta })));
+    let meta = json!({ CLIENT_CAPABILITIES: { "roots": {} }, "progressToken": 1, "traceparent": "nonsense" });
+    let asked = script.served(request(1, "tools/call", json!({ "_meta": meta })));
     assert_eq!(asked.scope.era(), Era::Legacy);
     assert!(asked.scope.may_report_progress() && !asked.scope.supports(ClientCapability::Roots));
     script.done(asked.responder);
-    let asked = script.served(legacy(2, "tools/call", json!({ "_meta": null })));
+    let asked = script.served(request(2, "tools/call", json!({ "_meta": null })));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -128,9 +131,9 @@ fn other_metadata_does_not_make_a_request_modern() {
 #[test]
 fn ids_are_shared_by_both_eras() {
     let mut script = Script::initialized("2025-11-25");
-    let old = script.served(legacy(1, "tools/call", json!({})));
-    script.refused(modern(1, "tools/call", json!({})), -32600);
-    let new = script.served(modern("1", "tools/call", json!({})));
+    let old = script.served(request(1, "tools/call", json!({})));
+    script.refused(modern_request(1, "tools/call", json!({})), -32600);
+    let new = script.served(modern_request("1", "tools/call", json!({})));
     script.send(cancelled("1"));
     assert_eq!(script.given_up(), new.key());
     script.done(old.responder);
@@ -142,7 +145,7 @@ fn ids_are_shared_by_both_eras() {
 #[test]
 fn stateless_legacy_has_nothing_but_a_revision() {
     let mut script = Script::legacy_request(Revision::V2025_06_18);
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     assert_eq!(asked.scope.revision(), Revision::V2025_06_18);
     assert!(asked.scope.client_info().is_none() && !asked.scope.supports(ClientCapability::Roots));
     script.done(asked.responder);
@@ -158,10 +161,10 @@ fn stateless_legacy_has_nothing_but_a_revision() {
 fn the_principal_belongs_to_the_request() {
     let mut script = Script::new();
     let principal = Principal::new(Some("https://issuer"), "alice");
-    let request = modern(1, "tools/call", json!({})).to_string();
+    let request = modern_request(1, "tools/call", json!({})).to_string();
     script.connection.handle_bytes(script.now(), request.as_bytes(), Some(&principal));
     let first = script.asked();
-    let second = script.served(modern(2, "tools/call", json!({})));
+    let second = script.served(modern_request(2, "tools/call", json!({})));
     assert_eq!((first.scope.principal(), second.scope.principal()), (Some(&principal), None));
     script.done(first.responder);
     script.done(second.responder);
@@ -174,7 +177,8 @@ fn the_principal_belongs_to_the_request() {
 fn trace_context_travels_with_the_request() {
     let mut script = Script::new();
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { "traceparent": trace, "baggage": "a=b" } })));
+    let asked =
+        script.served(modern_request(1, "tools/call", json!({ "_meta": { "traceparent": trace, "baggage": "a=b" } })));
     assert_eq!(asked.scope.trace_context().traceparent(), Some(trace));
     assert_eq!(asked.scope.trace_context().baggage(), Some("a=b"));
     script.done(asked.responder);

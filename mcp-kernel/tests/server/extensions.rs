@@ -2,11 +2,13 @@
 
 use mcp_kernel::CommandError;
 use mcp_kernel::server::{Delivery, Event, Extension, Route, ServerConfig};
+use mcp_testkit::envelope::modern_request;
 use mcp_types::gate::Revisions;
+use mcp_types::meta::key::CLIENT_CAPABILITIES;
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::json;
 
-use crate::kit::{CAPABILITIES, Script, config, modern};
+use crate::script::{Script, config};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -23,7 +25,9 @@ fn with_tasks() -> ServerConfig {
 // covers: EX-11, EX-13, TK-29, TK-36, N-5
 #[test]
 fn an_extension_needs_both_sides() {
-    let get = |capabilities| modern(1, "tasks/get", json!({ "taskId": "t", "_meta": { CAPABILITIES: capabilities } }));
+    let get = |capabilities| {
+        modern_request(1, "tasks/get", json!({ "taskId": "t", "_meta": { CLIENT_CAPABILITIES: capabilities } }))
+    };
     let declared = json!({ "extensions": { TASKS: {} } });
     let mut script = Script::new();
     script.refused(get(declared.clone()), -32601);
@@ -44,7 +48,7 @@ fn an_extension_needs_both_sides() {
 #[test]
 fn extensions_are_discovered() {
     let mut script = Script::with(with_tasks());
-    script.send(modern(1, "server/discover", json!({})));
+    script.send(modern_request(1, "server/discover", json!({})));
     assert_eq!(script.reply()["result"]["capabilities"]["extensions"], json!({ TASKS: {} }));
     script.assert_nothing_left();
 }
@@ -55,7 +59,11 @@ fn extensions_are_discovered() {
 fn an_extension_adds_to_the_filter() {
     let listen = |id: i64, capabilities| {
         let filter = json!({ "taskIds": ["t"], "colours": true });
-        modern(id, "subscriptions/listen", json!({ "notifications": filter, "_meta": { CAPABILITIES: capabilities } }))
+        modern_request(
+            id,
+            "subscriptions/listen",
+            json!({ "notifications": filter, "_meta": { CLIENT_CAPABILITIES: capabilities } }),
+        )
     };
     let mut script = Script::with(with_tasks());
     script.refused(listen(1, json!({})), -32021);
@@ -75,7 +83,7 @@ fn an_application_tells_what_it_likes() {
     let (custom, params) = (Method::from("com.example/tick"), RawObject::parse(r#"{"n":1.50}"#).expect("an object"));
     let mut script = Script::new();
     assert_eq!(script.connection.notify(None, &custom, &params), Ok(Delivery::NotSent), "nobody is there yet");
-    let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "name": "x" })));
     assert_eq!(script.connection.notify(Some(asked.key()), &custom, &params), Ok(Delivery::Queued));
     let (route, message) = script.next();
     assert_eq!((route, &message["params"]), (Route::Related(asked.key()), &json!({ "n": 1.5 })));
@@ -96,7 +104,7 @@ fn an_application_tells_what_it_likes() {
 fn a_request_knows_whether_it_may_ask() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
     for (mut script, message, is_stateless) in [
-        (Script::new(), modern(1, "tools/call", json!({ "name": "x" })), true),
+        (Script::new(), modern_request(1, "tools/call", json!({ "name": "x" })), true),
         (Script::legacy_request(Revision::V2025_06_18), call.clone(), true),
         (Script::initialized("2025-06-18"), call, false),
     ] {
@@ -112,7 +120,7 @@ fn a_request_knows_whether_it_may_ask() {
 fn an_answer_can_be_told_from_others() {
     let mut script = Script::new();
     let now = script.now();
-    let discover = modern(1, "server/discover", json!({})).to_string();
+    let discover = modern_request(1, "server/discover", json!({})).to_string();
     for text in [discover.as_str(), "{", r#"{"jsonrpc":"2.0","id":7,"method":"no/such"}"#] {
         let key = script.connection.handle_bytes(now, text.as_bytes(), None).expect("it is answered");
         assert_eq!(script.next().0, Route::Reply(key), "{text}");

@@ -2,10 +2,11 @@
 
 use mcp_kernel::server::{Event, SecondHandshake, ServerConfig};
 use mcp_kernel::{CallOptions, PeerMisbehaved};
+use mcp_testkit::envelope::{initialize, modern_request, notification, request};
 use mcp_types::{Implementation, Method, RawObject, Revision};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, config, initialize, legacy, modern, notification};
+use crate::script::{Script, config};
 
 fn ping(id: i64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
@@ -77,7 +78,7 @@ fn initialize_comes_once() {
         script.send(initialized());
         script.event();
     }
-    let asked = script.served(legacy(3, "tools/call", json!({})));
+    let asked = script.served(request(3, "tools/call", json!({})));
     assert!(asked.scope.capabilities().roots.is_some());
     script.done(asked.responder);
     script.assert_nothing_left();
@@ -100,7 +101,7 @@ fn int_1_the_same_handshake_is_repeated() {
         let first = script.reply();
         script.send(initialized());
         assert!(matches!(script.event(), Event::Initialized));
-        let asked = script.served(legacy(2, "tools/call", json!({})));
+        let asked = script.served(request(2, "tools/call", json!({})));
         let mut again = initialize(1, "2025-06-18", json!({ "experimental": { "x": { "y": [1] } }, "roots": {} }));
         again["params"]["clientInfo"] = json!({ "name": "another", "version": "2" });
         for _ in 0..2 {
@@ -111,8 +112,8 @@ fn int_1_the_same_handshake_is_repeated() {
             assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
         }
         script.done(asked.responder);
-        let asked = script.served(legacy(3, "tools/call", json!({})));
-        assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), Some("script"));
+        let asked = script.served(request(3, "tools/call", json!({})));
+        assert_eq!(asked.scope.client_info().map(|info| info.name.as_str()), Some("test"));
         assert!(asked.scope.capabilities().roots.is_some());
         script.done(asked.responder);
         assert_eq!(script.connection.negotiated(), Some(Revision::V2025_06_18));
@@ -162,8 +163,8 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
     script.send(initialized());
     script.event();
     assert!(begins(&script, &first) && begins(&script, &next));
-    assert!(!begins(&script, &legacy(1, "initialize", json!({ "protocolVersion": "2025-11-25" }))), "malformed");
-    assert!(!begins(&script, &ping(2)) && !begins(&script, &modern(2, "initialize", next["params"].clone())));
+    assert!(!begins(&script, &request(1, "initialize", json!({ "protocolVersion": "2025-11-25" }))), "malformed");
+    assert!(!begins(&script, &ping(2)) && !begins(&script, &modern_request(2, "initialize", next["params"].clone())));
     let long = initialize("x".repeat(1025), "2025-11-25", json!({}));
     let large = initialize(1, "2025-11-25", json!({ "experimental": { "x": { "y": "z".repeat(64 << 10) } } }));
     let mut fat = next.clone();
@@ -174,7 +175,7 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
         assert!(script.reply()["error"].is_object());
         script.complaint();
     }
-    let asked = script.served(legacy(2, "tools/call", json!({})));
+    let asked = script.served(request(2, "tools/call", json!({})));
     assert!(!begins(&script, &next), "a request is in flight");
     script.done(asked.responder);
     assert!(begins(&script, &next));
@@ -195,7 +196,7 @@ fn int_1_a_shared_connection_begins_anew_when_nothing_is_in_flight() {
 #[test]
 fn nothing_but_ping_before_the_handshake() {
     let mut script = Script::new();
-    script.send(legacy(1, "tools/list", json!({})));
+    script.send(request(1, "tools/list", json!({})));
     script.refusal(1, -32600);
     assert!(matches!(script.complaint(), PeerMisbehaved::TooEarly(method) if method.as_str() == "tools/list"));
     script.send(ping(2));
@@ -212,14 +213,14 @@ fn the_gate_can_be_strict() {
     let mut script = Script::with(strict());
     script.send(initialize(1, "2025-11-25", json!({})));
     script.reply();
-    script.refused(legacy(2, "tools/list", json!({})), -32600);
+    script.refused(request(2, "tools/list", json!({})), -32600);
     script.send(ping(3));
     assert_eq!(script.reply()["result"], json!({}));
-    let asked = script.served(modern(4, "tools/call", json!({})));
+    let asked = script.served(modern_request(4, "tools/call", json!({})));
     script.done(asked.responder);
     script.send(initialized());
     assert!(matches!(script.event(), Event::Initialized));
-    let asked = script.served(legacy(2, "tools/list", json!({})));
+    let asked = script.served(request(2, "tools/list", json!({})));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -231,7 +232,7 @@ fn the_gate_is_lenient_by_default() {
     let mut script = Script::new();
     script.send(initialize(1, "2025-11-25", json!({})));
     script.reply();
-    let asked = script.served(legacy(2, "tools/list", json!({})));
+    let asked = script.served(request(2, "tools/list", json!({})));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -243,7 +244,7 @@ fn stray_confirmations_are_ignored() {
     let mut script = Script::with(strict());
     script.send(initialized());
     assert!(matches!(script.complaint(), PeerMisbehaved::StrayNotification(_)));
-    script.refused(legacy(1, "tools/list", json!({})), -32600);
+    script.refused(request(1, "tools/list", json!({})), -32600);
     script.assert_nothing_left();
     let mut script = Script::initialized("2025-11-25");
     script.send(initialized());
@@ -259,7 +260,7 @@ fn stray_confirmations_are_ignored() {
 #[test]
 fn a_malformed_initialize_can_be_repeated() {
     let mut script = Script::new();
-    let error = script.refused(legacy(1, "initialize", json!({ "protocolVersion": "2025-11-25" })), -32602);
+    let error = script.refused(request(1, "initialize", json!({ "protocolVersion": "2025-11-25" })), -32602);
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("capabilities") || message.contains("clientInfo"), "{message}");
     script.refused(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" }), -32602);
@@ -281,7 +282,7 @@ fn without_legacy_initialize_is_told_the_versions() {
         script.assert_nothing_left();
     }
     let mut script = Script::with(modern_only);
-    let error = script.refused(legacy(1, "initialize", json!({})), -32602);
+    let error = script.refused(request(1, "initialize", json!({})), -32602);
     assert!(error["message"].as_str().unwrap().contains("2026-07-28"), "{error}");
     script.assert_nothing_left();
 }
@@ -293,7 +294,7 @@ fn ping_never_waits() {
     let mut busy = config();
     (busy.limits.max_in_flight, busy.limits.max_queued) = (1, 0);
     let mut script = Script::initialized_with(busy, "2025-11-25", json!({}));
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     script.send(ping(2));
     assert_eq!(script.reply()["result"], json!({}));
     script.done(asked.responder);

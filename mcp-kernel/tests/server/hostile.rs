@@ -2,10 +2,11 @@
 
 use mcp_kernel::server::{Event, Route};
 use mcp_kernel::{CallOptions, PeerMisbehaved, RequestKey};
+use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
 use mcp_types::{CallToolResult, Method, RawObject, Revision};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, cancelled, initialize, legacy, modern, notification};
+use crate::script::Script;
 
 /// What is wrong with a text is told with the id, where that could be read.
 // covers: E-1, M-11, M-13
@@ -33,7 +34,7 @@ fn texts_that_are_no_messages_are_answered() {
     script.connection.handle_bytes(script.now(), b"\xff\xfe{}", None);
     assert_eq!(script.reply()["error"]["code"], -32700);
     script.complaint();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     script.done(asked.responder);
     script.assert_nothing_left();
 }
@@ -88,7 +89,7 @@ fn strays_are_ignored() {
         let event = script.event();
         let Event::Notification { method, params } = event else { panic!("{event:?}") };
         assert_eq!((method.as_str(), params.as_str()), ("x/unknown", r#"{"a":1}"#));
-        let asked = script.served(modern(1, "tools/call", json!({})));
+        let asked = script.served(modern_request(1, "tools/call", json!({})));
         script.done(asked.responder);
         script.assert_nothing_left();
     }
@@ -117,9 +118,9 @@ fn notifications_arrive_in_order() {
 #[test]
 fn bad_parameters_are_not_unknown_methods() {
     let mut script = Script::initialized("2025-11-25");
-    script.refused(legacy(1, "logging/setLevel", json!({ "level": {} })), -32602);
-    script.refused(legacy(1, "no/such", json!({})), -32601);
-    script.refused(legacy(1, "subscriptions/listen", json!({ "notifications": {} })), -32601);
+    script.refused(request(1, "logging/setLevel", json!({ "level": {} })), -32602);
+    script.refused(request(1, "no/such", json!({})), -32601);
+    script.refused(request(1, "subscriptions/listen", json!({ "notifications": {} })), -32601);
     script.assert_nothing_left();
 }
 
@@ -143,11 +144,11 @@ fn any_message(dice: &mut Dice) -> Value {
         1 => notification("notifications/initialized", json!({})),
         2 => cancelled(id),
         3 => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
-        4 => modern(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })),
-        5 => modern(id, methods[dice.roll(methods.len())], params),
-        6 => json!([legacy(id.clone(), "tools/call", params), cancelled(id), 5]),
+        4 => modern_request(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })),
+        5 => modern_request(id, methods[dice.roll(methods.len())], params),
+        6 => json!([request(id.clone(), "tools/call", params), cancelled(id), 5]),
         7 => notification("notifications/progress", json!({ "progressToken": 1, "progress": dice.roll(9) })),
-        _ => legacy(id, methods[dice.roll(methods.len())], params),
+        _ => request(id, methods[dice.roll(methods.len())], params),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use mcp_kernel::PeerMisbehaved;
 use mcp_kernel::server::{Delivery, ServerConfig};
+use mcp_testkit::envelope::{cancelled, modern_request};
 use mcp_types::CallToolResult;
 use serde_json::{Value, json};
 
-use crate::kit::{Script, cancelled, config, modern};
+use crate::script::{Script, config};
 
 fn call(id: impl Into<Value>) -> Value {
-    modern(id, "tools/call", json!({ "name": "a" }))
+    modern_request(id, "tools/call", json!({ "name": "a" }))
 }
 
 fn narrow(in_flight: usize, waiting: usize) -> ServerConfig {

@@ -2,17 +2,18 @@
 
 use mcp_kernel::server::{Delivery, Event, Route};
 use mcp_kernel::{Change, PeerMisbehaved};
+use mcp_testkit::envelope::{initialize, request};
 use mcp_types::{Method, RawObject, Revision};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, config, initialize, legacy, offering};
+use crate::script::{Script, config, offering};
 
 fn resource(uri: &str) -> Change {
     Change::Resource(uri.into())
 }
 
 fn subscribe(script: &mut Script, uri: &str) -> Value {
-    script.send(legacy("s", "resources/subscribe", json!({ "uri": uri })));
+    script.send(request("s", "resources/subscribe", json!({ "uri": uri })));
     script.reply()
 }
 
@@ -95,12 +96,12 @@ fn resources_are_told_of_while_subscribed() {
     let (route, message) = script.next();
     assert_eq!((route, &message["params"]), (Route::Standalone, &json!({ "uri": "a:b" })));
     assert_eq!(message["method"], "notifications/resources/updated");
-    script.send(legacy("u", "resources/unsubscribe", json!({ "uri": "a:b" })));
+    script.send(request("u", "resources/unsubscribe", json!({ "uri": "a:b" })));
     assert_eq!(script.reply()["result"], json!({}));
     assert!(matches!(script.event(), Event::Subscription { uri, active: false } if uri == "a:b"));
     script.connection.publish(&resource("a:b"));
     // To end what never began is fine.
-    script.send(legacy("u", "resources/unsubscribe", json!({ "uri": "a:b" })));
+    script.send(request("u", "resources/unsubscribe", json!({ "uri": "a:b" })));
     assert_eq!(script.reply()["result"], json!({}));
     script.assert_nothing_left();
 }
@@ -117,7 +118,7 @@ fn subscriptions_have_a_limit() {
     }
     assert_eq!(subscribe(&mut script, "a:3")["error"]["code"], -32603);
     assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
-    script.send(legacy(1, "resources/unsubscribe", json!({ "uri": "a:1" })));
+    script.send(request(1, "resources/unsubscribe", json!({ "uri": "a:1" })));
     script.reply();
     script.event();
     assert_eq!(subscribe(&mut script, "a:3")["result"], json!({}));
@@ -145,7 +146,7 @@ fn subscriptions_have_a_size() {
 fn a_subscription_needs_an_address() {
     let mut script = Script::initialized("2025-11-25");
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let error = script.refused(legacy(1, method, json!({})), -32602);
+        let error = script.refused(request(1, method, json!({})), -32602);
         assert!(error["message"].as_str().unwrap().contains("uri"), "{error}");
     }
     script.assert_nothing_left();
@@ -175,7 +176,7 @@ fn no_subscription_without_a_session() {
     assert_eq!(capabilities["resources"], json!({}));
     assert_eq!(capabilities["tools"], json!({}));
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let error = script.refused(legacy(2, method, json!({ "uri": "a:b" })), -32601);
+        let error = script.refused(request(2, method, json!({ "uri": "a:b" })), -32601);
         assert!(error["message"].as_str().is_some_and(|text| text.contains("needs a session")), "{error}");
     }
     script.assert_nothing_left();

@@ -2,13 +2,15 @@
 
 use mcp_kernel::server::{Delivery, Event, Route};
 use mcp_kernel::{Change, CommandError, PeerMisbehaved, RequestKey};
+use mcp_testkit::envelope::{cancelled, modern_request};
+use mcp_types::meta::key::SUBSCRIPTION_ID;
 use mcp_types::{Method, RawObject};
 use serde_json::{Value, json};
 
-use crate::kit::{SUBSCRIPTION, Script, cancelled, config, modern, offering};
+use crate::script::{Script, config, offering};
 
 fn listen(id: impl Into<Value>, filter: Value) -> Value {
-    modern(id, "subscriptions/listen", json!({ "notifications": filter }))
+    modern_request(id, "subscriptions/listen", json!({ "notifications": filter }))
 }
 
 /// Opens a subscription and checks that the acknowledgement comes first.
@@ -19,7 +21,7 @@ fn opened(script: &mut Script, id: impl Into<Value>, filter: Value, honoured: Va
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
     let (route, message) = script.next();
     assert_eq!(route, Route::Listen(scope.key()));
-    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: id } });
+    let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION_ID: id } });
     let method = "notifications/subscriptions/acknowledged";
     assert_eq!(message, json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     scope.key()
@@ -74,13 +76,13 @@ fn each_hears_what_it_asked_for() {
     script.connection.publish(&Change::Tools);
     for (key, id) in [(first, json!(1)), (second, json!("1"))] {
         let (route, message) = script.next();
-        assert_eq!((route, &message["params"]), (Route::Listen(key), &json!({ "_meta": { SUBSCRIPTION: id } })));
+        assert_eq!((route, &message["params"]), (Route::Listen(key), &json!({ "_meta": { SUBSCRIPTION_ID: id } })));
         assert_eq!(message["method"], "notifications/tools/list_changed");
     }
     for change in [Change::Prompts, Change::Resources, Change::Resource("a:b".into())] {
         script.connection.publish(&change);
         let (route, message) = script.next();
-        assert_eq!((route, &message["params"]["_meta"][SUBSCRIPTION]), (Route::Listen(second), &json!("1")));
+        assert_eq!((route, &message["params"]["_meta"][SUBSCRIPTION_ID]), (Route::Listen(second), &json!("1")));
         script.silence();
     }
     script.connection.publish(&Change::Resource("a:c".into()));
@@ -132,7 +134,7 @@ fn the_server_ends_with_a_result() {
     let (route, reply) = script.next();
     assert_eq!((route, &reply["id"]), (Route::Reply(key), &json!("x")));
     assert_eq!(reply["result"]["resultType"], "complete");
-    assert_eq!(reply["result"]["_meta"][SUBSCRIPTION], json!("x"));
+    assert_eq!(reply["result"]["_meta"][SUBSCRIPTION_ID], json!("x"));
     ended(&mut script, key);
     assert_eq!(script.connection.end_listening(key), Err(CommandError::Ended));
     script.connection.publish(&Change::Tools);
@@ -143,7 +145,7 @@ fn the_server_ends_with_a_result() {
 #[test]
 fn only_subscriptions_end_like_this() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     assert_eq!(script.connection.end_listening(asked.key()), Err(CommandError::Ended));
     script.done(asked.responder);
     script.assert_nothing_left();
@@ -165,7 +167,7 @@ fn subscriptions_have_limits() {
     script.refusal(3, -32603);
     assert!(matches!(script.complaint(), PeerMisbehaved::TooManyListenStreams));
     // Subscriptions do not take the place of other requests.
-    let asked = script.served(modern(4, "tools/call", json!({})));
+    let asked = script.served(modern_request(4, "tools/call", json!({})));
     script.done(asked.responder);
     for key in [first, second] {
         script.connection.handle_stream_closed(key);
@@ -182,11 +184,11 @@ fn subscriptions_have_limits() {
 #[test]
 fn a_subscription_is_a_request_like_others() {
     let mut script = Script::new();
-    let error = script.refused(modern(1, "subscriptions/listen", json!({})), -32602);
+    let error = script.refused(modern_request(1, "subscriptions/listen", json!({})), -32602);
     assert!(error["message"].as_str().unwrap().contains("notifications"), "{error}");
     script.refused(listen(1, json!({ "toolsListChanged": "yes" })), -32602);
     let key = opened(&mut script, 1, all(), all());
-    script.refused(modern(1, "tools/call", json!({})), -32600);
+    script.refused(modern_request(1, "tools/call", json!({})), -32600);
     script.send(cancelled(1));
     ended(&mut script, key);
     script.assert_nothing_left();
@@ -220,7 +222,7 @@ fn telling_does_not_bypass_the_rules() {
         (Method::NOTIFICATIONS_PROGRESS, r#"{"progressToken":1,"progress":1}"#),
     ] {
         let mut script = Script::new();
-        let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+        let asked = script.served(modern_request(1, "tools/call", json!({ "name": "x" })));
         let params = RawObject::parse(params).expect("an object");
         let told = script.connection.notify(Some(asked.key()), &method, &params);
         assert_eq!(told, Err(CommandError::Reserved(method)));
@@ -234,7 +236,7 @@ fn telling_does_not_bypass_the_rules() {
 #[test]
 fn what_is_told_on_a_subscription_carries_its_id() {
     let mut script = Script::new();
-    script.send(modern("s", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+    script.send(modern_request("s", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
     script.next();
     let Event::Listening { scope, .. } = script.event() else { panic!("nobody listens") };
     let params = RawObject::parse(r#"{"a":1,"_meta":{"b":2}}"#).expect("an object");

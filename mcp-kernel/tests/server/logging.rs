@@ -1,10 +1,11 @@
 //! Log messages.
 
 use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_testkit::envelope::{modern_request, request};
 use mcp_types::{LoggingLevel, RawJson};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, legacy, modern, offering};
+use crate::script::{Script, offering};
 
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
@@ -17,7 +18,7 @@ fn data(value: Value) -> RawJson {
 #[test]
 fn a_modern_request_sets_its_own_threshold() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { LEVEL: "warning" } })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "_meta": { LEVEL: "warning" } })));
     let key = asked.key();
     assert!(asked.scope.may_log(LoggingLevel::Warning) && !asked.scope.may_log(LoggingLevel::Notice));
     assert_eq!(script.connection.log(Some(key), LoggingLevel::Notice, data(json!("no")), None), Delivery::NotSent);
@@ -39,7 +40,7 @@ fn a_modern_request_sets_its_own_threshold() {
 #[test]
 fn no_level_no_logs() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     assert!(!asked.scope.may_log(LoggingLevel::Emergency));
     for request in [Some(asked.key()), None] {
         let logged = script.connection.log(request, LoggingLevel::Emergency, data(json!(1)), None);
@@ -55,7 +56,7 @@ fn no_level_no_logs() {
 fn subscriptions_carry_no_logs() {
     let mut script = Script::new();
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": { LEVEL: "debug" } });
-    script.send(modern(1, "subscriptions/listen", params));
+    script.send(modern_request(1, "subscriptions/listen", params));
     script.next();
     let event = script.event();
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
@@ -72,14 +73,14 @@ fn subscriptions_carry_no_logs() {
 #[test]
 fn legacy_sets_the_level_for_all() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(legacy(1, "tools/call", json!({})));
-    let new = script.served(modern(2, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
+    let new = script.served(modern_request(2, "tools/call", json!({})));
     let key = Some(asked.key());
     // S0.23: `info` is the level before anything was said.
     assert_eq!(script.connection.log(key, LoggingLevel::Debug, data(json!(1)), None), Delivery::NotSent);
     assert_eq!(script.connection.log(key, LoggingLevel::Info, data(json!(1)), None), Delivery::Queued);
     script.next();
-    script.send(legacy(3, "logging/setLevel", json!({ "level": "error" })));
+    script.send(request(3, "logging/setLevel", json!({ "level": "error" })));
     assert_eq!(script.reply(), json!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
     assert!(matches!(script.event(), Event::LogLevel(LoggingLevel::Error)));
     for request in [key, None] {
@@ -102,7 +103,7 @@ fn legacy_sets_the_level_for_all() {
 fn unknown_levels_are_refused() {
     let mut script = Script::initialized("2025-11-25");
     for params in [json!({ "level": "loud" }), json!({ "level": 3 }), json!({})] {
-        let error = script.refused(legacy(1, "logging/setLevel", params), -32602);
+        let error = script.refused(request(1, "logging/setLevel", params), -32602);
         assert!(error["message"].as_str().unwrap().contains("level"), "{error}");
     }
     assert_eq!(script.connection.log(None, LoggingLevel::Info, data(json!(1)), None), Delivery::Queued);
@@ -115,7 +116,8 @@ fn unknown_levels_are_refused() {
 #[test]
 fn undeclared_logging_is_no_logging() {
     let mut script = Script::initialized_with(offering(json!({ "tools": {} })), "2025-11-25", json!({}));
-    for request in [modern(1, "tools/call", json!({ "_meta": { LEVEL: "debug" } })), legacy(1, "tools/call", json!({}))]
+    for request in
+        [modern_request(1, "tools/call", json!({ "_meta": { LEVEL: "debug" } })), request(1, "tools/call", json!({}))]
     {
         let asked = script.served(request);
         assert!(!asked.scope.may_log(LoggingLevel::Emergency));

@@ -1,10 +1,11 @@
 //! Progress.
 
 use mcp_kernel::server::{Delivery, Route};
+use mcp_testkit::envelope::{modern_request, request};
 use mcp_types::CallToolResult;
 use serde_json::json;
 
-use crate::kit::{Script, legacy, modern};
+use crate::script::Script;
 
 /// The token keeps its kind, and values grow.
 // covers: P-1, P-3, P-4, P-9, CG-5
@@ -12,7 +13,7 @@ use crate::kit::{Script, legacy, modern};
 fn progress_grows_under_the_clients_token() {
     for token in [json!(5), json!("5")] {
         let mut script = Script::new();
-        let asked = script.served(modern(1, "tools/call", json!({ "_meta": { "progressToken": token } })));
+        let asked = script.served(modern_request(1, "tools/call", json!({ "_meta": { "progressToken": token } })));
         assert!(asked.scope.may_report_progress());
         let key = asked.key();
         let told = script.connection.progress(key, 1, Some(4.5.into()), Some("one".into()));
@@ -36,7 +37,7 @@ fn progress_grows_under_the_clients_token() {
 #[test]
 fn no_token_no_progress() {
     let mut script = Script::initialized("2025-11-25");
-    for request in [modern(1, "tools/call", json!({})), legacy(1, "tools/call", json!({}))] {
+    for request in [modern_request(1, "tools/call", json!({})), request(1, "tools/call", json!({}))] {
         let asked = script.served(request);
         assert!(!asked.scope.may_report_progress());
         assert_eq!(script.connection.progress(asked.key(), 1, None, None), Delivery::NotSent);
@@ -50,7 +51,7 @@ fn no_token_no_progress() {
 #[test]
 fn no_progress_after_the_end() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { "progressToken": 1 } })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "_meta": { "progressToken": 1 } })));
     let key = asked.key();
     script.connection.progress(key, 1, None, None);
     script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
@@ -66,7 +67,7 @@ fn no_progress_after_the_end() {
 fn the_message_is_stripped_for_the_oldest_revision() {
     for (version, message) in [("2024-11-05", None), ("2025-03-26", Some("m"))] {
         let mut script = Script::initialized(version);
-        let asked = script.served(legacy(1, "tools/call", json!({ "_meta": { "progressToken": "t" } })));
+        let asked = script.served(request(1, "tools/call", json!({ "_meta": { "progressToken": "t" } })));
         script.connection.progress(asked.key(), 1, None, Some("m".into()));
         assert_eq!(script.next().1["params"].get("message").and_then(|text| text.as_str()), message);
         script.done(asked.responder);

@@ -2,12 +2,13 @@
 
 use mcp_kernel::CallOptions;
 use mcp_kernel::server::{Connection, Responder, Route, ServerConfig};
+use mcp_testkit::envelope::{initialize, modern_request, request};
 use mcp_types::{
     CallToolResult, ErrorObject, Implementation, ListToolsResult, LoggingLevel, Method, RawJson, RawObject, Tool,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Script, config, initialize, legacy, modern};
+use crate::script::{Script, config};
 
 const LINES: &str = "{\"type\":\"object\",\n\"b\":\r{\"jsonrpc\":\"2.0\",\"id\":902,\"method\":\"ping\"}\n}";
 
@@ -73,7 +74,7 @@ fn sec_1_answers_are_sent_on_one_line() {
         for is_modern in [false, true] {
             let mut script = Script::initialized("2025-11-25");
             let params = json!({ "name": "a" });
-            script.send(if is_modern { modern(1, method, params) } else { legacy(1, method, params) });
+            script.send(if is_modern { modern_request(1, method, params) } else { request(1, method, params) });
             let asked = script.asked();
             answer(&mut script.connection, asked.responder);
             assert_eq!(script.line().1.pointer(place), Some(&meant()), "{method}");
@@ -86,7 +87,7 @@ fn sec_1_answers_are_sent_on_one_line() {
 #[test]
 fn sec_1_what_is_told_and_asked_is_sent_on_one_line() {
     let mut script = Script::initialized_with(config(), "2025-11-25", json!({ "roots": {} }));
-    script.send(legacy(1, "tools/call", json!({ "name": "a" })));
+    script.send(request(1, "tools/call", json!({ "name": "a" })));
     let key = script.asked().key();
     let (now, connection) = (script.now(), &mut script.connection);
     let _ = connection.log(Some(key), LoggingLevel::Error, lines(), None);
@@ -109,14 +110,14 @@ fn sec_1_descriptions_are_sent_on_one_line() {
     let mut script = Script::with(config);
     script.send(initialize(1, "2025-11-25", json!({})));
     assert_eq!(script.line().1["result"]["capabilities"]["experimental"]["own"], meant());
-    script.send(modern(2, "server/discover", json!({})));
+    script.send(modern_request(2, "server/discover", json!({})));
     assert_eq!(script.line().1["result"]["capabilities"]["other"], json!([1, 2]));
     let mut info: Implementation =
         serde_json::from_value(json!({ "name": "demo", "version": "1\n2" })).expect("an implementation");
     info.description = Some("two\nlines".to_owned());
-    let config = ServerConfig::new(info, crate::kit::config().capabilities);
+    let config = ServerConfig::new(info, crate::script::config().capabilities);
     let mut script = Script::with(config);
-    script.send(modern(3, "tools/call", json!({ "name": "a" })));
+    script.send(modern_request(3, "tools/call", json!({ "name": "a" })));
     let responder = script.asked().responder;
     let _ = script.connection.respond(responder, Ok(CallToolResult::text("")));
     let sent = script.line().1;

@@ -1,13 +1,14 @@
 //! What a result looks like in each revision.
 
 use mcp_kernel::server::{Delivery, Event, Failure};
+use mcp_testkit::envelope::{modern_request, request};
 use mcp_types::{
     CallToolResult, ElicitRequestFormParams, ErrorCode, ErrorObject, InputRequest, InputRequiredResult,
     ListToolsResult, OrderedMap, RawObject, ReadResourceResult, RequestedSchema, ResultType, Revision,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Script, legacy, modern};
+use crate::script::Script;
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -24,12 +25,12 @@ fn tool(value: Value) -> CallToolResult {
 #[test]
 fn results_are_completed_by_era() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     let result = script.done(asked.responder)["result"].take();
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["_meta"][SERVER_INFO], json!({ "name": "demo", "version": "1.0" }));
     assert!(result.get("ttlMs").is_none(), "only lists and contents may be kept: {result}");
-    let asked = script.served(legacy(2, "tools/call", json!({})));
+    let asked = script.served(request(2, "tools/call", json!({})));
     let expected = json!({ "content": [{ "type": "text", "text": "done" }] });
     assert_eq!(script.done(asked.responder), json!({ "jsonrpc": "2.0", "id": 2, "result": expected }));
     script.assert_nothing_left();
@@ -40,15 +41,15 @@ fn results_are_completed_by_era() {
 #[test]
 fn cache_hints_are_filled_in() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(modern(1, "tools/list", json!({})));
+    let asked = script.served(modern_request(1, "tools/list", json!({})));
     script.connection.respond(asked.responder, Ok(ListToolsResult::new(Vec::new())));
     let result = script.reply()["result"].take();
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(0), &json!("private")));
-    let asked = script.served(modern(2, "resources/read", json!({ "uri": "a:b" })));
+    let asked = script.served(modern_request(2, "resources/read", json!({ "uri": "a:b" })));
     script.connection.respond(asked.responder, Ok(ReadResourceResult::new(Vec::new()).ttl_ms(9_i64)));
     let result = script.reply()["result"].take();
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(9), &json!("private")));
-    let asked = script.served(legacy(3, "tools/list", json!({})));
+    let asked = script.served(request(3, "tools/list", json!({})));
     script.connection.respond(asked.responder, Ok(ListToolsResult::new(Vec::new())));
     assert_eq!(script.reply()["result"], json!({ "tools": [] }));
     script.assert_nothing_left();
@@ -59,7 +60,7 @@ fn cache_hints_are_filled_in() {
 #[test]
 fn members_that_the_revision_lacks_are_stripped() {
     let mut script = Script::initialized("2025-03-26");
-    let asked = script.served(legacy(1, "tools/list", json!({})));
+    let asked = script.served(request(1, "tools/list", json!({})));
     let tools = json!({ "tools": [{ "name": "a", "title": "A", "inputSchema": { "type": "object" } }], "ttlMs": 5 });
     let tools: ListToolsResult = serde_json::from_value(tools).unwrap();
     script.connection.respond(asked.responder, Ok(tools));
@@ -77,7 +78,7 @@ fn members_that_the_revision_lacks_are_stripped() {
 #[test]
 fn what_cannot_be_said_is_an_internal_error() {
     let mut script = Script::initialized("2024-11-05");
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     let key = asked.key();
     let audio = tool(json!({ "content": [{ "type": "audio", "data": "aGk=", "mimeType": "audio/wav" }] }));
     assert_eq!(script.connection.respond(asked.responder, Ok(audio)), Delivery::Queued);
@@ -99,14 +100,14 @@ fn question() -> InputRequiredResult {
 fn questions_answer_three_methods() {
     let mut script = Script::new();
     for method in ["tools/call", "prompts/get", "resources/read"] {
-        let asked = script.served(modern(1, method, json!({})));
+        let asked = script.served(modern_request(1, method, json!({})));
         script.connection.respond(asked.responder, Ok(question()));
         let result = script.reply()["result"].take();
         assert_eq!((&result["resultType"], &result["requestState"]), (&json!("input_required"), &json!("s")));
         assert!(result.get("ttlMs").is_none(), "a question is not kept: {result}");
     }
     for method in ["tools/list", "prompts/list", "completion/complete"] {
-        let asked = script.served(modern(1, method, json!({})));
+        let asked = script.served(modern_request(1, method, json!({})));
         script.connection.respond(asked.responder, Ok(question()));
         script.refusal(1, -32603);
         assert!(matches!(script.event(), Event::NotExpressible { .. }));
@@ -119,7 +120,7 @@ fn questions_answer_three_methods() {
 #[test]
 fn an_empty_question_is_not_sent() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     script.connection.respond(asked.responder, Ok(InputRequiredResult::default()));
     script.refusal(1, -32603);
     assert!(matches!(script.event(), Event::NotExpressible { .. }));
@@ -131,11 +132,11 @@ fn an_empty_question_is_not_sent() {
 #[test]
 fn legacy_has_no_questions_in_results() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     script.connection.respond(asked.responder, Ok(question()));
     script.refusal(1, -32603);
     assert!(matches!(script.event(), Event::NotExpressible { .. }));
-    let asked = script.served(legacy(2, "tools/call", json!({})));
+    let asked = script.served(request(2, "tools/call", json!({})));
     let typed = CallToolResult::text("?").result_type(ResultType::INPUT_REQUIRED);
     script.connection.respond(asked.responder, Ok(typed));
     script.refusal(2, -32603);
@@ -149,7 +150,7 @@ fn legacy_has_no_questions_in_results() {
 #[test]
 fn errors_travel_as_they_are() {
     let mut script = Script::initialized("2025-11-25");
-    for request in [modern("a", "tools/call", json!({})), legacy("a", "tools/call", json!({}))] {
+    for request in [modern_request("a", "tools/call", json!({})), request("a", "tools/call", json!({}))] {
         let asked = script.served(request);
         let error = ErrorObject::new(ErrorCode::from(17), "no").data(&json!([1])).unwrap();
         script.connection.respond(asked.responder, Err::<CallToolResult, _>(error));
@@ -164,7 +165,7 @@ fn errors_travel_as_they_are() {
 #[test]
 fn raw_results_are_completed_too() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(modern(1, "tools/list", json!({})));
+    let asked = script.served(modern_request(1, "tools/list", json!({})));
     script.connection.respond_raw(asked.responder, &raw(json!({ "tools": [], "x": { "y": null }, "ttlMs": 3 })));
     let result = script.reply()["result"].take();
     assert_eq!((&result["x"], &result["tools"]), (&json!({ "y": null }), &json!([])));
@@ -173,12 +174,12 @@ fn raw_results_are_completed_too() {
         (&json!("complete"), &json!(3), &json!("private"))
     );
     assert_eq!(result["_meta"][SERVER_INFO]["name"], "demo");
-    let asked = script.served(modern(2, "tools/call", json!({})));
+    let asked = script.served(modern_request(2, "tools/call", json!({})));
     script
         .connection
         .respond_raw(asked.responder, &raw(json!({ "resultType": "input_required", "requestState": "s" })));
     assert_eq!(script.reply()["result"]["resultType"], "input_required");
-    let asked = script.served(legacy(3, "tools/list", json!({})));
+    let asked = script.served(request(3, "tools/list", json!({})));
     script.connection.respond_raw(asked.responder, &raw(json!({})));
     assert_eq!(script.reply()["result"], json!({}));
     script.assert_nothing_left();
@@ -189,7 +190,7 @@ fn raw_results_are_completed_too() {
 #[test]
 fn metadata_of_the_handler_stays() {
     let mut script = Script::new();
-    let asked = script.served(modern(1, "tools/call", json!({})));
+    let asked = script.served(modern_request(1, "tools/call", json!({})));
     let mine = json!({ "content": [], "_meta": { SERVER_INFO: { "name": "other", "version": "9" }, "com.a/b": 1 } });
     script.connection.respond(asked.responder, Ok(tool(mine.clone())));
     assert_eq!(script.reply()["result"]["_meta"], mine["_meta"]);
@@ -203,7 +204,8 @@ fn questions_need_what_the_client_declared() {
     for (capabilities, is_asked) in [(json!({}), false), (json!({ "elicitation": {} }), true)] {
         let mut script = Script::new();
         let key = "io.modelcontextprotocol/clientCapabilities";
-        let asked = script.served(modern(1, "tools/call", json!({ "name": "x", "_meta": { key: capabilities } })));
+        let asked =
+            script.served(modern_request(1, "tools/call", json!({ "name": "x", "_meta": { key: capabilities } })));
         let form = ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         let asks = InputRequiredResult::default().input_requests([("who", InputRequest::from(form))]);
         let _ = script.connection.respond(asked.responder, Ok(asks));
@@ -224,17 +226,17 @@ fn questions_need_what_the_client_declared() {
 fn errors_say_whose_they_are() {
     let failure = |script: &mut Script| script.connection.poll_transmit().expect("an answer").failure;
     let mut script = Script::new();
-    script.send(modern(1, "nobody/knows", json!({})));
+    script.send(modern_request(1, "nobody/knows", json!({})));
     assert_eq!(failure(&mut script), Some(Failure::Refused(ErrorCode::METHOD_NOT_FOUND)));
     script.complaint();
     script.send_text("{");
     assert_eq!(failure(&mut script), Some(Failure::Refused(ErrorCode::PARSE_ERROR)));
     script.complaint();
-    let asked = script.served(modern(2, "tools/call", json!({ "name": "a" })));
+    let asked = script.served(modern_request(2, "tools/call", json!({ "name": "a" })));
     let error = ErrorObject::invalid_params("no such tool");
     let _ = script.connection.respond::<CallToolResult>(asked.responder, Err(error));
     assert_eq!(failure(&mut script), Some(Failure::Failed(ErrorCode::INVALID_PARAMS)));
-    let asked = script.served(modern(3, "tools/call", json!({ "name": "a" })));
+    let asked = script.served(modern_request(3, "tools/call", json!({ "name": "a" })));
     let _ = script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
     assert_eq!(failure(&mut script), None);
     script.assert_nothing_left();

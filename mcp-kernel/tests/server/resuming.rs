@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use mcp_kernel::Change;
 use mcp_kernel::server::{Connection, SessionState};
+use mcp_testkit::envelope::{initialize, modern_request, notification, request};
 use mcp_types::{ClientCapability, LoggingLevel, RawObject, Revision};
 use serde_json::json;
 
-use crate::kit::{Script, config, initialize, legacy, modern, notification};
+use crate::script::{Script, config};
 
 /// What was settled in a session holds where it goes on, without another handshake.
 // covers: S4.116
@@ -21,8 +22,8 @@ fn a_session_goes_on_elsewhere() {
     let fresh = first.connection.session_state().unwrap();
     assert_eq!((fresh.revision, fresh.is_ready), (Revision::V2025_06_18, false));
     first.send(notification("notifications/initialized", json!({})));
-    first.send(legacy(2, "logging/setLevel", json!({ "level": "error" })));
-    first.send(legacy(3, "resources/subscribe", json!({ "uri": "a:b" })));
+    first.send(request(2, "logging/setLevel", json!({ "level": "error" })));
+    first.send(request(3, "resources/subscribe", json!({ "uri": "a:b" })));
     let state = first.connection.session_state().unwrap();
     assert_eq!((state.is_ready, state.log_level), (true, LoggingLevel::Error));
     assert_eq!(state.subscriptions, ["a:b"]);
@@ -31,7 +32,7 @@ fn a_session_goes_on_elsewhere() {
     assert_eq!(second.connection.initialize_params(), Some(&client));
     assert_eq!(second.connection.session_state(), Some(state));
     second.refused(initialize(4, "2025-06-18", json!({})), -32600);
-    let asked = second.served(legacy(5, "tools/call", json!({ "name": "a" })));
+    let asked = second.served(request(5, "tools/call", json!({ "name": "a" })));
     assert_eq!(asked.scope.revision(), Revision::V2025_06_18);
     assert!(asked.scope.supports(ClientCapability::Sampling) && !asked.scope.may_log(LoggingLevel::Info));
     second.done(asked.responder);
@@ -50,7 +51,7 @@ fn a_session_goes_on_elsewhere() {
 fn sec_5_requests_at_the_same_time_share_what_was_declared() {
     let declared = json!({ "sampling": {}, "experimental": { "a": {}, "b": {} } });
     let mut script = Script::initialized_with(config(), "2025-06-18", declared);
-    let asked: Vec<_> = (0..3).map(|id| script.served(legacy(id, "tools/call", json!({ "name": "a" })))).collect();
+    let asked: Vec<_> = (0..3).map(|id| script.served(request(id, "tools/call", json!({ "name": "a" })))).collect();
     assert!(asked[0].scope.supports(ClientCapability::Sampling));
     for other in &asked[1..] {
         assert!(std::ptr::eq(asked[0].scope.capabilities(), other.scope.capabilities()));
@@ -73,11 +74,11 @@ fn sec_5_a_client_is_kept_as_text() {
     script.reply();
     assert_eq!((before, script.connection.kept_bytes()), (0, text.len()));
     script.send(notification("notifications/initialized", json!({})));
-    script.send(legacy(3, "resources/subscribe", json!({ "uri": "a:b" })));
+    script.send(request(3, "resources/subscribe", json!({ "uri": "a:b" })));
     assert!(script.connection.kept_bytes() > text.len() + 3, "subscriptions count as well");
     let (params, state) = (script.connection.initialize_params().unwrap(), script.connection.session_state().unwrap());
     let mut second = Script::over(Connection::resume(Arc::new(config()), params.clone(), state).unwrap());
-    let asked = second.served(legacy(5, "tools/call", json!({ "name": "a" })));
+    let asked = second.served(request(5, "tools/call", json!({ "name": "a" })));
     assert!(asked.scope.supports(ClientCapability::Sampling) && !asked.scope.supports(ClientCapability::Roots));
     assert_eq!(asked.scope.capabilities().experimental.as_ref().map(|experimental| experimental.len()), Some(2));
     second.done(asked.responder);
@@ -92,7 +93,7 @@ fn what_is_no_session_has_no_state() {
     assert_eq!(Script::new().connection.session_state(), None);
     assert_eq!(Script::legacy_request(Revision::V2025_06_18).connection.session_state(), None);
     let mut script = Script::modern_request();
-    let asked = script.served(modern(1, "tools/call", json!({ "name": "a" })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "name": "a" })));
     assert_eq!(script.connection.session_state(), None);
     script.done(asked.responder);
     script.assert_nothing_left();

@@ -2,13 +2,14 @@
 
 use mcp_kernel::Change;
 use mcp_kernel::server::{Delivery, Event, Route, ServerConfig};
+use mcp_testkit::envelope::{cancelled, modern_request, request};
 use mcp_types::{CallToolResult, LoggingLevel, Method, RawJson, RawObject};
 use serde_json::{Value, json};
 
-use crate::kit::{Script, cancelled, config, legacy, modern};
+use crate::script::{Script, config};
 
 fn tokened(id: i64) -> Value {
-    modern(id, "tools/call", json!({ "_meta": { "progressToken": id } }))
+    modern_request(id, "tools/call", json!({ "_meta": { "progressToken": id } }))
 }
 
 fn narrow(messages: usize) -> ServerConfig {
@@ -56,7 +57,8 @@ fn the_answer_waits_for_its_stream() {
 fn progress_is_dropped_first() {
     let mut script = Script::with(narrow(2));
     let level = "io.modelcontextprotocol/logLevel";
-    let asked = script.served(modern(1, "tools/call", json!({ "_meta": { "progressToken": 1, level: "debug" } })));
+    let asked =
+        script.served(modern_request(1, "tools/call", json!({ "_meta": { "progressToken": 1, level: "debug" } })));
     let key = asked.key();
     script.connection.block(Route::Related(key));
     script.connection.log(Some(key), LoggingLevel::Info, RawJson::from(json!("kept")), None);
@@ -82,7 +84,7 @@ fn changes_coalesce() {
     let mut script = Script::new();
     let odd = "notifications/tools/list_changed";
     let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": [odd, "a:b"] });
-    script.send(modern(1, "subscriptions/listen", json!({ "notifications": filter })));
+    script.send(modern_request(1, "subscriptions/listen", json!({ "notifications": filter })));
     script.next();
     let event = script.event();
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
@@ -114,7 +116,7 @@ fn who_misses_changes_is_told() {
         let mut script = Script::with(config);
         let uris: Vec<String> = (0..5).map(|number| format!("a:{number}")).collect();
         let filter = json!({ "resourceSubscriptions": uris });
-        script.send(modern(1, "subscriptions/listen", json!({ "notifications": filter })));
+        script.send(modern_request(1, "subscriptions/listen", json!({ "notifications": filter })));
         script.next();
         let event = script.event();
         let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
@@ -142,7 +144,7 @@ fn who_misses_changes_is_told() {
 #[test]
 fn the_end_of_a_subscription_waits_for_its_stream() {
     let mut script = Script::new();
-    script.send(modern(1, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
+    script.send(modern_request(1, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })));
     script.next();
     let event = script.event();
     let Event::Listening { scope, .. } = event else { panic!("{event:?}") };
@@ -175,7 +177,7 @@ fn a_cancellation_empties_the_backlog() {
 #[test]
 fn the_end_of_a_slow_stream_releases_its_backlog() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     let key = asked.key();
     script.connection.block(Route::Reply(key));
     script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
@@ -189,7 +191,7 @@ fn the_end_of_a_slow_stream_releases_its_backlog() {
 #[test]
 fn a_disconnect_empties_every_backlog() {
     let mut script = Script::initialized("2025-11-25");
-    let asked = script.served(legacy(1, "tools/call", json!({})));
+    let asked = script.served(request(1, "tools/call", json!({})));
     script.connection.block(Route::Reply(asked.key()));
     script.connection.block(Route::Standalone);
     script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
@@ -232,7 +234,7 @@ fn telling_has_an_end() {
     let mut config = config();
     config.limits.max_route_messages = 3;
     let mut script = Script::with(config);
-    let asked = script.served(modern(1, "tools/call", json!({ "name": "x" })));
+    let asked = script.served(modern_request(1, "tools/call", json!({ "name": "x" })));
     let method = Method::from("com.example/x");
     let told: Vec<_> =
         (0..5).map(|_| script.connection.notify(Some(asked.key()), &method, &RawObject::empty()).unwrap()).collect();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mcp_session::{EventStore as _, RecordVersion, SaveOutcome, SessionStore as _, StoredEvent, VersionedRecord};
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{HOUR, append, connect, connect_with, event, eventually, id, options, record, replay};
+use crate::fixtures::{HOUR, append, connect, connect_with, event, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
 
 /// What one instance has sent another can replay, and what one forgets is forgotten.

@@ -6,7 +6,7 @@ use mcp_redis::Redis;
 use mcp_session::{EventStore as _, RecordVersion, SaveOutcome, SessionStore as _};
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
+use crate::fixtures::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
 use crate::server::{Server, Way, limited};
 
 /// After an end and a beginning, everything goes on without a restart of this process.

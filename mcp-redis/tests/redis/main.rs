@@ -7,7 +7,7 @@
 
 mod events;
 mod failures;
-mod kit;
+mod fixtures;
 mod records;
 mod server;
 mod stores;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_session::{RecordVersion, SaveOutcome, SessionStore as _, VersionedRecord};
 use tokio::time::sleep;
 
-use crate::kit::{HOUR, connect, eventually, id, record};
+use crate::fixtures::{HOUR, connect, eventually, id, record};
 use crate::server::{Server, limited};
 
 /// Of all that save the same version, one does, whichever instance it is on.

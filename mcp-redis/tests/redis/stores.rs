@@ -3,7 +3,7 @@
 use mcp_redis::{Redis, RedisOptions};
 use mcp_session::{EventStore as _, RecordVersion, Replay, SaveOutcome, SessionStore as _, StoredEvent};
 
-use crate::kit::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
+use crate::fixtures::{HOUR, append, connect, connect_with, eventually, id, options, record, replay};
 use crate::server::{Server, limited};
 
 /// What every store has to do.

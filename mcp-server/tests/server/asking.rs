@@ -7,11 +7,12 @@ use mcp_server::types::{
     RequestedSchema, Revision, SamplingMessage,
 };
 use mcp_server::{AskError, AskOptions, Connection, HandlerError, NoArguments, RequestContext, Server, tool};
+use mcp_testkit::{Notes, ScriptedClient};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, Notes, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 /// The revisions in which the user can be asked.
 const ELICITING: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
@@ -47,13 +48,13 @@ fn a_model_is_asked() {
         Ok(format!("{} says {}", answer.model, serde_json::to_string(&answer.content)?))
     });
     for revision in LEGACY {
-        let mut client = Client::declaring(&server, revision, everything());
+        let mut client = ScriptedClient::with_capabilities(&server, revision, everything());
         let id = client.start_tool("ask");
-        let question = client.next("sampling/createMessage");
+        let question = client.expect_message("sampling/createMessage");
         assert_eq!(question["params"]["maxTokens"], 10);
         let content = json!({ "type": "text", "text": "hello" });
         client.respond(&question, json!({ "role": "assistant", "content": content, "model": "m" }));
-        assert_eq!(text(&client.reply_to(id)), r#"m says {"type":"text","text":"hello"}"#);
+        assert_eq!(text(&client.response_to(id)), r#"m says {"type":"text","text":"hello"}"#);
         assert!(client.connection.is_idle());
     }
 }
@@ -80,10 +81,10 @@ fn booking() -> Server {
 #[test]
 fn a_user_fills_in_a_typed_form() {
     for revision in ELICITING {
-        let mut client = Client::declaring(&booking(), revision, json!({ "elicitation": {} }));
+        let mut client = ScriptedClient::with_capabilities(&booking(), revision, json!({ "elicitation": {} }));
         let mut answered = |answer: Value| {
             let id = client.start_tool("ask");
-            let question = client.next("elicitation/create");
+            let question = client.expect_message("elicitation/create");
             let schema = &question["params"]["requestedSchema"];
             // Defaults of numbers, and the mode, are left out where they are not known.
             let is_newest = revision == Revision::V2025_11_25;
@@ -91,7 +92,7 @@ fn a_user_fills_in_a_typed_form() {
             assert!(is_newest || question["params"].get("mode").is_none());
             assert_eq!(schema["required"], json!(["name"]));
             client.respond(&question, answer);
-            text(&client.reply_to(id)).to_owned()
+            text(&client.response_to(id)).to_owned()
         };
         assert_eq!(
             answered(json!({ "action": "accept", "content": { "name": "Ann" } })),
@@ -116,8 +117,8 @@ fn nested_forms_are_not_asked() {
         stops: Vec<Booking>,
     }
     let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.elicit::<Trip>("trip", "Where?").await?)));
-    let mut client = Client::declaring(&server, Revision::V2025_11_25, everything());
-    let result = client.tool("ask", json!({}));
+    let mut client = ScriptedClient::with_capabilities(&server, Revision::V2025_11_25, everything());
+    let result = client.call_tool("ask", json!({}));
     assert_eq!(result["isError"], true);
     assert!(result["content"][0]["text"].as_str().unwrap().contains("stops"), "{result}");
 }
@@ -130,12 +131,12 @@ fn a_user_fills_in_any_form() {
         let form = ElicitRequestFormParams::new("Sure?", RequestedSchema::new(OrderedMap::new()));
         Ok(format!("{:?}", ctx.elicit_form("sure", form).await?.accepted()))
     });
-    let mut client = Client::declaring(&server, Revision::V2025_11_25, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, Revision::V2025_11_25, everything());
     let id = client.start_tool("ask");
-    let question = client.next("elicitation/create");
+    let question = client.expect_message("elicitation/create");
     assert_eq!(question["params"]["requestedSchema"]["type"], "object");
     client.respond(&question, json!({ "action": "decline" }));
-    assert_eq!(text(&client.reply_to(id)), "Err(Declined)");
+    assert_eq!(text(&client.response_to(id)), "Err(Declined)");
 }
 
 fn visiting(url: &'static str, id: Option<&'static str>) -> Server {
@@ -151,13 +152,14 @@ fn visiting(url: &'static str, id: Option<&'static str>) -> Server {
 #[test]
 fn a_user_visits_a_page() {
     let page = "https://example.com/login";
-    let mut client = Client::declaring(&visiting(page, Some("e1")), Revision::V2025_11_25, everything());
+    let mut client =
+        ScriptedClient::with_capabilities(&visiting(page, Some("e1")), Revision::V2025_11_25, everything());
     let id = client.start_tool("ask");
-    let mut question = client.next("elicitation/create");
+    let mut question = client.expect_message("elicitation/create");
     question["params"].as_object_mut().unwrap().remove("_meta");
     assert_eq!(question["params"], json!({ "mode": "url", "message": "Log in", "url": page, "elicitationId": "e1" }));
     client.respond(&question, json!({ "action": "accept" }));
-    assert_eq!(text(&client.reply_to(id)), "Accepted(())");
+    assert_eq!(text(&client.response_to(id)), "Accepted(())");
 }
 
 /// Without one of them, or with an address that is none, nothing is asked.
@@ -165,10 +167,10 @@ fn a_user_visits_a_page() {
 #[test]
 fn a_page_has_an_address() {
     let refusal = |server: &Server| {
-        let mut client = Client::declaring(server, Revision::V2025_11_25, everything());
-        let result = client.tool("ask", json!({}));
+        let mut client = ScriptedClient::with_capabilities(server, Revision::V2025_11_25, everything());
+        let result = client.call_tool("ask", json!({}));
         assert_eq!(result["isError"], true, "{result}");
-        client.silence();
+        client.assert_quiet();
         result["content"][0]["text"].as_str().unwrap().to_owned()
     };
     for url in ["example.com", "/login", "://x", "https://", "1a://x", "https://a b", "mailto:ann"] {
@@ -186,11 +188,11 @@ fn a_page_has_an_address() {
 fn roots_are_listed() {
     let server = asking(async |ctx: RequestContext| Ok(ctx.list_roots("roots").await?[0].uri.clone()));
     for revision in LEGACY {
-        let mut client = Client::declaring(&server, revision, json!({ "roots": {} }));
+        let mut client = ScriptedClient::with_capabilities(&server, revision, json!({ "roots": {} }));
         let id = client.start_tool("ask");
-        let question = client.next("roots/list");
+        let question = client.expect_message("roots/list");
         client.respond(&question, json!({ "roots": [{ "uri": "file:///home" }] }));
-        assert_eq!(text(&client.reply_to(id)), "file:///home");
+        assert_eq!(text(&client.response_to(id)), "file:///home");
     }
 }
 
@@ -206,14 +208,14 @@ fn other_things_are_asked_of_the_connection() {
         Ok(weather["sky"].to_string())
     });
     for revision in LEGACY {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let id = client.start_tool("ask");
-        let ping = client.next("ping");
+        let ping = client.expect_message("ping");
         client.respond(&ping, json!({}));
-        let question = client.next("x/weather");
+        let question = client.expect_message("x/weather");
         assert_eq!(question["params"]["of"], "day");
         client.respond(&question, json!({ "sky": "blue" }));
-        assert_eq!(text(&client.reply_to(id)), "\"blue\"");
+        assert_eq!(text(&client.response_to(id)), "\"blue\"");
     }
 }
 
@@ -245,9 +247,9 @@ fn all_questions() -> Server {
 #[test]
 fn questions_need_capabilities() {
     for revision in LEGACY {
-        let mut client = Client::new(&all_questions(), revision);
-        assert_eq!(client.tool_text("ask", json!({})), "sampling,elicitation.form,elicitation.url,roots");
-        client.silence();
+        let mut client = ScriptedClient::new(&all_questions(), revision);
+        assert_eq!(client.call_tool_text("ask", json!({})), "sampling,elicitation.form,elicitation.url,roots");
+        client.assert_quiet();
     }
 }
 
@@ -256,7 +258,7 @@ fn questions_need_capabilities() {
 #[test]
 fn a_missing_capability_is_named() {
     let missing = |server: Server, revision: Revision, declared: Value| {
-        let mut client = Client::declaring(&server, revision, declared);
+        let mut client = ScriptedClient::with_capabilities(&server, revision, declared);
         client.error("tools/call", json!({ "name": "ask" }), -32021)["data"]["requiredCapabilities"].take()
     };
     for revision in [Revision::V2025_11_25, MODERN] {
@@ -276,12 +278,13 @@ fn a_model_with_tools_is_another_capability() {
         ctx.sample("a", message().tools(Vec::new())).await?;
         Ok(String::new())
     });
-    let mut client = Client::declaring(&server, Revision::V2025_11_25, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, Revision::V2025_11_25, everything());
     let error = client.error("tools/call", json!({ "name": "ask" }), -32021);
     assert_eq!(error["data"]["requiredCapabilities"], json!({ "sampling": { "tools": {} } }));
-    let mut client = Client::declaring(&server, Revision::V2025_11_25, json!({ "sampling": { "tools": {} } }));
+    let mut client =
+        ScriptedClient::with_capabilities(&server, Revision::V2025_11_25, json!({ "sampling": { "tools": {} } }));
     client.start_tool("ask");
-    client.next("sampling/createMessage");
+    client.expect_message("sampling/createMessage");
 }
 
 /// A modern client gets no request; it is asked by the result instead.
@@ -290,10 +293,10 @@ fn a_model_with_tools_is_another_capability() {
 fn modern_clients_get_no_requests() {
     let server = all_questions();
     for connection in [Connection::long_lived(&server), Connection::modern_request(&server)] {
-        let mut client = Client::over(connection, MODERN, everything());
+        let mut client = ScriptedClient::on_connection(connection, MODERN, everything());
         let result = client.result("tools/call", json!({ "name": "ask" }));
         assert_eq!(result["resultType"], "input_required");
-        client.silence();
+        client.assert_quiet();
     }
 }
 
@@ -303,10 +306,11 @@ fn modern_clients_get_no_requests() {
 fn clients_without_session_are_not_asked() {
     let server = all_questions();
     for revision in LEGACY {
-        let mut client = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
+        let mut client =
+            ScriptedClient::on_connection(Connection::legacy_request(&server, revision), revision, json!({}));
         let expected = ["server-to-client requests need a session"; 5].join(",");
-        assert_eq!(client.tool_text("ask", json!({})), expected);
-        client.silence();
+        assert_eq!(client.call_tool_text("ask", json!({})), expected);
+        client.assert_quiet();
     }
 }
 
@@ -319,25 +323,25 @@ fn questions_have_an_end() {
         let asked = ctx.connection().request::<Value>(Method::PING, &RawObject::empty(), options).await;
         Ok(format!("{:?}", asked.expect_err("silence")))
     });
-    let mut client = Client::new(&server, Revision::V2025_06_18);
+    let mut client = ScriptedClient::new(&server, Revision::V2025_06_18);
     let id = client.start_tool("ask");
-    let question = client.next("ping");
+    let question = client.expect_message("ping");
     assert!(client.connection.poll_timeout().is_some());
     client.advance(Duration::from_secs(4));
-    client.silence();
+    client.assert_quiet();
     client.advance(Duration::from_secs(1));
-    assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
-    assert_eq!(text(&client.reply_to(id)), "NoResponse(TimedOut)");
+    assert_eq!(client.expect_message("notifications/cancelled")["params"]["requestId"], question["id"]);
+    assert_eq!(text(&client.response_to(id)), "NoResponse(TimedOut)");
     assert_eq!(client.connection.poll_timeout(), None);
     // A person may take longer, but not for ever.
-    let mut client = Client::declaring(&booking(), Revision::V2025_06_18, everything());
+    let mut client = ScriptedClient::with_capabilities(&booking(), Revision::V2025_06_18, everything());
     let id = client.start_tool("ask");
-    client.next("elicitation/create");
+    client.expect_message("elicitation/create");
     client.advance(Duration::from_secs(599));
-    client.silence();
+    client.assert_quiet();
     client.advance(Duration::from_secs(1));
-    client.next("notifications/cancelled");
-    assert_eq!(text(&client.reply_to(id)), "the peer did not respond in time");
+    client.expect_message("notifications/cancelled");
+    assert_eq!(text(&client.response_to(id)), "the peer did not respond in time");
 }
 
 /// Progress reaches whoever asked, until the question is over.
@@ -357,9 +361,9 @@ fn progress_of_a_question_is_heard() {
             Ok(asked.is_ok().to_string())
         }
     });
-    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let mut client = ScriptedClient::new(&server, Revision::V2025_11_25);
     let id = client.start_tool("ask");
-    let question = client.next("ping");
+    let question = client.expect_message("ping");
     let token = &question["params"]["_meta"]["progressToken"];
     // The second is too much for the one who hears it, which is no reason for anything to end.
     for progress in 1..4 {
@@ -368,7 +372,7 @@ fn progress_of_a_question_is_heard() {
     }
     assert_eq!(notes.take(), [r#"1 Some("on it")"#, r#"2 Some("on it")"#]);
     client.respond(&question, json!({}));
-    assert_eq!(text(&client.reply_to(id)), "true");
+    assert_eq!(text(&client.response_to(id)), "true");
 }
 
 /// Progress of the client keeps a question open.
@@ -376,15 +380,15 @@ fn progress_of_a_question_is_heard() {
 #[test]
 fn progress_keeps_a_question_open() {
     let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.connection().ping().await)));
-    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let mut client = ScriptedClient::new(&server, Revision::V2025_11_25);
     let id = client.start_tool("ask");
-    let question = client.next("ping");
+    let question = client.expect_message("ping");
     let token = &question["params"]["_meta"]["progressToken"];
     for progress in 1..5 {
         client.advance(Duration::from_secs(59));
         client.notify("notifications/progress", json!({ "progressToken": token, "progress": progress }));
     }
-    client.silence();
+    client.assert_quiet();
     client.respond(&question, json!({}));
-    assert_eq!(text(&client.reply_to(id)), "Ok(())");
+    assert_eq!(text(&client.response_to(id)), "Ok(())");
 }

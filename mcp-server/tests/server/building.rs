@@ -5,9 +5,10 @@ use mcp_server::{
     BuildError, CompletionInput, Extension, NoArguments, RequestContext, Server, Tool, prompt, raw_tool, template,
     text_resource, tool,
 };
+use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, MODERN, refused, server};
+use crate::servers::{MODERN, refused, server};
 
 fn named(name: &str) -> Tool {
     tool(name, async |_, _: NoArguments| ())
@@ -176,7 +177,10 @@ fn a_running_server_cannot_start_to_complete() {
     let with = server(|server| server.offers_resources().offers_completions());
     with.update(|registry| registry.add_template(completed())).unwrap();
     let params = json!({ "ref": { "type": "ref/resource", "uri": "a:{b}" }, "argument": { "name": "b", "value": "" } });
-    assert_eq!(Client::new(&with, MODERN).result("completion/complete", params)["completion"]["values"], json!([]));
+    assert_eq!(
+        ScriptedClient::new(&with, MODERN).result("completion/complete", params)["completion"]["values"],
+        json!([])
+    );
 }
 
 /// An extension and its methods may be described in any order.
@@ -193,7 +197,7 @@ fn extensions_are_described_in_any_order() {
     let last = server(|server| server.method("x.y/z", "z/echo", answer).extension("x.y/z", settings()));
     for server in [first, last] {
         let declared = json!({ "extensions": { "x.y/z": {} } });
-        let mut client = Client::declaring(&server, MODERN, declared);
+        let mut client = ScriptedClient::with_capabilities(&server, MODERN, declared);
         let discovered = client.result("server/discover", json!({}));
         assert_eq!(discovered["capabilities"]["extensions"]["x.y/z"], json!({ "deep": true }));
         assert_eq!(client.result("z/echo", json!({ "a": 1 }))["a"], 1);
@@ -213,13 +217,13 @@ fn a_description_reaches_the_client() {
             .tool(named("a"))
     });
     assert_eq!(server.info().name, "other");
-    let discovered = Client::new(&server, MODERN).result("server/discover", json!({}));
+    let discovered = ScriptedClient::new(&server, MODERN).result("server/discover", json!({}));
     assert_eq!(discovered["instructions"], "Ask nicely.");
     assert_eq!(discovered["supportedVersions"], json!(["2026-07-28"]));
-    let listed = Client::new(&server, MODERN).result("tools/list", json!({}));
+    let listed = ScriptedClient::new(&server, MODERN).result("tools/list", json!({}));
     assert_eq!(listed.get("_meta"), None);
     let connection = mcp_server::Connection::long_lived(&server);
-    let agreed = Client::over(connection, Revision::V2025_11_25, json!({})).initialize();
+    let agreed = ScriptedClient::on_connection(connection, Revision::V2025_11_25, json!({})).initialize();
     assert_eq!(agreed["result"]["protocolVersion"], "2025-06-18");
     assert_eq!(agreed["result"]["serverInfo"]["title"], "Other");
 }

@@ -1,10 +1,12 @@
 //! What clients hear of changes.
 
 use mcp_server::types::Revision;
+use mcp_server::types::meta::key::SUBSCRIPTION_ID;
 use mcp_server::{Change, Connection, NoArguments, Server, Tool, prompt, template, text_resource, tool};
+use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, SUBSCRIPTION, fails, removed, server};
+use crate::servers::{LEGACY, MODERN, fails, removed, server};
 
 fn named(name: &str) -> Tool {
     tool(name, async |_, _: NoArguments| ())
@@ -14,9 +16,9 @@ fn everything() -> Server {
     server(|server| server.tool(named("a")).offers_prompts().resource_subscriptions())
 }
 
-fn listen(client: &mut Client, filter: Value) -> i64 {
-    let id = client.ask("subscriptions/listen", json!({ "notifications": filter }));
-    client.next("notifications/subscriptions/acknowledged");
+fn listen(client: &mut ScriptedClient, filter: Value) -> i64 {
+    let id = client.start("subscriptions/listen", json!({ "notifications": filter }));
+    client.expect_message("notifications/subscriptions/acknowledged");
     id
 }
 
@@ -62,7 +64,7 @@ fn each_change(server: &Server, mut heard: impl FnMut(&str, &[&str])) {
 fn legacy_clients_hear_unasked() {
     for revision in LEGACY {
         let server = everything();
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         each_change(&server, |what, heard| {
             assert!(heard.is_empty() || client.is_woken(), "{what}");
             assert_eq!(client.methods(), heard, "{revision}: {what}");
@@ -75,16 +77,16 @@ fn legacy_clients_hear_unasked() {
 #[test]
 fn modern_clients_hear_what_they_asked_for() {
     let server = everything();
-    let mut client = Client::new(&server, MODERN);
-    let mut silent = Client::new(&server, MODERN);
-    let mut picky = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
+    let mut silent = ScriptedClient::new(&server, MODERN);
+    let mut picky = ScriptedClient::new(&server, MODERN);
     listen(&mut client, all());
     listen(&mut picky, json!({ "promptsListChanged": true }));
     each_change(&server, |what, heard| {
         assert_eq!(client.methods(), heard, "{what}");
         let prompts: Vec<_> = heard.iter().filter(|method| method.contains("prompts")).collect();
         assert_eq!(picky.methods(), prompts.into_iter().copied().collect::<Vec<_>>(), "{what}");
-        silent.silence();
+        silent.assert_quiet();
     });
 }
 
@@ -93,19 +95,19 @@ fn modern_clients_hear_what_they_asked_for() {
 #[test]
 fn each_subscription_hears_for_itself() {
     let server = everything();
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let first = listen(&mut client, json!({ "toolsListChanged": true }));
     let second = listen(&mut client, json!({ "toolsListChanged": true }));
     server.publish(&Change::Tools);
     for id in [first, second] {
-        let change = client.next("notifications/tools/list_changed");
-        assert_eq!(change["params"]["_meta"][SUBSCRIPTION], id);
+        let change = client.expect_message("notifications/tools/list_changed");
+        assert_eq!(change["params"]["_meta"][SUBSCRIPTION_ID], id);
     }
-    client.silence();
+    client.assert_quiet();
     client.cancel(first);
     server.publish(&Change::Tools);
-    assert_eq!(client.next("notifications/tools/list_changed")["params"]["_meta"][SUBSCRIPTION], second);
-    client.silence();
+    assert_eq!(client.expect_message("notifications/tools/list_changed")["params"]["_meta"][SUBSCRIPTION_ID], second);
+    client.assert_quiet();
 }
 
 /// A subscription on a connection of its own hears as well, as long as the connection is there.
@@ -113,11 +115,11 @@ fn each_subscription_hears_for_itself() {
 #[test]
 fn single_requests_can_listen() {
     let server = everything();
-    let mut client = Client::over(Connection::modern_request(&server), MODERN, json!({}));
+    let mut client = ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}));
     listen(&mut client, json!({ "toolsListChanged": true }));
     server.publish(&Change::Tools);
-    client.next("notifications/tools/list_changed");
-    client.silence();
+    client.expect_message("notifications/tools/list_changed");
+    client.assert_quiet();
     drop(client);
     server.publish(&Change::Tools);
 }
@@ -128,22 +130,22 @@ fn single_requests_can_listen() {
 fn publishing_reaches_all_who_subscribed() {
     let server = everything();
     let change = Change::Resource("a:b".into());
-    let mut legacy = Client::new(&server, Revision::V2025_06_18);
-    let mut other = Client::new(&server, Revision::V2025_06_18);
-    let mut modern = Client::new(&server, MODERN);
+    let mut legacy = ScriptedClient::new(&server, Revision::V2025_06_18);
+    let mut other = ScriptedClient::new(&server, Revision::V2025_06_18);
+    let mut modern = ScriptedClient::new(&server, MODERN);
     legacy.result("resources/subscribe", json!({ "uri": "a:b" }));
     other.result("resources/subscribe", json!({ "uri": "a:c" }));
     listen(&mut modern, json!({ "resourceSubscriptions": ["a:b"] }));
     server.publish(&change);
     for client in [&mut legacy, &mut modern] {
-        assert_eq!(client.next("notifications/resources/updated")["params"]["uri"], "a:b");
-        client.silence();
+        assert_eq!(client.expect_message("notifications/resources/updated")["params"]["uri"], "a:b");
+        client.assert_quiet();
     }
-    other.silence();
+    other.assert_quiet();
     legacy.result("resources/unsubscribe", json!({ "uri": "a:b" }));
     server.publish(&change);
-    legacy.silence();
-    modern.next("notifications/resources/updated");
+    legacy.assert_quiet();
+    modern.expect_message("notifications/resources/updated");
 }
 
 /// Before the handshake is complete nothing is said unasked.
@@ -151,12 +153,12 @@ fn publishing_reaches_all_who_subscribed() {
 #[test]
 fn strangers_hear_nothing() {
     let server = everything();
-    let mut client = Client::over(Connection::long_lived(&server), Revision::V2025_11_25, json!({}));
+    let mut client = ScriptedClient::on_connection(Connection::long_lived(&server), Revision::V2025_11_25, json!({}));
     server.publish(&Change::Tools);
-    client.silence();
+    client.assert_quiet();
     client.initialize();
     server.publish(&Change::Tools);
-    client.silence();
+    client.assert_quiet();
 }
 
 /// A change counts for requests that come later; all of it at once.
@@ -164,14 +166,14 @@ fn strangers_hear_nothing() {
 #[test]
 fn changes_take_effect_at_once() {
     let server = everything();
-    let mut client = Client::new(&server, MODERN);
-    assert_eq!(client.tool("a", json!({}))["content"], json!([]));
+    let mut client = ScriptedClient::new(&server, MODERN);
+    assert_eq!(client.call_tool("a", json!({}))["content"], json!([]));
     let replaced = server.update(|registry| {
         registry.remove_tool("a");
         registry.add_tool(tool("a", async |_, _: NoArguments| "new"))
     });
     replaced.unwrap();
-    assert_eq!(client.tool_text("a", json!({})), "new");
+    assert_eq!(client.call_tool_text("a", json!({})), "new");
 }
 
 /// A change that panics halfway changes nothing, and the next one is not held up by it.
@@ -179,7 +181,7 @@ fn changes_take_effect_at_once() {
 #[test]
 fn a_broken_change_changes_nothing() {
     let server = everything();
-    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let mut client = ScriptedClient::new(&server, Revision::V2025_11_25);
     let change = || {
         server.update(|registry| {
             registry.remove_tool("a");
@@ -189,10 +191,10 @@ fn a_broken_change_changes_nothing() {
     };
     let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(change));
     assert!(broken.is_err());
-    client.tool("a", json!({}));
-    client.silence();
+    client.call_tool("a", json!({}));
+    client.assert_quiet();
     assert!(removed(&server, "a"));
-    client.next("notifications/tools/list_changed");
+    client.expect_message("notifications/tools/list_changed");
 }
 
 /// A handler may change the server that it runs on.
@@ -203,8 +205,8 @@ fn handlers_may_change_their_server() {
         ctx.server().update(|registry| registry.add_tool(named("grown"))).map(|()| "done")
     });
     let server = server(|server| server.tool(grow));
-    let mut client = Client::new(&server, Revision::V2025_03_26);
-    assert_eq!(client.tool_text("grow", json!({})), "done");
-    client.next("notifications/tools/list_changed");
-    client.tool("grown", json!({}));
+    let mut client = ScriptedClient::new(&server, Revision::V2025_03_26);
+    assert_eq!(client.call_tool_text("grow", json!({})), "done");
+    client.expect_message("notifications/tools/list_changed");
+    client.call_tool("grown", json!({}));
 }

@@ -5,25 +5,27 @@ use std::sync::{Arc, Mutex};
 
 use mcp_kernel::server::Route;
 use mcp_server::types::jsonrpc::{EnvelopeSummary, parse};
+use mcp_server::types::meta::key::LOG_LEVEL;
 use mcp_server::types::{RawObject, Revision};
 use mcp_server::{
     Caller, CompletionInput, Connection, Extensions, InboxFull, Limits, NoArguments, RequestContext, Server, prompt,
     resource, template, tool,
 };
+use mcp_testkit::{Notes, ScriptedClient};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, LOG_LEVEL, MODERN, Notes, OnDrop, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 /// One stream is all that a transport needs; it takes lines, as many as it has room for.
 // covers: S1.4, S4.48, S4.75, T-3
 #[test]
 fn one_stream_is_enough() {
     let server = server(|server| server.tool(tool("a", async |_, _: NoArguments| "a\nb")));
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     for _ in 0..3 {
-        let request = client.request("tools/call", json!({ "name": "a" }));
+        let request = client.build_request("tools/call", json!({ "name": "a" }));
         client.send(&request);
     }
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -45,10 +47,10 @@ fn transports_know_when_to_stop_reading() {
     let mut limits = Limits::default();
     limits.max_outbox_messages = 2;
     let server = server(|server| server.offers_tools().limits(limits));
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     for _ in 0..2 {
         assert!(client.connection.wants_input());
-        let ping = client.request("tools/list", json!({}));
+        let ping = client.build_request("tools/list", json!({}));
         client.send(&ping);
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(client.connection.poll(&mut cx, client.now()).is_ready());
@@ -58,7 +60,7 @@ fn transports_know_when_to_stop_reading() {
     assert!(client.connection.wants_input());
     client.connection.handle_oversized(10, &EnvelopeSummary::default());
     client.run();
-    let refused = client.reply_to(Value::Null);
+    let refused = client.response_to(Value::Null);
     assert_eq!(refused["error"]["code"], -32600);
 }
 
@@ -70,20 +72,20 @@ fn routes_are_kept_apart() {
         ctx.log(mcp_server::types::LoggingLevel::Error, "first");
     });
     let server = server(|server| server.tool(log));
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let params = json!({ "name": "log", "_meta": { LOG_LEVEL: "debug" } });
-    let slow = client.request("tools/call", params.clone());
+    let slow = client.build_request("tools/call", params.clone());
     let key = client.send(&slow).unwrap();
     client.connection.block(Route::Reply(key));
-    client.ask("tools/call", params);
+    client.start("tools/call", params);
     let (route, _) = client.next_routed();
     assert!(matches!(route, Route::Related(other) if other != key), "{route:?}");
     assert!(matches!(client.next_routed().0, Route::Reply(other) if other != key));
-    client.silence();
+    client.assert_quiet();
     client.connection.unblock(Route::Reply(key));
     assert_eq!(client.next_routed().0, Route::Related(key));
     assert_eq!(client.next_routed().0, Route::Reply(key));
-    client.silence();
+    client.assert_quiet();
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,7 +98,7 @@ struct Named {
 fn patient(notes: &Notes, contexts: &Arc<Mutex<Vec<RequestContext>>>) -> Server {
     let (notes, contexts) = (notes.clone(), Arc::clone(contexts));
     let wait = move |ctx: RequestContext| {
-        let dropped = OnDrop(notes.clone(), "dropped");
+        let dropped = notes.on_drop("dropped");
         contexts.lock().expect("no panic").push(ctx);
         async move {
             let _dropped = dropped;
@@ -166,16 +168,16 @@ fn handlers_of_every_kind_are_cancelled() {
     for revision in Revision::ALL {
         let (notes, contexts) = Default::default();
         let declared = json!({ "extensions": { "x.y/z": {} } });
-        let mut client = Client::declaring(&patient(&notes, &contexts), revision, declared);
+        let mut client = ScriptedClient::with_capabilities(&patient(&notes, &contexts), revision, declared);
         for (method, params) in requests.clone() {
-            let id = client.ask(method, params);
+            let id = client.start(method, params);
             let ctx = contexts.lock().unwrap().pop().unwrap();
             assert!(client.connection.is_busy() && !ctx.is_cancelled(), "{method}");
             client.cancel(id);
             assert!(ctx.is_cancelled() && client.connection.is_idle(), "{method}");
             assert_eq!(notes.take(), ["dropped"], "{method}");
         }
-        client.silence();
+        client.assert_quiet();
     }
 }
 
@@ -186,13 +188,13 @@ fn the_driver_is_woken_from_elsewhere() {
     let (notes, contexts) = Default::default();
     let server = patient(&notes, &contexts);
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
-        client.ask("tools/call", json!({ "name": "a", "_meta": { "progressToken": 1 } }));
+        let mut client = ScriptedClient::new(&server, revision);
+        client.start("tools/call", json!({ "name": "a", "_meta": { "progressToken": 1 } }));
         let ctx = contexts.lock().unwrap().pop().unwrap();
         assert!(!client.is_woken());
         ctx.progress(1);
         assert!(client.is_woken());
-        client.next("notifications/progress");
+        client.expect_message("notifications/progress");
     }
 }
 
@@ -205,17 +207,17 @@ fn batches_keep_their_caller() {
     let mut limits = Limits::default();
     limits.max_in_flight = 1;
     let server = server(|server| server.tool(who).limits(limits));
-    let mut client = Client::new(&server, Revision::V2025_03_26);
+    let mut client = ScriptedClient::new(&server, Revision::V2025_03_26);
     let mut extensions = Extensions::new();
     extensions.insert("ann");
     client.caller.extensions = extensions;
-    let batch: Vec<_> = (0..3).map(|_| client.request("tools/call", json!({ "name": "who" }))).collect();
+    let batch: Vec<_> = (0..3).map(|_| client.build_request("tools/call", json!({ "name": "who" }))).collect();
     client.send(&json!(batch));
     client.caller.extensions = Extensions::new();
     let (_, answers) = client.next_routed();
     let answers: Vec<_> = answers.as_array().unwrap().iter().map(|one| &one["result"]["content"][0]["text"]).collect();
     assert_eq!(answers, ["ann"; 3]);
-    client.silence();
+    client.assert_quiet();
 }
 
 /// A strict server waits for the end of the handshake, and there is one handshake.
@@ -228,7 +230,7 @@ fn a_strict_server_waits_for_the_handshake() {
                 let server = server.offers_tools();
                 if is_strict { server.require_initialized() } else { server }
             });
-            let mut client = Client::over(Connection::long_lived(&server), revision, json!({}));
+            let mut client = ScriptedClient::on_connection(Connection::long_lived(&server), revision, json!({}));
             client.error("tools/list", json!({}), -32600);
             client.result("ping", json!({}));
             client.initialize();
@@ -252,13 +254,13 @@ fn sec_6_ports_hand_messages_over() {
         }))
     });
     for revision in LEGACY {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let port = client.connection.port();
         let mut said = Vec::new();
         for sender in 1..=4_u64 {
             let mut caller = Caller::default();
             caller.extensions.insert(sender);
-            let text = client.request("tools/call", json!({ "name": "who" })).to_string();
+            let text = client.build_request("tools/call", json!({ "name": "who" })).to_string();
             let incoming = parse(text.as_bytes(), &Limits::default().message).unwrap();
             said.push(port.feed_parsed(client.now(), incoming, &caller).map(|key| key.is_some()));
         }
@@ -266,9 +268,9 @@ fn sec_6_ports_hand_messages_over() {
         assert!(port.poll_transmit().is_none(), "no handler runs where a message is handed over");
         client.run();
         for id in 1..=3 {
-            assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], id.to_string());
+            assert_eq!(client.response_to(id)["result"]["content"][0]["text"], id.to_string());
         }
-        let ping = client.request("ping", json!({})).to_string();
+        let ping = client.build_request("ping", json!({})).to_string();
         let incoming = parse(ping.as_bytes(), &Limits::default().message).unwrap();
         assert!(port.feed_parsed(client.now(), incoming, &Caller::default()).is_ok(), "there is room again");
         assert!(port.poll_transmit().is_some(), "what needs no handler does not wait for one");

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use mcp_server::types::Revision;
 use mcp_server::{Connection, NoArguments, RequestContext, Server, ServerBuilder, prompt, resource, tool};
+use mcp_testkit::{Gate, Notes, ScriptedClient};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Gate, LEGACY, MODERN, Notes, OnDrop, fails, server};
+use crate::servers::{LEGACY, MODERN, fails, server};
 
 /// A server with handlers that panic in all ways, and one that waits.
 fn fragile(gate: &Gate) -> Server {
@@ -50,7 +51,7 @@ fn fragile(gate: &Gate) -> Server {
 fn panics_are_answered() {
     for revision in Revision::ALL {
         let gate = Gate::default();
-        let mut client = Client::new(&fragile(&gate), revision);
+        let mut client = ScriptedClient::new(&fragile(&gate), revision);
         let patient = client.start_tool("patient");
         for (method, params) in [
             ("tools/call", json!({ "name": "at once" })),
@@ -62,11 +63,11 @@ fn panics_are_answered() {
             assert_eq!(error["message"], "the handler failed");
         }
         let later = client.start_tool("later");
-        client.silence();
+        client.assert_quiet();
         gate.open();
         client.run();
-        assert_eq!(client.reply_to(later)["error"]["code"], -32603);
-        assert_eq!(client.reply_to(patient)["result"]["content"][0]["text"], "done");
+        assert_eq!(client.response_to(later)["error"]["code"], -32603);
+        assert_eq!(client.response_to(patient)["result"]["content"][0]["text"], "done");
         assert!(client.connection.is_idle());
     }
 }
@@ -103,17 +104,17 @@ fn handlers_may_panic_at_their_end() {
                 }
             }))
     });
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let id = client.start_tool("wait");
     let patient = client.start_tool("patient");
     client.cancel(id);
     gate.open();
     client.run();
-    assert_eq!(client.reply_to(patient)["result"]["content"][0]["text"], "done");
+    assert_eq!(client.response_to(patient)["result"]["content"][0]["text"], "done");
     client.start_tool("wait");
     client.connection.handle_disconnect();
     assert!(client.connection.is_idle());
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     client.start_tool("wait");
 }
 
@@ -122,7 +123,7 @@ fn handlers_may_panic_at_their_end() {
 #[test]
 fn listeners_may_panic() {
     let server = server(|server| server.on_notification(|_| fails()).offers_tools());
-    let mut client = Client::new(&server, Revision::V2025_11_25);
+    let mut client = ScriptedClient::new(&server, Revision::V2025_11_25);
     client.notify("notifications/roots/list_changed", json!({}));
     client.result("tools/list", json!({}));
 }
@@ -135,7 +136,7 @@ fn endless(
 ) -> Server {
     let (notes, contexts) = (notes.clone(), Arc::clone(contexts));
     let wait = tool("wait", move |ctx: RequestContext, _: NoArguments| {
-        let dropped = OnDrop(notes.clone(), "dropped");
+        let dropped = notes.on_drop("dropped");
         contexts.lock().expect("no panic").push(ctx.clone());
         async move {
             let _dropped = dropped;
@@ -153,7 +154,7 @@ fn a_cancellation_ends_the_handler() {
     for revision in Revision::ALL {
         let (notes, contexts) = Default::default();
         let server = endless(&notes, &contexts, |server| server);
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let id = client.start_tool("wait");
         let other = client.start_tool("wait");
         let ctx = contexts.lock().unwrap()[0].clone();
@@ -167,7 +168,7 @@ fn a_cancellation_ends_the_handler() {
         // Whoever goes on elsewhere speaks to nobody.
         ctx.progress(1);
         ctx.log(mcp_server::types::LoggingLevel::Emergency, "too late");
-        client.silence();
+        client.assert_quiet();
         assert!(!contexts.lock().unwrap()[1].is_cancelled());
         client.cancel(other);
         assert!(client.connection.is_idle());
@@ -180,8 +181,8 @@ fn a_cancellation_ends_the_handler() {
 fn cancellations_stay_with_their_client() {
     let (notes, contexts) = Default::default();
     let server = endless(&notes, &contexts, |server| server);
-    let mut first = Client::new(&server, MODERN);
-    let mut second = Client::new(&server, MODERN);
+    let mut first = ScriptedClient::new(&server, MODERN);
+    let mut second = ScriptedClient::new(&server, MODERN);
     assert_eq!(first.start_tool("wait"), second.start_tool("wait"));
     first.cancel(1);
     let contexts = contexts.lock().unwrap();
@@ -195,19 +196,18 @@ fn cancellations_stay_with_their_client() {
 fn late_answers_are_suppressed() {
     for revision in Revision::ALL {
         let gate = Gate::default();
-        let mut client = Client::new(&fragile(&gate), revision);
+        let mut client = ScriptedClient::new(&fragile(&gate), revision);
         let id = client.start_tool("patient");
         gate.open();
         // The handler could go on now, but the cancellation is there first.
         client.cancel(id);
-        assert_eq!(client.has_reply(&json!(id)), None);
-        client.silence();
+        client.assert_quiet();
         assert!(client.connection.is_idle());
         // Neither is one that nobody has begun with yet.
-        let request = client.request("tools/call", json!({ "name": "patient" }));
+        let request = client.build_request("tools/call", json!({ "name": "patient" }));
         client.send(&request);
         client.cancel(request["id"].as_i64().unwrap());
-        client.silence();
+        client.assert_quiet();
     }
 }
 
@@ -215,7 +215,7 @@ fn late_answers_are_suppressed() {
 // covers: S4.77, S4.78, S4.80
 #[test]
 fn the_end_of_a_connection_cancels() {
-    let ends: [fn(Client); 4] = [
+    let ends: [fn(ScriptedClient); 4] = [
         |mut client| {
             client.connection.handle_disconnect();
             assert!(client.connection.is_closed() && client.connection.is_idle());
@@ -231,7 +231,7 @@ fn the_end_of_a_connection_cancels() {
         for end in ends {
             let (notes, contexts) = Default::default();
             let server = endless(&notes, &contexts, |server| server);
-            let mut client = Client::new(&server, revision);
+            let mut client = ScriptedClient::new(&server, revision);
             client.start_tool("wait");
             end(client);
             assert!(contexts.lock().unwrap()[0].is_cancelled());
@@ -248,12 +248,12 @@ fn the_end_of_a_stream_cancels_by_era() {
     let server = endless(&notes, &contexts, |server| server);
     for revision in [MODERN, LEGACY[3]] {
         contexts.lock().unwrap().clear();
-        let mut client = Client::new(&server, revision);
-        let request = client.request("tools/call", json!({ "name": "wait" }));
+        let mut client = ScriptedClient::new(&server, revision);
+        let request = client.build_request("tools/call", json!({ "name": "wait" }));
         let key = client.send(&request).unwrap();
         client.run();
         client.connection.handle_stream_closed(key);
-        client.silence();
+        client.assert_quiet();
         assert_eq!(contexts.lock().unwrap()[0].is_cancelled(), revision == MODERN);
     }
 }
@@ -263,13 +263,13 @@ fn the_end_of_a_stream_cancels_by_era() {
 #[test]
 fn a_drain_lets_handlers_finish() {
     let gate = Gate::default();
-    let mut client = Client::new(&fragile(&gate), MODERN);
+    let mut client = ScriptedClient::new(&fragile(&gate), MODERN);
     let id = client.start_tool("patient");
     client.connection.drain();
-    client.silence();
+    client.assert_quiet();
     gate.open();
     client.run();
-    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "done");
+    assert_eq!(client.response_to(id)["result"]["content"][0]["text"], "done");
     assert!(client.connection.is_idle() && !client.connection.is_closed());
 }
 
@@ -284,7 +284,7 @@ fn requests_wait_for_their_turn() {
             (limits.max_in_flight, limits.max_queued) = (2, 2);
             server.limits(limits)
         });
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let ids: Vec<_> = (0..4).map(|_| client.start_tool("wait")).collect();
         assert_eq!(contexts.lock().unwrap().len(), 2);
         client.error("tools/call", json!({ "name": "wait" }), -32603);
@@ -309,12 +309,13 @@ fn single_requests_are_served() {
     let gate = Gate::default();
     gate.open();
     let server = fragile(&gate);
-    let mut modern = Client::over(Connection::modern_request(&server), MODERN, json!({}));
-    assert_eq!(modern.tool_text("patient", json!({})), "done");
+    let mut modern = ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}));
+    assert_eq!(modern.call_tool_text("patient", json!({})), "done");
     assert!(modern.connection.is_idle());
     for revision in LEGACY {
-        let mut legacy = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
-        assert_eq!(legacy.tool_text("patient", json!({})), "done");
+        let mut legacy =
+            ScriptedClient::on_connection(Connection::legacy_request(&server, revision), revision, json!({}));
+        assert_eq!(legacy.call_tool_text("patient", json!({})), "done");
         assert_eq!(legacy.result("ping", Value::Object(Default::default())), json!({}));
         assert!(legacy.connection.is_idle());
     }
@@ -333,7 +334,7 @@ fn whoever_outlives_a_request_hears_of_its_end() {
         }))
     });
     for revision in [MODERN, Revision::V2025_11_25] {
-        Client::new(&server, revision).tool("keep", json!({}));
+        ScriptedClient::new(&server, revision).call_tool("keep", json!({}));
         let ctx = contexts.lock().unwrap().pop().expect("a context");
         assert!(ctx.is_cancelled());
     }

@@ -7,11 +7,12 @@ use mcp_server::types::{CallToolResult, ErrorObject, Method, RawObject, Revision
 use mcp_server::{
     Change, Endpoint, Extension, NoArguments, Notification, Request, RequestContext, Response, ResponseFuture, tool,
 };
+use mcp_testkit::{Notes, ScriptedClient};
 use serde_json::{Value, json};
 use tower_layer::{Layer, layer_fn};
 use tower_service::Service;
 
-use crate::kit::{Client, LEGACY, MODERN, Notes, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 /// A layer that notes what passes, and may answer by itself.
 #[derive(Clone)]
@@ -73,8 +74,8 @@ fn layers_are_put_around_each_other() {
                 .layer(guard("inner", None, &notes))
                 .layer(guard("outer", None, &notes))
         });
-        let mut client = Client::new(&server, revision);
-        assert_eq!(client.tool_text("a", json!({})), "done");
+        let mut client = ScriptedClient::new(&server, revision);
+        assert_eq!(client.call_tool_text("a", json!({})), "done");
         let expected =
             ["outer sees tools/call a", "inner sees tools/call a", "inner sees an answer", "outer sees an answer"];
         assert_eq!(notes.take(), expected);
@@ -104,7 +105,7 @@ fn layers_may_answer() {
             .layer(guard("inner", None, &notes))
             .layer(guard("outer", Some("secret"), &notes))
     });
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let error = client.error("tools/call", json!({ "name": "secret" }), -32602);
     assert_eq!(error["message"], "outer forbids it");
     assert_eq!(notes.take(), ["outer sees tools/call secret"]);
@@ -117,23 +118,23 @@ fn layers_see_what_handlers_do_not() {
     let notes = Notes::default();
     let server = server(|server| server.offers_tools().resource_subscriptions().layer(guard("layer", None, &notes)));
     for revision in LEGACY {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         client.result("logging/setLevel", json!({ "level": "error" }));
         client.result("resources/subscribe", json!({ "uri": "a:b" }));
         server.publish(&Change::Resource("a:b".into()));
-        client.next("notifications/resources/updated");
+        client.expect_message("notifications/resources/updated");
         client.result("resources/unsubscribe", json!({ "uri": "a:b" }));
         let passed = |method| [format!("layer sees {method} "), "layer sees an answer".into()];
         let methods = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
         assert_eq!(notes.take(), methods.map(passed).concat());
     }
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     client.result("server/discover", json!({}));
-    let id = client.ask("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
-    client.next("notifications/subscriptions/acknowledged");
+    let id = client.start("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    client.expect_message("notifications/subscriptions/acknowledged");
     assert_eq!(notes.take().len(), 4);
     server.publish(&Change::Tools);
-    client.next("notifications/tools/list_changed");
+    client.expect_message("notifications/tools/list_changed");
     client.cancel(id);
     assert!(client.connection.is_idle());
 }
@@ -163,15 +164,15 @@ fn layers_may_refuse_subscriptions() {
     }
 
     let server = server(|server| server.offers_tools().resource_subscriptions().layer(layer_fn(Closed)));
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     client.error("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }), -32600);
     client.result("server/discover", json!({}));
     server.publish(&Change::Tools);
-    client.silence();
-    let mut client = Client::new(&server, Revision::V2025_11_25);
+    client.assert_quiet();
+    let mut client = ScriptedClient::new(&server, Revision::V2025_11_25);
     client.error("resources/subscribe", json!({ "uri": "a:b" }), -32600);
     server.publish(&Change::Resource("a:b".into()));
-    client.silence();
+    client.assert_quiet();
 }
 
 /// A layer that answers everything, and panics at what it does not like.
@@ -198,9 +199,9 @@ impl Service<Request> for Mock {
 #[test]
 fn layers_may_panic() {
     let server = server(|server| server.offers_tools().layer(layer_fn(|_: Endpoint| Mock)));
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     client.error("tools/list", json!({}), -32603);
-    assert_eq!(client.tool_text("anything", json!({})), "mocked");
+    assert_eq!(client.call_tool_text("anything", json!({})), "mocked");
 }
 
 /// A method of an extension is there for clients that declared the extension.
@@ -222,16 +223,16 @@ fn extensions_add_methods() {
     });
     for revision in Revision::ALL {
         let declared = json!({ "extensions": { "com.example/echo": {} } });
-        let mut client = Client::declaring(&server, revision, declared);
+        let mut client = ScriptedClient::with_capabilities(&server, revision, declared);
         let said = client.result("echo/say", json!({ "text": "hi" }));
         assert_eq!((&said["text"], &said["revision"]), (&json!("hi"), &json!(revision.as_str())));
         assert_eq!(said.get("resultType").is_some(), revision == MODERN);
         assert_eq!(notes.take(), ["layer sees echo/say ", "layer sees an answer"]);
         client.error("echo/say", json!({ "fail": true }), -32602);
         notes.take();
-        let error = Client::new(&server, revision).error("echo/say", json!({}), -32021);
+        let error = ScriptedClient::new(&server, revision).error("echo/say", json!({}), -32021);
         assert_eq!(error["data"]["requiredCapabilities"]["extensions"], json!({ "com.example/echo": {} }));
-        Client::new(&server, revision).error("echo/shout", json!({}), -32601);
+        ScriptedClient::new(&server, revision).error("echo/shout", json!({}), -32601);
         assert_eq!(notes.take(), [""; 0]);
     }
 }
@@ -244,7 +245,7 @@ fn methods_need_a_handler() {
     extension.methods.insert(Method::from("echo/say"), mcp_server::types::gate::Revisions::ALL);
     let server = server(|server| server.extension("com.example/echo", extension));
     let declared = json!({ "extensions": { "com.example/echo": {} } });
-    Client::declaring(&server, MODERN, declared).error("echo/say", json!({}), -32601);
+    ScriptedClient::with_capabilities(&server, MODERN, declared).error("echo/say", json!({}), -32601);
 }
 
 /// What clients tell is heard, with the connection that it came on: once, that the handshake is complete.
@@ -261,7 +262,7 @@ fn notifications_are_heard() {
         })
     });
     for revision in LEGACY {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         client.notify("notifications/roots/list_changed", json!({}));
         client.notify("notifications/x", json!({ "a": 1 }));
         // What the protocol layer acts on by itself, or what comes at the wrong time, is not.
@@ -272,7 +273,7 @@ fn notifications_are_heard() {
         assert_eq!(notes.take(), expected);
     }
     // A notification of the server's own is not one of a client.
-    Client::new(&server, MODERN).notify("notifications/tools/list_changed", json!({}));
+    ScriptedClient::new(&server, MODERN).notify("notifications/tools/list_changed", json!({}));
     assert_eq!(notes.take(), [""; 0]);
 }
 
@@ -302,5 +303,5 @@ fn layers_tell_handlers_what_they_found_out() {
         ctx.extension::<String>().map_or_else(String::new, |who| who.to_string())
     });
     let server = server(|server| server.tool(who).layer(layer_fn(Knows)));
-    assert_eq!(Client::new(&server, MODERN).tool_text("who", json!({})), "ann");
+    assert_eq!(ScriptedClient::new(&server, MODERN).call_tool_text("who", json!({})), "ann");
 }

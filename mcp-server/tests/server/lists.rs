@@ -2,11 +2,12 @@
 
 use mcp_server::types::Revision;
 use mcp_server::{CompletionInput, NoArguments, RequestContext, Server, prompt, template, text_resource, tool};
+use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, MODERN, removed, server};
+use crate::servers::{MODERN, removed, server};
 
 fn five_of_all() -> Server {
     server(|server| {
@@ -33,7 +34,7 @@ const LISTS: [(&str, &str); 4] = [
 fn lists_come_in_pages() {
     let server = five_of_all();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         for (method, member) in LISTS {
             let mut cursor = Value::Null;
             let mut sizes = Vec::new();
@@ -61,8 +62,8 @@ fn lists_come_in_pages() {
 fn connections_see_the_same_lists() {
     let server = five_of_all();
     for revision in Revision::ALL {
-        let (mut one, mut other) = (Client::new(&server, revision), Client::new(&server, revision));
-        one.tool("tool0", json!({}));
+        let (mut one, mut other) = (ScriptedClient::new(&server, revision), ScriptedClient::new(&server, revision));
+        one.call_tool("tool0", json!({}));
         one.result("prompts/get", json!({ "name": "prompt0" }));
         one.result("resources/read", json!({ "uri": "a:0" }));
         for (method, member) in LISTS {
@@ -79,7 +80,7 @@ fn connections_see_the_same_lists() {
 fn foreign_cursors_are_refused() {
     let server = five_of_all();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         for (method, _) in LISTS {
             for cursor in [json!(""), json!("2"), json!("bm9ib2R5"), json!(2)] {
                 client.error(method, json!({ "cursor": cursor }), -32602);
@@ -96,7 +97,7 @@ fn foreign_cursors_are_refused() {
 #[test]
 fn cursors_survive_changes_elsewhere() {
     let server = five_of_all();
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let first = client.result("tools/list", json!({}));
     let cursor = json!({ "cursor": first["nextCursor"] });
     assert!(removed(&server, "tool0"));
@@ -129,7 +130,7 @@ fn atlas() -> Server {
     server(|server| server.prompt(visit).template(houses))
 }
 
-fn complete(client: &mut Client, params: Value) -> Value {
+fn complete(client: &mut ScriptedClient, params: Value) -> Value {
     client.result("completion/complete", params)["completion"].take()
 }
 
@@ -139,7 +140,7 @@ fn complete(client: &mut Client, params: Value) -> Value {
 fn arguments_are_completed() {
     let server = atlas();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let typed = |value: &str| json!({ "ref": { "type": "ref/prompt", "name": "visit" }, "argument": { "name": "city", "value": value } });
         let found = complete(&mut client, typed("P"));
         assert_eq!(found, json!({ "values": ["Paris", "Prague", "Pisa"], "total": 3, "hasMore": false }));
@@ -157,7 +158,7 @@ fn arguments_are_completed() {
 //
 #[test]
 fn suggestions_are_limited() {
-    let mut client = Client::new(&atlas(), MODERN);
+    let mut client = ScriptedClient::new(&atlas(), MODERN);
     let reference = json!({ "type": "ref/resource", "uri": "house://{street}/{number}" });
     let found = complete(&mut client, json!({ "ref": reference, "argument": { "name": "number", "value": "1" } }));
     assert_eq!(found["values"].as_array().unwrap().len(), 100);
@@ -170,7 +171,7 @@ fn suggestions_are_limited() {
 fn unknown_references_are_refused() {
     let server = atlas();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let argument = json!({ "name": "city", "value": "" });
         for reference in [
             json!({ "type": "ref/prompt", "name": "leave" }),
@@ -183,17 +184,17 @@ fn unknown_references_are_refused() {
         let unknown = json!({ "ref": visit, "argument": { "name": "planet", "value": "" } });
         client.error("completion/complete", unknown, -32602);
         client.error("completion/complete", json!({ "ref": visit }), -32602);
-        let mut without = Client::new(&five_of_all(), revision);
+        let mut without = ScriptedClient::new(&five_of_all(), revision);
         without.error("completion/complete", json!({ "ref": visit, "argument": argument }), -32601);
     }
 }
 
 fn capabilities(server: &Server, revision: Revision) -> Value {
     if revision == MODERN {
-        Client::new(server, revision).result("server/discover", json!({}))["capabilities"].take()
+        ScriptedClient::new(server, revision).result("server/discover", json!({}))["capabilities"].take()
     } else {
         let connection = mcp_server::Connection::long_lived(server);
-        Client::over(connection, revision, json!({})).initialize()["result"]["capabilities"].take()
+        ScriptedClient::on_connection(connection, revision, json!({})).initialize()["result"]["capabilities"].take()
     }
 }
 
@@ -218,8 +219,11 @@ fn capabilities_follow_from_what_is_there() {
         assert_eq!(declared["resources"], json!({ "listChanged": true, "subscribe": true }));
         // E-13: what is not declared is not there.
         for method in ["tools/list", "prompts/list", "resources/read"] {
-            Client::new(&bare, revision).error(method, json!({}), -32601);
-            assert!(Client::new(&promised, revision).call(method, json!({ "uri": "a:b" }))["error"]["code"] != -32601);
+            ScriptedClient::new(&bare, revision).error(method, json!({}), -32601);
+            assert!(
+                ScriptedClient::new(&promised, revision).call(method, json!({ "uri": "a:b" }))["error"]["code"]
+                    != -32601
+            );
         }
     }
 }

@@ -5,7 +5,6 @@ mod building;
 mod changes;
 mod driving;
 mod failures;
-mod kit;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;
@@ -13,6 +12,7 @@ mod prompts;
 mod resources;
 #[cfg(feature = "mrtr")]
 mod rounds;
+mod servers;
 mod state;
 mod teardown;
 mod telling;

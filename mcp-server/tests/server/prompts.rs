@@ -2,11 +2,12 @@
 
 use mcp_server::types::{ErrorObject, PromptMessage, Revision};
 use mcp_server::{NoArguments, Prompt, prompt};
+use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::kit::{Client, MODERN, server};
+use crate::servers::{MODERN, server};
 
 #[derive(Deserialize, JsonSchema)]
 struct Review {
@@ -36,7 +37,7 @@ fn review() -> Prompt {
 fn prompts_are_typed() {
     let server = server(|server| server.prompt(review()));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let listed = client.result("prompts/list", json!({}));
         let known = &listed["prompts"][0];
         assert_eq!((&known["name"], &known["description"]), (&json!("review"), &json!("Reviews a file")));
@@ -60,7 +61,7 @@ fn prompts_are_typed() {
 fn wrong_prompts_are_refused() {
     let server = server(|server| server.prompt(review()));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let mut refusal = |params| client.error("prompts/get", params, -32602)["message"].as_str().unwrap().to_owned();
         assert_eq!(refusal(json!({ "name": "praise" })), "Unknown prompt: praise");
         assert_eq!(refusal(json!({ "name": "review" })), "missing argument `file`");
@@ -88,7 +89,7 @@ fn prompts_return_what_they_like() {
                 Err::<String, _>(ErrorObject::invalid_params("not now"))
             }))
     });
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let made = client.result("prompts/get", json!({ "name": "talk" }));
     assert_eq!(made["messages"][1]["role"], "assistant");
     assert_eq!(client.result("prompts/list", json!({}))["prompts"][0].get("arguments"), None);

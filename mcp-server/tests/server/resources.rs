@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use mcp_server::types::{CacheScope, ErrorObject, ReadResourceResult, ResourceContents, Revision};
 use mcp_server::{ListKind, Server, UriVariables, blob_resource, resource, template, text_resource};
+use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 fn library() -> Server {
     let chapter = async |_, variables: UriVariables| {
@@ -21,7 +22,7 @@ fn library() -> Server {
     })
 }
 
-fn read(client: &mut Client, uri: &str) -> Value {
+fn read(client: &mut ScriptedClient, uri: &str) -> Value {
     client.result("resources/read", json!({ "uri": uri }))["contents"].take()
 }
 
@@ -31,7 +32,7 @@ fn read(client: &mut Client, uri: &str) -> Value {
 fn texts_and_bytes_are_read() {
     let server = library();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let listed = client.result("resources/list", json!({}));
         assert_eq!(listed["resources"][0]["uri"], "notes:today");
         assert_eq!(listed["resources"][0]["mimeType"], "text/plain");
@@ -53,7 +54,7 @@ fn texts_and_bytes_are_read() {
 fn sec_12_addresses_have_a_limit() {
     let server = library();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let at = |bytes: usize| format!("book://{}/1", "x".repeat(bytes - "book:///1".len()));
         assert_eq!(read(&mut client, &at(8192))[0]["uri"], at(8192));
         let refused = client.error("resources/read", json!({ "uri": at(8193) }), -32602);
@@ -70,7 +71,7 @@ fn sec_12_addresses_have_a_limit() {
 fn templates_find_their_variables() {
     let server = library();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let listed = client.result("resources/templates/list", json!({}));
         assert_eq!(listed["resourceTemplates"][0]["uriTemplate"], "book://{book}/{number}");
         let contents = read(&mut client, "book://moby%20dick/2");
@@ -86,7 +87,7 @@ fn templates_find_their_variables() {
 fn missing_resources_are_told_by_revision() {
     let server = library();
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let code = if revision == MODERN { -32602 } else { -32002 };
         // Nothing has the address; a template has it, but its reader knows better.
         for uri in ["notes:tomorrow", "book://moby/9"] {
@@ -109,9 +110,9 @@ fn contents_are_never_empty() {
             .resource(resource("a:3", "option", async |_| None::<String>))
     });
     for uri in ["a:1", "a:2", "a:3"] {
-        let error = Client::new(&server, MODERN).error("resources/read", json!({ "uri": uri }), -32602);
+        let error = ScriptedClient::new(&server, MODERN).error("resources/read", json!({ "uri": uri }), -32602);
         assert_eq!(error["data"]["uri"], uri);
-        Client::new(&server, Revision::V2025_11_25).error("resources/read", json!({ "uri": uri }), -32002);
+        ScriptedClient::new(&server, Revision::V2025_11_25).error("resources/read", json!({ "uri": uri }), -32002);
     }
 }
 
@@ -129,7 +130,7 @@ fn readers_return_what_they_like() {
                 Err::<String, _>(ErrorObject::invalid_params("not yours"))
             }))
     });
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let contents = read(&mut client, "a:both");
     assert_eq!((&contents[0]["uri"], &contents[1]["blob"]), (&json!("a:1"), &json!("AA==")));
     let broken = client.error("resources/read", json!({ "uri": "a:broken" }), -32603);
@@ -145,7 +146,7 @@ fn hints(result: &Value) -> (Value, Value) {
 // covers: C-1..C-3, C-19
 #[test]
 fn caching_is_off_by_default() {
-    let mut client = Client::new(&library(), MODERN);
+    let mut client = ScriptedClient::new(&library(), MODERN);
     for (method, params) in [
         ("resources/list", json!({})),
         ("resources/templates/list", json!({})),
@@ -173,7 +174,7 @@ fn caching_is_said_where_it_belongs() {
                 ReadResourceResult::new(vec![ResourceContents::text("a:reader", "text")]).ttl_ms(-1)
             }))
     });
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     let first = client.result("resources/list", json!({}));
     let second = client.result("resources/list", json!({ "cursor": first["nextCursor"] }));
     for page in [first, second] {
@@ -187,7 +188,7 @@ fn caching_is_said_where_it_belongs() {
         assert_eq!(hints(&result), (json!(ttl), json!(scope)), "{uri}");
     }
     for revision in LEGACY {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let listed = client.result("resources/list", json!({}));
         let read = client.result("resources/read", json!({ "uri": "a:own" }));
         assert_eq!(hints(&listed), (Value::Null, Value::Null), "{revision}");

@@ -12,11 +12,12 @@ use mcp_server::{
     Caller, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder,
     prompt, resource, tool,
 };
+use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, MODERN, server};
+use crate::servers::{MODERN, server};
 
 const ASKABLE: Revision = Revision::V2025_11_25;
 
@@ -72,25 +73,25 @@ fn retry(mut params: Value, asked: &Value, mut answer: impl FnMut(&str) -> Value
 #[test]
 fn the_same_handler_asks_in_every_era() {
     let steps = Arc::new(AtomicU32::new(0));
-    let mut client = Client::declaring(&server(order(&steps)), ASKABLE, everything());
+    let mut client = ScriptedClient::with_capabilities(&server(order(&steps)), ASKABLE, everything());
     let id = client.start_tool("order");
     for name in ["ann", "bob", "cid"] {
-        let question = client.next("elicitation/create");
+        let question = client.expect_message("elicitation/create");
         client.respond(&question, accepts(name));
     }
-    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "ann 0 bob 1 cid");
+    assert_eq!(client.response_to(id)["result"]["content"][0]["text"], "ann 0 bob 1 cid");
 
     steps.store(0, Ordering::Relaxed);
     let params = json!({ "name": "order" });
     let mut next = params.clone();
     for name in ["ann", "bob", "cid"] {
-        let mut instance = Client::declaring(&server(order(&steps)), MODERN, everything());
+        let mut instance = ScriptedClient::with_capabilities(&server(order(&steps)), MODERN, everything());
         let asked = instance.result("tools/call", next);
         assert_eq!(asked["resultType"], "input_required");
-        instance.silence();
+        instance.assert_quiet();
         next = retry(params.clone(), &asked, |_| accepts(name));
     }
-    let mut last = Client::declaring(&server(order(&steps)), MODERN, everything());
+    let mut last = ScriptedClient::with_capabilities(&server(order(&steps)), MODERN, everything());
     assert_eq!(last.result("tools/call", next)["content"][0]["text"], "ann 0 bob 1 cid");
     assert_eq!(steps.load(Ordering::Relaxed), 2, "each step was taken once");
 }
@@ -121,7 +122,7 @@ fn sampled() -> Value {
 // covers: S3.30, R-4
 #[test]
 fn questions_of_one_moment_are_one_round() {
-    let mut client = Client::declaring(&pair(), MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&pair(), MODERN, everything());
     let params = json!({ "name": "pair" });
     let asked = client.result("tools/call", params.clone());
     let keys: Vec<_> = asked["inputRequests"].as_object().unwrap().keys().collect();
@@ -131,14 +132,14 @@ fn questions_of_one_moment_are_one_round() {
     assert_eq!(asked["inputRequests"]["roots"]["method"], "roots/list");
     let next = retry(params, &asked, |_| json!({ "roots": [{ "uri": "file:///a" }] }));
     assert_eq!(client.result("tools/call", next)["content"][0]["text"], "ann hello 1");
-    client.silence();
+    client.assert_quiet();
 }
 
 /// What is missing is asked again, what is too much is ignored.
 // covers: R-13, R-14, S3.F12
 #[test]
 fn missing_answers_are_asked_again() {
-    let mut client = Client::declaring(&pair(), MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&pair(), MODERN, everything());
     let params = json!({ "name": "pair" });
     let asked = client.result("tools/call", params.clone());
     let mut next = retry(params, &asked, |_| accepts("ann"));
@@ -160,7 +161,7 @@ fn answers_are_checked() {
             ))
         }))
     });
-    let mut client = Client::declaring(&server, MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let params = json!({ "name": "name" });
     let asked = client.result("tools/call", params.clone());
     for (action, text) in [("decline", "Err(Declined)"), ("cancel", "Err(Cancelled)")] {
@@ -179,7 +180,8 @@ fn answers_are_checked() {
 // covers: R-5, X-14, S3.27, S3.37, S3.F12
 #[test]
 fn only_what_was_declared_is_asked() {
-    let mut client = Client::declaring(&server(order(&Arc::default())), MODERN, json!({ "sampling": {} }));
+    let mut client =
+        ScriptedClient::with_capabilities(&server(order(&Arc::default())), MODERN, json!({ "sampling": {} }));
     let error = client.error("tools/call", json!({ "name": "order" }), -32021);
     assert_eq!(error["data"]["requiredCapabilities"], json!({ "elicitation": { "form": {} } }));
 }
@@ -196,7 +198,7 @@ fn states_are_good_for_their_own_request_alone() {
         order(&steps)(server).tool(tool("other", ask))
     };
     let server = server(both);
-    let mut client = Client::declaring(&server, MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let params = json!({ "name": "order" });
     let asked = client.result("tools/call", params.clone());
     let good = retry(params, &asked, |_| accepts("ann"));
@@ -217,13 +219,13 @@ fn states_are_good_for_their_own_request_alone() {
     assert!(errors.windows(2).all(|pair| pair[0] == pair[1]), "{errors:?}");
     assert_eq!(client.result("tools/call", good.clone())["resultType"], "input_required");
 
-    let mut mallory = Client::declaring(&server, MODERN, everything());
+    let mut mallory = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let mut caller = Caller::default();
     caller.principal = Some(Principal::new(None, "mallory"));
-    let request = mallory.request("tools/call", good);
+    let request = mallory.build_request("tools/call", good);
     mallory.connection.feed(mallory.now(), request.to_string().as_bytes(), &caller);
     mallory.run();
-    let reply = mallory.reply_to(request["id"].clone());
+    let reply = mallory.response_to(request["id"].clone());
     assert_eq!(reply["error"], errors[0]);
 }
 
@@ -233,7 +235,7 @@ fn states_are_good_for_their_own_request_alone() {
 fn a_replay_guard_refuses_replays() {
     let steps = Arc::new(AtomicU32::new(0));
     let server = server(|server| order(&steps)(server).replay_guard(MemoryReplayGuard::new(10)));
-    let mut client = Client::declaring(&server, MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let params = json!({ "name": "order" });
     let asked = client.result("tools/call", params.clone());
     let next = retry(params, &asked, |_| accepts("ann"));
@@ -256,7 +258,7 @@ fn no_state_is_too_large_to_come_back() {
             Ok::<_, HandlerError>(format!("{} {}", answer.name, kept.len()))
         }))
     });
-    let mut client = Client::declaring(&server, MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let (mut longest, mut refused) = (0, 0);
     for bytes in LIMIT / 2..LIMIT {
         let params = json!({ "name": "long", "arguments": { "bytes": bytes } });
@@ -320,23 +322,23 @@ fn explicit() -> Server {
 #[test]
 fn explicit_questions_reach_legacy_clients() {
     let server = explicit();
-    let mut client = Client::declaring(&server, ASKABLE, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, ASKABLE, everything());
     let id = client.start_tool("ask");
-    let question = client.next("elicitation/create");
+    let question = client.expect_message("elicitation/create");
     client.respond(&question, accepts("ann"));
-    let question = client.next("roots/list");
+    let question = client.expect_message("roots/list");
     client.respond(&question, json!({ "roots": [] }));
-    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "\"ann\" 1 true");
+    assert_eq!(client.response_to(id)["result"]["content"][0]["text"], "\"ann\" 1 true");
 
     for (method, params, member) in
         [("prompts/get", json!({ "name": "ask" }), "messages"), ("resources/read", json!({ "uri": "a:b" }), "contents")]
     {
-        let id = client.ask(method, params);
-        let question = client.next("elicitation/create");
+        let id = client.start(method, params);
+        let question = client.expect_message("elicitation/create");
         client.respond(&question, accepts("ann"));
-        assert!(client.reply_to(id)["result"][member].is_array());
+        assert!(client.response_to(id)["result"][member].is_array());
     }
-    client.silence();
+    client.assert_quiet();
     assert!(client.connection.is_idle());
 }
 
@@ -345,19 +347,19 @@ fn explicit_questions_reach_legacy_clients() {
 #[test]
 fn explicit_questions_have_an_end() {
     let server = explicit();
-    let mut client = Client::declaring(&server, ASKABLE, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, ASKABLE, everything());
     let id = client.start_tool("endless");
     for _ in 0..10 {
-        let question = client.next("elicitation/create");
+        let question = client.expect_message("elicitation/create");
         client.respond(&question, accepts("ann"));
     }
-    assert_eq!(client.reply_to(id)["error"]["code"], -32603);
-    let mut unable = Client::new(&server, ASKABLE);
+    assert_eq!(client.response_to(id)["error"]["code"], -32603);
+    let mut unable = ScriptedClient::new(&server, ASKABLE);
     unable.error("tools/call", json!({ "name": "ask" }), -32021);
     unable.error("prompts/get", json!({ "name": "ask" }), -32021);
     for revision in [Revision::V2024_11_05, Revision::V2025_03_26] {
-        let mut old = Client::declaring(&server, revision, everything());
-        assert_eq!(old.tool("ask", json!({}))["isError"], true, "{revision}");
+        let mut old = ScriptedClient::with_capabilities(&server, revision, everything());
+        assert_eq!(old.call_tool("ask", json!({}))["isError"], true, "{revision}");
         old.error("prompts/get", json!({ "name": "ask" }), -32603);
     }
 }
@@ -395,7 +397,7 @@ fn a_handler_asks_in_one_style() {
             }))
     });
     let roots = || json!({ "roots": [] });
-    let mut modern = Client::declaring(&server, MODERN, everything());
+    let mut modern = ScriptedClient::with_capabilities(&server, MODERN, everything());
     modern.error("tools/call", json!({ "name": "at once" }), -32603);
     let later = json!({ "name": "later" });
     let asked = modern.result("tools/call", later.clone());
@@ -404,16 +406,16 @@ fn a_handler_asks_in_one_style() {
     let asked = modern.result("tools/call", asks.clone());
     modern.error("tools/call", retry(asks, &asked, |_| accepts("ann")), -32603);
 
-    let mut legacy = Client::declaring(&server, ASKABLE, everything());
+    let mut legacy = ScriptedClient::with_capabilities(&server, ASKABLE, everything());
     legacy.error("tools/call", json!({ "name": "at once" }), -32603);
     let id = legacy.start_tool("later");
-    let asked = legacy.next("roots/list");
+    let asked = legacy.expect_message("roots/list");
     legacy.respond(&asked, roots());
-    assert_eq!(legacy.reply_to(id)["error"]["code"], -32603);
+    assert_eq!(legacy.response_to(id)["error"]["code"], -32603);
     let id = legacy.start_tool("asks");
-    let asked = legacy.next("elicitation/create");
+    let asked = legacy.expect_message("elicitation/create");
     legacy.respond(&asked, accepts("ann"));
-    assert_eq!(legacy.reply_to(id)["error"]["code"], -32603);
+    assert_eq!(legacy.response_to(id)["error"]["code"], -32603);
     assert_eq!(steps.load(Ordering::Relaxed), 4, "no step was repeated");
 }
 
@@ -422,14 +424,14 @@ fn a_handler_asks_in_one_style() {
 #[test]
 fn rounds_can_be_cancelled() {
     let server = explicit();
-    let mut client = Client::declaring(&server, ASKABLE, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, ASKABLE, everything());
     let id = client.start_tool("ask");
-    client.next("elicitation/create");
+    client.expect_message("elicitation/create");
     client.cancel(id);
-    client.next("notifications/cancelled");
-    client.silence();
+    client.expect_message("notifications/cancelled");
+    client.assert_quiet();
     assert!(client.connection.is_idle());
-    let mut alone = Client::over(Connection::modern_request(&pair()), MODERN, everything());
+    let mut alone = ScriptedClient::on_connection(Connection::modern_request(&pair()), MODERN, everything());
     let asked = alone.result("tools/call", json!({ "name": "pair" }));
     assert_eq!(asked["resultType"], "input_required");
     assert!(alone.connection.is_idle());
@@ -450,7 +452,7 @@ fn states_of_the_application_are_sealed() {
             Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(round.to_string())))
         }))
     });
-    let mut client = Client::declaring(&server, MODERN, everything());
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let params = json!({ "name": "ask" });
     let asked = client.result("tools/call", params.clone());
     let next = retry(params, &asked, |_| accepts("ann"));
@@ -459,13 +461,13 @@ fn states_of_the_application_are_sealed() {
     forged["requestState"] = "7".into();
     client.error("tools/call", forged, -32602);
 
-    let mut legacy = Client::declaring(&server, ASKABLE, everything());
+    let mut legacy = ScriptedClient::with_capabilities(&server, ASKABLE, everything());
     let id = legacy.start_tool("ask");
-    let question = legacy.next("elicitation/create");
+    let question = legacy.expect_message("elicitation/create");
     legacy.respond(&question, accepts("ann"));
-    assert_eq!(legacy.reply_to(id)["result"]["content"][0]["text"], "7");
+    assert_eq!(legacy.response_to(id)["result"]["content"][0]["text"], "7");
 
-    let mut unable = Client::new(&server, MODERN);
+    let mut unable = ScriptedClient::new(&server, MODERN);
     unable.error("tools/call", json!({ "name": "ask" }), -32021);
 }
 
@@ -490,7 +492,7 @@ fn steps_need_no_second_round() {
         "argument": { "name": "topic", "value": "r" },
     });
     for revision in [MODERN, ASKABLE] {
-        let result = Client::new(&server, revision).result("completion/complete", params.clone());
+        let result = ScriptedClient::new(&server, revision).result("completion/complete", params.clone());
         assert_eq!(result["completion"]["values"], json!(["roses"]), "{revision}");
     }
 }
@@ -511,20 +513,20 @@ fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
             }
         }))
     });
-    let mut modern = Client::declaring(&server, MODERN, everything());
+    let mut modern = ScriptedClient::with_capabilities(&server, MODERN, everything());
     let params = json!({ "name": "ask" });
     let asked = modern.result("tools/call", params.clone());
     assert_eq!(asked["requestState"], r#"[7,"x"]"#);
     let next = retry(params, &asked, |_| accepts("ann"));
     assert_eq!(modern.result("tools/call", next)["content"][0]["text"], "7 x");
-    let mut able = Client::declaring(&server, ASKABLE, everything());
+    let mut able = ScriptedClient::with_capabilities(&server, ASKABLE, everything());
     let id = able.start_tool("ask");
-    let question = able.next("elicitation/create");
+    let question = able.expect_message("elicitation/create");
     able.respond(&question, accepts("ann"));
-    assert_eq!(able.reply_to(id)["result"]["content"][0]["text"], "7 x");
-    let mut old = Client::declaring(&server, Revision::V2025_03_26, everything());
-    assert!(old.tool_text("ask", json!({})).starts_with("without: `elicitation/create`"));
+    assert_eq!(able.response_to(id)["result"]["content"][0]["text"], "7 x");
+    let mut old = ScriptedClient::with_capabilities(&server, Revision::V2025_03_26, everything());
+    assert!(old.call_tool_text("ask", json!({})).starts_with("without: `elicitation/create`"));
     let stateless = Connection::legacy_request(&server, ASKABLE);
-    let mut stateless = Client::over(stateless, ASKABLE, everything());
-    assert!(stateless.tool_text("ask", json!({})).starts_with("without: "));
+    let mut stateless = ScriptedClient::on_connection(stateless, ASKABLE, everything());
+    assert!(stateless.call_tool_text("ask", json!({})).starts_with("without: "));
 }

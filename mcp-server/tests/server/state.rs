@@ -10,10 +10,11 @@ use mcp_server::{
     Caller, ClientCapability, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext,
     Server, prompt, resource, tool,
 };
+use mcp_testkit::{Gate, ScriptedClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Gate, LEGACY, MODERN, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 /// A server with a tool that tells what it knows.
 fn telling(tell: impl Fn(RequestContext) -> Value + Clone + Send + Sync + 'static) -> Server {
@@ -24,11 +25,11 @@ fn telling(tell: impl Fn(RequestContext) -> Value + Clone + Send + Sync + 'stati
     })
 }
 
-fn told(client: &mut Client) -> Value {
+fn told(client: &mut ScriptedClient) -> Value {
     told_with(client, json!({}))
 }
 
-fn told_with(client: &mut Client, mut params: Value) -> Value {
+fn told_with(client: &mut ScriptedClient, mut params: Value) -> Value {
     params["name"] = json!("tell");
     let result = client.result("tools/call", params);
     serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
@@ -45,14 +46,18 @@ fn a_request_knows_its_revision() {
     });
     for revision in LEGACY {
         let version = revision.as_str();
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         assert_eq!(told(&mut client), json!([version, version, false, false, 1, "tools/call"]));
-        let mut single = Client::over(Connection::legacy_request(&server, revision), revision, json!({}));
+        let mut single =
+            ScriptedClient::on_connection(Connection::legacy_request(&server, revision), revision, json!({}));
         assert_eq!(told(&mut single), json!([version, version, false, true, 1, "tools/call"]));
     }
     let expected = json!(["2026-07-28", null, true, true, 1, "tools/call"]);
-    assert_eq!(told(&mut Client::new(&server, MODERN)), expected);
-    assert_eq!(told(&mut Client::over(Connection::modern_request(&server), MODERN, json!({}))), expected);
+    assert_eq!(told(&mut ScriptedClient::new(&server, MODERN)), expected);
+    assert_eq!(
+        told(&mut ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}))),
+        expected
+    );
 }
 
 /// Requests of both eras run on one connection without flipping each other.
@@ -70,17 +75,17 @@ fn eras_do_not_flip_each_other() {
         }
     });
     let server = server(|server| server.tool(slow));
-    let mut client = Client::declaring(&server, Revision::V2025_06_18, json!({ "roots": {} }));
+    let mut client = ScriptedClient::with_capabilities(&server, Revision::V2025_06_18, json!({ "roots": {} }));
     let legacy = client.start_tool("slow");
-    let mut stranger = Client::over(Connection::modern_request(&server), MODERN, json!({}));
-    let mut modern = stranger.request("tools/call", json!({ "name": "slow" }));
+    let mut stranger = ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}));
+    let mut modern = stranger.build_request("tools/call", json!({ "name": "slow" }));
     modern["id"] = json!("modern");
     client.send(&modern);
     client.run();
     gate.open();
     client.run();
-    assert_eq!(client.reply_to(legacy)["result"]["content"][0]["text"], "2025-06-18 2025-06-18 true");
-    assert_eq!(client.reply_to("modern")["result"]["content"][0]["text"], "2026-07-28 2026-07-28 false");
+    assert_eq!(client.response_to(legacy)["result"]["content"][0]["text"], "2025-06-18 2025-06-18 true");
+    assert_eq!(client.response_to("modern")["result"]["content"][0]["text"], "2026-07-28 2026-07-28 false");
 }
 
 /// What the client is and can do, as the handshake or the request says.
@@ -94,10 +99,10 @@ fn a_request_knows_its_client() {
     });
     let declared = json!({ "elicitation": { "form": {} } });
     for revision in LEGACY {
-        let mut client = Client::declaring(&server, revision, declared.clone());
-        assert_eq!(told(&mut client), json!(["script", true, false, false]));
+        let mut client = ScriptedClient::with_capabilities(&server, revision, declared.clone());
+        assert_eq!(told(&mut client), json!(["test", true, false, false]));
     }
-    let mut client = Client::declaring(&server, MODERN, declared);
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, declared);
     assert_eq!(told(&mut client), json!([null, true, false, false]));
     let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "me", "version": "1" } });
     assert_eq!(told_with(&mut client, json!({ "_meta": info })), json!(["me", true, false, false]));
@@ -114,15 +119,15 @@ fn state_stays_with_the_connection() {
         json!([count, before, ctx.state::<String>(), ctx.state::<u8>().is_some()])
     });
     for revision in Revision::ALL {
-        let mut first = Client::new(&server, revision);
-        let mut second = Client::new(&server, revision);
+        let mut first = ScriptedClient::new(&server, revision);
+        let mut second = ScriptedClient::new(&server, revision);
         assert_eq!(told(&mut first), json!([0, null, "of the application", false]));
         assert_eq!(told(&mut first), json!([1, "set by 1", "of the application", false]));
         assert_eq!(told(&mut second), json!([0, null, "of the application", false]));
     }
     // S0.6, S1.2: without a session it is there as well, and lasts for the request.
     for _ in 0..2 {
-        let mut single = Client::over(Connection::modern_request(&server), MODERN, json!({}));
+        let mut single = ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}));
         assert_eq!(told(&mut single)[0], 0);
     }
 }
@@ -150,7 +155,7 @@ fn who(ctx: &RequestContext) -> Value {
 fn a_request_knows_who_is_behind_it() {
     let server = telling(|ctx| who(&ctx));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         assert_eq!(told(&mut client), json!([null, null]));
         client.caller = caller(Some("ann"), Some("10.0.0.1"));
         assert_eq!(told(&mut client), json!(["ann", "10.0.0.1"]));
@@ -176,8 +181,8 @@ fn waiting_requests_keep_their_caller() {
         let mut limits = Limits::default();
         limits.max_in_flight = 1;
         let server = server(|server| server.limits(limits).tool(slow));
-        let mut client = Client::new(&server, revision);
-        let ask = |client: &mut Client, name, address| {
+        let mut client = ScriptedClient::new(&server, revision);
+        let ask = |client: &mut ScriptedClient, name, address| {
             client.caller = caller(Some(name), address);
             client.start_tool("slow")
         };
@@ -188,12 +193,12 @@ fn waiting_requests_keep_their_caller() {
             (ask(&mut client, "dora", Some("10.0.0.4")), json!(["dora", "10.0.0.4"])),
         ];
         client.caller = caller(Some("eve"), Some("10.0.0.5"));
-        client.ask("ping", json!({}));
+        client.start("ping", json!({}));
         client.cancel(first);
         gate.open();
         client.run();
         for (id, expected) in others {
-            assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], expected.to_string(), "{revision}");
+            assert_eq!(client.response_to(id)["result"]["content"][0]["text"], expected.to_string(), "{revision}");
         }
     }
 }
@@ -208,7 +213,7 @@ fn a_request_knows_its_trace() {
         json!([trace.traceparent(), trace.tracestate(), trace.baggage()])
     });
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         assert_eq!(told(&mut client), json!([null, null, null]));
         let meta = json!({ "traceparent": parent, "tracestate": "a=b", "baggage": "c=d" });
         assert_eq!(told_with(&mut client, json!({ "_meta": meta })), json!([parent, "a=b", "c=d"]));
@@ -235,7 +240,7 @@ fn a_retry_brings_answers_and_state() {
         })
     });
     let first = json!({ "keys": [], "has": false, "round": null, "state": null, "typed": null, "again": false });
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     assert_eq!(told(&mut client), first);
     let retry = json!({ "inputResponses": { "a": { "round": 1 } }, "requestState": r#"{"round":2}"# });
     assert_eq!(
@@ -248,7 +253,7 @@ fn a_retry_brings_answers_and_state() {
     client.error("tools/call", json!({ "name": "tell", "inputResponses": 1 }), -32602);
     // Legacy has none of this, whatever a client sends.
     for revision in LEGACY {
-        assert_eq!(told_with(&mut Client::new(&server, revision), retry.clone()), first);
+        assert_eq!(told_with(&mut ScriptedClient::new(&server, revision), retry.clone()), first);
     }
 }
 
@@ -280,14 +285,14 @@ fn handlers_may_answer_with_questions() {
         ("resources/read", json!({ "uri": "a:b" })),
     ];
     for (method, params) in asked {
-        let mut client = Client::declaring(&server, MODERN, json!({ "elicitation": {} }));
+        let mut client = ScriptedClient::with_capabilities(&server, MODERN, json!({ "elicitation": {} }));
         let result = client.result(method, params.clone());
         assert_eq!(result["resultType"], "input_required");
         assert_eq!(result["inputRequests"]["sure"]["method"], "elicitation/create");
         assert_eq!(result["requestState"], r#"{"round":1}"#);
         assert_eq!(result.get("ttlMs"), None);
     }
-    let mut client = Client::declaring(&server, MODERN, json!({ "elicitation": {} }));
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, json!({ "elicitation": {} }));
     let retry = json!({ "name": "ask", "inputResponses": { "sure": { "action": "accept" } } });
     assert_eq!(client.result("tools/call", retry)["content"][0]["text"], "thanks");
 }
@@ -297,7 +302,7 @@ fn handlers_may_answer_with_questions() {
 #[test]
 fn connections_have_names_of_their_own() {
     let server = telling(|ctx| json!(ctx.connection().token()));
-    let (mut one, mut other) = (Client::new(&server, MODERN), Client::new(&server, MODERN));
+    let (mut one, mut other) = (ScriptedClient::new(&server, MODERN), ScriptedClient::new(&server, MODERN));
     let name = told(&mut one);
     assert!(name.as_str().is_some_and(|name| !name.is_empty()));
     assert_eq!(told(&mut one), name);
@@ -351,7 +356,7 @@ fn sec_6_values_are_dropped_without_a_lock() {
                 if added.and(removed).is_ok() { "dropped" } else { "refused" }
             }))
         });
-        let _ = sender.send(Client::new(&server, MODERN).tool_text("drop", json!({})));
+        let _ = sender.send(ScriptedClient::new(&server, MODERN).call_tool_text("drop", json!({})));
     });
     assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), "dropped");
 }

@@ -6,9 +6,10 @@ use std::task::{Context, Poll, Waker};
 use futures_util::FutureExt;
 use mcp_server::types::Revision;
 use mcp_server::{Connection, ConnectionHandle, NoArguments, RequestContext, Server, tool};
+use mcp_testkit::{Gate, Notes, ScriptedClient};
 use serde_json::json;
 
-use crate::kit::{Client, Gate, MODERN, Notes, fails, server};
+use crate::servers::{MODERN, fails, server};
 
 /// A server with a tool that leaves something to be done at the end.
 fn leaving(leave: impl Fn(&ConnectionHandle, u64) + Send + Sync + 'static) -> Server {
@@ -30,12 +31,12 @@ fn teardown_is_last_in_first_out() {
             let notes = kept.clone();
             connection.on_close(move || async move { notes.add(number.to_string()) });
         });
-        let mut client = Client::new(&server, revision);
-        let mut other = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
+        let mut other = ScriptedClient::new(&server, revision);
         for _ in 0..3 {
-            client.tool("leave", json!({}));
+            client.call_tool("leave", json!({}));
         }
-        other.tool("leave", json!({}));
+        other.call_tool("leave", json!({}));
         assert_eq!(notes.take(), [""; 0]);
         client.connection.teardown(pending).now_or_never().expect("an end");
         assert_eq!(notes.take(), ["3", "2", "1"]);
@@ -61,8 +62,8 @@ fn teardown_may_panic() {
             ready(())
         });
     });
-    let mut client = Client::new(&server, MODERN);
-    client.tool("leave", json!({}));
+    let mut client = ScriptedClient::new(&server, MODERN);
+    client.call_tool("leave", json!({}));
     client.connection.teardown(pending).now_or_never().expect("an end");
     assert_eq!(notes.take(), ["first in"]);
 }
@@ -79,8 +80,8 @@ fn teardown_is_bounded() {
         connection.on_close(pending);
         connection.on_close(pending);
     });
-    let mut client = Client::new(&server, MODERN);
-    client.tool("leave", json!({}));
+    let mut client = ScriptedClient::new(&server, MODERN);
+    client.call_tool("leave", json!({}));
     let gates = [Gate::default(), Gate::default(), Gate::default()];
     let mut bounds = gates.iter();
     let mut torn = Box::pin(client.connection.teardown(|| bounds.next().expect("a bound").wait()));
@@ -108,8 +109,8 @@ fn teardown_may_leave_more() {
             notes.add("first");
         });
     });
-    let mut single = Client::over(Connection::modern_request(&server), MODERN, json!({}));
-    single.tool("leave", json!({}));
+    let mut single = ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}));
+    single.call_tool("leave", json!({}));
     single.connection.teardown(pending).now_or_never().expect("an end");
     assert_eq!(notes.take(), ["first", "second"]);
 }

@@ -1,10 +1,12 @@
 //! What a handler tells its client while it works: progress, log messages, and what extensions define.
 
+use mcp_server::types::meta::key::LOG_LEVEL;
 use mcp_server::types::{LoggingLevel, Method, Number, Revision};
 use mcp_server::{Connection, NoArguments, Progress, RequestContext, Server, tool};
+use mcp_testkit::{Notes, ScriptedClient};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, LOG_LEVEL, MODERN, Notes, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 fn working() -> Server {
     let work = tool("work", async |ctx: RequestContext, _: NoArguments| {
@@ -24,9 +26,9 @@ fn working() -> Server {
 #[test]
 fn progress_needs_a_token() {
     for revision in Revision::ALL {
-        let mut client = Client::new(&working(), revision);
-        assert_eq!(client.tool_text("work", json!({})), "");
-        client.silence();
+        let mut client = ScriptedClient::new(&working(), revision);
+        assert_eq!(client.call_tool_text("work", json!({})), "");
+        client.assert_quiet();
     }
 }
 
@@ -35,11 +37,11 @@ fn progress_needs_a_token() {
 #[test]
 fn progress_grows() {
     for revision in Revision::ALL {
-        let mut client = Client::new(&working(), revision);
-        let id = client.ask("tools/call", json!({ "name": "work", "_meta": { "progressToken": "tok" } }));
+        let mut client = ScriptedClient::new(&working(), revision);
+        let id = client.start("tools/call", json!({ "name": "work", "_meta": { "progressToken": "tok" } }));
         let mut heard = Vec::new();
         for _ in 0..4 {
-            let mut params = client.next("notifications/progress")["params"].take();
+            let mut params = client.expect_message("notifications/progress")["params"].take();
             assert_eq!(params["progressToken"], "tok");
             params.as_object_mut().unwrap().remove("progressToken");
             heard.push(params);
@@ -51,8 +53,8 @@ fn progress_grows() {
         let expected =
             [json!({ "progress": 0.5 }), json!({ "progress": 1, "total": 4 }), copying, json!({ "progress": 3 })];
         assert_eq!(heard, expected, "{revision}");
-        client.reply_to(id);
-        client.silence();
+        client.response_to(id);
+        client.assert_quiet();
     }
     assert_eq!(Progress::from((1, 2)), Progress::new(Number::from(1)).total(2));
 }
@@ -67,10 +69,10 @@ fn logging() -> Server {
     server(|server| server.tool(log))
 }
 
-fn logged(client: &mut Client) -> Vec<Value> {
+fn logged(client: &mut ScriptedClient) -> Vec<Value> {
     let mut logged = Vec::new();
     while client.unread() > 0 {
-        logged.push(client.next("notifications/message")["params"].take());
+        logged.push(client.expect_message("notifications/message")["params"].take());
     }
     logged
 }
@@ -79,9 +81,9 @@ fn logged(client: &mut Client) -> Vec<Value> {
 // covers: S0.18, S1.35, S2.14..S2.17, Y-2, Y-3, S3.23, RB-18
 #[test]
 fn modern_requests_set_their_level() {
-    let mut client = Client::new(&logging(), MODERN);
-    client.tool("log", json!({}));
-    client.silence();
+    let mut client = ScriptedClient::new(&logging(), MODERN);
+    client.call_tool("log", json!({}));
+    client.assert_quiet();
     let mut with_level = |level: &str| {
         client.result("tools/call", json!({ "name": "log", "_meta": { LOG_LEVEL: level } }));
         logged(&mut client)
@@ -100,21 +102,21 @@ fn modern_requests_set_their_level() {
 #[test]
 fn legacy_clients_set_the_level_of_the_connection() {
     for revision in LEGACY {
-        let mut client = Client::new(&logging(), revision);
+        let mut client = ScriptedClient::new(&logging(), revision);
         let mut levels = || {
-            client.tool("log", json!({}));
+            client.call_tool("log", json!({}));
             logged(&mut client).iter().map(|params| params["level"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(levels(), ["info", "error", "alert"]);
         client.result("logging/setLevel", json!({ "level": "debug" }));
         let mut levels = || {
-            client.tool("log", json!({}));
+            client.call_tool("log", json!({}));
             logged(&mut client).len()
         };
         assert_eq!(levels(), 4);
         client.result("logging/setLevel", json!({ "level": "emergency" }));
-        client.tool("log", json!({}));
-        client.silence();
+        client.call_tool("log", json!({}));
+        client.assert_quiet();
         client.error("logging/setLevel", json!({ "level": "loud" }), -32602);
     }
 }
@@ -126,9 +128,9 @@ fn silent_servers_do_not_log() {
     let log = tool("log", async |ctx: RequestContext, _: NoArguments| ctx.log(LoggingLevel::Emergency, "fire"));
     let server = server(|server| server.without_logging().tool(log));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         client.result("tools/call", json!({ "name": "log", "_meta": { LOG_LEVEL: "debug" } }));
-        client.silence();
+        client.assert_quiet();
     }
 }
 
@@ -152,16 +154,17 @@ fn anything_can_be_told() {
     });
     let server = server(|server| server.tool(tell));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
-        client.ask("tools/call", json!({ "name": "tell" }));
-        assert_eq!(client.next("notifications/news")["params"], json!({ "of": "the request" }));
+        let mut client = ScriptedClient::new(&server, revision);
+        client.start("tools/call", json!({ "name": "tell" }));
+        assert_eq!(client.expect_message("notifications/news")["params"], json!({ "of": "the request" }));
         if revision != MODERN {
-            assert_eq!(client.next("notifications/news")["params"], json!({ "of": "the connection" }));
+            assert_eq!(client.expect_message("notifications/news")["params"], json!({ "of": "the connection" }));
         }
-        assert_eq!(client.methods(), ["answer"], "{revision}");
+        assert_eq!(client.methods(), ["response"], "{revision}");
         assert_eq!(notes.take(), ["true", "false", "false"]);
     }
-    let mut single = Client::over(Connection::legacy_request(&server, LEGACY[0]), LEGACY[0], json!({}));
-    single.ask("tools/call", json!({ "name": "tell" }));
-    assert_eq!(single.methods(), ["notifications/news", "answer"]);
+    let mut single =
+        ScriptedClient::on_connection(Connection::legacy_request(&server, LEGACY[0]), LEGACY[0], json!({}));
+    single.start("tools/call", json!({ "name": "tell" }));
+    assert_eq!(single.methods(), ["notifications/news", "response"]);
 }

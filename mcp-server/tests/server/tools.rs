@@ -2,11 +2,12 @@
 
 use mcp_server::types::{CallToolResult, ContentBlock, ErrorObject, RawObject, Revision, ToolAnnotations};
 use mcp_server::{ArgumentErrors, HandlerError, Json, NoArguments, Tool, raw_tool, tool};
+use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, LEGACY, MODERN, server};
+use crate::servers::{LEGACY, MODERN, server};
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
@@ -34,7 +35,7 @@ fn tools_are_described_by_their_types() {
         .annotations(ToolAnnotations::default().read_only_hint(true));
     let server = server(|server| server.tool(add()).tool(annotated));
     for revision in Revision::ALL {
-        let listed = Client::new(&server, revision).result("tools/list", json!({}));
+        let listed = ScriptedClient::new(&server, revision).result("tools/list", json!({}));
         let [add, nothing] = [&listed["tools"][0], &listed["tools"][1]];
         assert_eq!(add["name"], "add");
         assert_eq!(add["inputSchema"]["properties"]["a"]["description"], "The first number.");
@@ -55,7 +56,7 @@ fn tools_keep_their_order() {
     let server = server(|server| {
         names.into_iter().fold(server, |server, name| server.tool(tool(name, async |_, _: NoArguments| ())))
     });
-    let listed = Client::new(&server, MODERN).result("tools/list", json!({}));
+    let listed = ScriptedClient::new(&server, MODERN).result("tools/list", json!({}));
     let listed: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(listed, names);
 }
@@ -66,14 +67,14 @@ fn tools_keep_their_order() {
 fn typed_results_are_structured_where_the_revision_has_it() {
     let server = server(|server| server.tool(add()));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let known = revision >= Revision::V2025_06_18;
-        let result = client.tool("add", json!({ "a": 1, "b": 2 }));
+        let result = client.call_tool("add", json!({ "a": 1, "b": 2 }));
         assert_eq!(result["content"][0]["text"], r#"{"sum":3}"#, "{revision}");
         assert_eq!(result.get("structuredContent").is_some(), known, "{revision}");
         let listed = client.result("tools/list", json!({}));
         assert_eq!(listed["tools"][0].get("outputSchema").is_some(), known, "{revision}");
-        client.silence();
+        client.assert_quiet();
     }
 }
 
@@ -83,8 +84,8 @@ fn typed_results_are_structured_where_the_revision_has_it() {
 fn results_need_not_be_objects() {
     let server = server(|server| server.tool(tool("list", async |_, _: NoArguments| Json(vec![1, 2]))));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
-        let result = client.tool("list", json!({}));
+        let mut client = ScriptedClient::new(&server, revision);
+        let result = client.call_tool("list", json!({}));
         assert_eq!(result["content"][0]["text"], "[1,2]");
         let expected = (revision == MODERN).then(|| json!([1, 2]));
         assert_eq!(result.get("structuredContent"), expected.as_ref(), "{revision}");
@@ -99,12 +100,12 @@ fn results_need_not_be_objects() {
 fn wrong_arguments_are_a_result_that_names_the_member() {
     let server = server(|server| server.tool(add()));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
-        let result = client.tool("add", json!({ "a": 1, "b": "two" }));
+        let mut client = ScriptedClient::new(&server, revision);
+        let result = client.call_tool("add", json!({ "a": 1, "b": "two" }));
         assert_eq!(result["isError"], true, "{revision}");
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("invalid arguments: ") && text.contains("`b`"), "{text}");
-        assert!(client.tool_text("add", json!({ "a": 1 })).contains("missing field `b`"));
+        assert!(client.call_tool_text("add", json!({ "a": 1 })).contains("missing field `b`"));
     }
 }
 
@@ -114,11 +115,11 @@ fn wrong_arguments_are_a_result_that_names_the_member() {
 fn wrong_arguments_can_be_an_error() {
     let server = server(|server| server.tool(add()).argument_errors(ArgumentErrors::AsError));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let params = json!({ "name": "add", "arguments": { "a": 1, "b": "two" } });
         let error = client.error("tools/call", params, -32602);
         assert!(error["message"].as_str().unwrap().contains("`b`"), "{error}");
-        assert_eq!(client.tool("add", json!({ "a": 1, "b": 2 }))["isError"], Value::Null);
+        assert_eq!(client.call_tool("add", json!({ "a": 1, "b": 2 }))["isError"], Value::Null);
     }
 }
 
@@ -128,7 +129,7 @@ fn wrong_arguments_can_be_an_error() {
 fn malformed_calls_are_errors() {
     let server = server(|server| server.tool(add()));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let unknown = client.error("tools/call", json!({ "name": "subtract" }), -32602);
         assert_eq!(unknown["message"], "Unknown tool: subtract");
         let nameless = client.error("tools/call", json!({ "arguments": {} }), -32602);
@@ -147,7 +148,7 @@ fn malformed_calls_are_errors() {
 fn absent_arguments_are_none() {
     let server = server(|server| server.tool(tool("now", async |_, _: NoArguments| "noon")));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         for params in [
             json!({ "name": "now" }),
             json!({ "name": "now", "arguments": null }),
@@ -158,10 +159,10 @@ fn absent_arguments_are_none() {
     }
     let escaped = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"n\u006fw","_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let mut client = Client::new(&server, MODERN);
+    let mut client = ScriptedClient::new(&server, MODERN);
     client.send_text(escaped);
     client.run();
-    assert_eq!(client.reply_to(9)["result"]["content"][0]["text"], "noon");
+    assert_eq!(client.response_to(9)["result"]["content"][0]["text"], "noon");
 }
 
 /// A tool returns what it likes, and an error is for the model unless it is the protocol's own.
@@ -178,11 +179,11 @@ fn tools_return_what_they_like() {
                 Err::<String, HandlerError>(ErrorObject::invalid_params("not that one").into())
             }))
     });
-    let mut client = Client::new(&server, MODERN);
-    assert_eq!(client.tool("unit", json!({}))["content"], json!([]));
-    assert_eq!(client.tool("blocks", json!({}))["content"][1]["text"], "b");
-    assert_eq!(client.tool_text("all", json!({})), "all");
-    let failed = client.tool("failed", json!({}));
+    let mut client = ScriptedClient::new(&server, MODERN);
+    assert_eq!(client.call_tool("unit", json!({}))["content"], json!([]));
+    assert_eq!(client.call_tool("blocks", json!({}))["content"][1]["text"], "b");
+    assert_eq!(client.call_tool_text("all", json!({})), "all");
+    let failed = client.call_tool("failed", json!({}));
     assert_eq!((&failed["isError"], &failed["content"][0]["text"]), (&json!(true), &json!("no such file")));
     let refused = client.error("tools/call", json!({ "name": "refused" }), -32602);
     assert_eq!(refused["message"], "not that one");
@@ -196,10 +197,10 @@ fn raw_tools_get_what_was_sent() {
     let raw = raw_tool("raw", schema, async |_, arguments: RawObject| arguments.as_str().to_owned());
     let server = server(|server| server.tool(raw));
     for revision in LEGACY {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let listed = client.result("tools/list", json!({}));
         assert_eq!(listed["tools"][0]["inputSchema"], json!({ "type": "object", "$comment": "kept" }));
-        assert_eq!(client.tool_text("raw", json!({ "big": 1.50, "x": [null] })), r#"{"big":1.5,"x":[null]}"#);
+        assert_eq!(client.call_tool_text("raw", json!({ "big": 1.50, "x": [null] })), r#"{"big":1.5,"x":[null]}"#);
     }
 }
 
@@ -225,15 +226,15 @@ fn schemas_are_kept() {
     });
     let server = server(|server| server.tool(give.output_schema(output)));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
-        let invalid = client.tool("give", json!({ "give": "more" }));
+        let mut client = ScriptedClient::new(&server, revision);
+        let invalid = client.call_tool("give", json!({ "give": "more" }));
         assert_eq!(invalid["isError"], true);
         assert!(invalid["content"][0]["text"].as_str().unwrap().contains("`give`"), "{invalid}");
-        assert_eq!(client.tool_text("give", json!({ "give": "right" })), r#"{"sum":1}"#);
+        assert_eq!(client.call_tool_text("give", json!({ "give": "right" })), r#"{"sum":1}"#);
         for broken in ["wrong", "text"] {
             client.error("tools/call", json!({ "name": "give", "arguments": { "give": broken } }), -32603);
         }
-        assert_eq!(client.tool("give", json!({ "give": "failure" }))["isError"], true);
+        assert_eq!(client.call_tool("give", json!({ "give": "failure" }))["isError"], true);
     }
 }
 
@@ -262,7 +263,7 @@ fn sec_2_reserved_names_in_arguments_are_refused() {
     let raw = raw_tool("raw", RawObject::new(&schema).unwrap(), async |_, _: RawObject| "raw");
     let server = server(|server| server.tool(raw).tool(tool("any", async |_, _: Any| "any")));
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         let bypass = json!({ RESERVED: "{\"count\":1}" });
         for (name, arguments) in [
             ("raw", bypass),
@@ -273,6 +274,6 @@ fn sec_2_reserved_names_in_arguments_are_refused() {
         ] {
             client.error("tools/call", json!({ "name": name, "arguments": arguments }), -32600);
         }
-        assert_eq!(client.tool_text("raw", json!({ "count": 1, "text": RESERVED })), "raw");
+        assert_eq!(client.call_tool_text("raw", json!({ "count": 1, "text": RESERVED })), "raw");
     }
 }

@@ -6,10 +6,11 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use mcp_server::types::{Method, RawObject, Revision};
 use mcp_server::{AskOptions, ConnectionHandle, NoArguments, RequestContext, tool};
+use mcp_testkit::{Gate, ScriptedClient};
 use serde_json::{Value, json};
 
 use crate::asking::asking;
-use crate::kit::{Client, Gate, LEGACY, server};
+use crate::servers::{LEGACY, server};
 
 const ROOTS: Revision = Revision::V2025_11_25;
 
@@ -24,15 +25,15 @@ fn answers_may_be_no_use() {
     let server =
         asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.list_roots("roots").await.expect_err("an error"))));
     for revision in LEGACY {
-        let mut client = Client::declaring(&server, revision, roots());
+        let mut client = ScriptedClient::with_capabilities(&server, revision, roots());
         let mut told = |answer: Value| {
             let id = client.start_tool("ask");
-            let question = client.next("roots/list");
+            let question = client.expect_message("roots/list");
             let mut message = answer;
             (message["jsonrpc"], message["id"]) = (json!("2.0"), question["id"].clone());
             client.send(&message);
             client.run();
-            client.reply_to(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+            client.response_to(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
         };
         let refused = told(json!({ "error": { "code": -1, "message": "go away" } }));
         assert!(refused.starts_with("NoResponse(Rejected(") && refused.contains("go away"), "{refused}");
@@ -58,18 +59,18 @@ fn a_dropped_question_is_taken_back() {
             }
         }
     });
-    let mut client = Client::declaring(&server, ROOTS, roots());
+    let mut client = ScriptedClient::with_capabilities(&server, ROOTS, roots());
     let id = client.start_tool("ask");
-    let question = client.next("roots/list");
+    let question = client.expect_message("roots/list");
     gate.open();
-    assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
-    assert_eq!(client.reply_to(id)["result"]["content"][0]["text"], "given up");
+    assert_eq!(client.expect_message("notifications/cancelled")["params"]["requestId"], question["id"]);
+    assert_eq!(client.response_to(id)["result"]["content"][0]["text"], "given up");
     client.respond(&question, json!({ "roots": [] }));
-    client.silence();
+    client.assert_quiet();
     assert!(client.connection.is_idle());
     // A question that was given up before it was asked never reaches the client.
     client.start_tool("ask");
-    assert_eq!(client.methods(), ["answer"]);
+    assert_eq!(client.methods(), ["response"]);
 }
 
 /// From the end of the handshake on, a client can be asked outside of any request.
@@ -85,12 +86,12 @@ fn a_client_is_asked_when_it_is_ready() {
         })
     });
     for revision in LEGACY {
-        let mut client = Client::declaring(&server, revision, roots());
+        let mut client = ScriptedClient::with_capabilities(&server, revision, roots());
         let handle = handles.lock().unwrap().pop().unwrap();
         let params = RawObject::empty();
         let mut asked = Box::pin(handle.request::<Value>(Method::ROOTS_LIST, &params, AskOptions::default()));
         assert!((&mut asked).now_or_never().is_none() && client.is_woken());
-        let question = client.next("roots/list");
+        let question = client.expect_message("roots/list");
         client.respond(&question, json!({ "roots": [] }));
         assert_eq!(asked.now_or_never().unwrap().unwrap(), json!({ "roots": [] }));
     }
@@ -106,12 +107,12 @@ fn a_question_needs_its_request() {
         keep.lock().unwrap().push(ctx);
         std::future::ready(Ok(String::new()))
     });
-    let mut client = Client::declaring(&server, ROOTS, roots());
-    client.tool("ask", json!({}));
+    let mut client = ScriptedClient::with_capabilities(&server, ROOTS, roots());
+    client.call_tool("ask", json!({}));
     let ctx = contexts.lock().unwrap().pop().unwrap();
     let mut asked = Box::pin(ctx.list_roots("roots"));
     assert!((&mut asked).now_or_never().is_none());
-    client.silence();
+    client.assert_quiet();
     assert_eq!(asked.now_or_never().unwrap().unwrap_err().to_string(), "the request has ended");
 }
 
@@ -120,12 +121,12 @@ fn a_question_needs_its_request() {
 #[test]
 fn a_cancelled_request_takes_its_questions_back() {
     let server = asking(async |ctx: RequestContext| Ok(format!("{:?}", ctx.list_roots("roots").await)));
-    let mut client = Client::declaring(&server, ROOTS, roots());
+    let mut client = ScriptedClient::with_capabilities(&server, ROOTS, roots());
     let id = client.start_tool("ask");
-    let question = client.next("roots/list");
+    let question = client.expect_message("roots/list");
     client.cancel(id);
-    assert_eq!(client.next("notifications/cancelled")["params"]["requestId"], question["id"]);
-    client.silence();
+    assert_eq!(client.expect_message("notifications/cancelled")["params"]["requestId"], question["id"]);
+    client.assert_quiet();
     assert!(client.connection.is_idle());
 }
 
@@ -133,7 +134,7 @@ fn a_cancelled_request_takes_its_questions_back() {
 // covers: S1.7, S1.8
 #[test]
 fn questions_end_with_the_connection() {
-    let ends: [fn(&mut Option<Client>); 4] = [
+    let ends: [fn(&mut Option<ScriptedClient>); 4] = [
         |client| client.as_mut().unwrap().connection.handle_disconnect(),
         |client| client.as_mut().unwrap().connection.close(),
         |client| {
@@ -151,13 +152,13 @@ fn questions_end_with_the_connection() {
                 std::future::ready(())
             }))
         });
-        let mut client = Client::new(&server, ROOTS);
-        client.tool("keep", json!({}));
+        let mut client = ScriptedClient::new(&server, ROOTS);
+        client.call_tool("keep", json!({}));
         let handle = handles.lock().unwrap().pop().unwrap();
         // One that the client has got, and one that it has not.
         let mut passed_on = Box::pin(handle.ping());
         assert!((&mut passed_on).now_or_never().is_none());
-        client.next("ping");
+        client.expect_message("ping");
         let mut waiting = Box::pin(handle.ping());
         assert!((&mut waiting).now_or_never().is_none());
         let mut client = Some(client);

@@ -7,13 +7,14 @@ use std::sync::Once;
 
 use mcp_server::types::{CallToolResult, ErrorObject, Revision};
 use mcp_server::{Connection, NoArguments, Outcome, RequestContext, Server, prompt, text_resource, tool};
+use mcp_testkit::{Gate, ScriptedClient};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::kit::{Client, Gate, LEGACY, MODERN, fails, server};
+use crate::servers::{LEGACY, MODERN, fails, server};
 
 /// The fields of a span or an event, as text.
 type Fields = BTreeMap<&'static str, String>;
@@ -120,7 +121,7 @@ fn watched() -> Server {
 
 /// The span of one request, which must be the only one.
 fn span_of(revision: Revision, method: &str, params: Value) -> Fields {
-    let mut client = Client::new(&watched(), revision);
+    let mut client = ScriptedClient::new(&watched(), revision);
     let spans = watch(|| drop(client.call(method, params))).spans;
     assert_eq!(spans.len(), 1, "{spans:?}");
     spans.into_iter().next().expect("a span")
@@ -187,7 +188,7 @@ fn sec_12_spans_do_not_grow_with_the_text_of_clients() {
         }
     }
     let waits = tool("wait", async |_, _: NoArguments| std::future::pending::<&str>().await);
-    let mut client = Client::new(&server(|server| server.tool(waits)), LEGACY[3]);
+    let mut client = ScriptedClient::new(&server(|server| server.tool(waits)), LEGACY[3]);
     let (id, reason) = ("i".repeat(1_000), "r".repeat(100_000));
     let Seen { spans, events, .. } = watch(|| {
         client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "x".repeat(100_000) }));
@@ -234,7 +235,7 @@ fn handlers_run_in_their_spans() {
             if ctx.id().to_string() == "2" { Err("no") } else { Ok("done") }
         }
     });
-    let mut client = Client::new(&server(|server| server.tool(wait)), MODERN);
+    let mut client = ScriptedClient::new(&server(|server| server.tool(wait)), MODERN);
     let Seen { spans, events, .. } = watch(|| {
         client.start_tool("wait");
         client.start_tool("wait");
@@ -254,7 +255,7 @@ fn handlers_run_in_their_spans() {
 #[test]
 fn operators_hear_of_what_goes_wrong() {
     let seen = watch(|| {
-        let mut client = Client::new(&watched(), LEGACY[3]);
+        let mut client = ScriptedClient::new(&watched(), LEGACY[3]);
         client.error("tools/call", json!({ "name": "panic" }), -32603);
         client.send_text("no message");
         client.connection.handle().on_close(async || fails());
@@ -280,10 +281,11 @@ fn ordinary_requests_are_quiet() {
     let server = watched();
     let seen = watch(|| {
         for connection in [Connection::long_lived(&server), Connection::modern_request(&server)] {
-            Client::over(connection, MODERN, json!({})).result("prompts/list", json!({}));
+            ScriptedClient::on_connection(connection, MODERN, json!({})).result("prompts/list", json!({}));
         }
         let connection = Connection::legacy_request(&server, LEGACY[3]);
-        Client::over(connection, LEGACY[3], json!({})).result("prompts/get", json!({ "name": "greet" }));
+        ScriptedClient::on_connection(connection, LEGACY[3], json!({}))
+            .result("prompts/get", json!({ "name": "greet" }));
     });
     assert_eq!(
         ends(&seen),
@@ -329,7 +331,7 @@ fn mis_14_the_end_of_every_handler_is_told() {
     });
     let call = "tools/call";
     for revision in Revision::ALL {
-        let mut client = Client::new(&server, revision);
+        let mut client = ScriptedClient::new(&server, revision);
         for (tool, outcome) in [("add", "completed"), ("fail", "failed"), ("panic", "failed"), ("none", "failed")] {
             let seen = watch(|| drop(client.call(call, json!({ "name": tool }))));
             assert_eq!(ends(&seen), [(call, outcome)], "{tool}");
@@ -351,9 +353,9 @@ fn mis_14_the_end_of_every_handler_is_told() {
         });
         assert_eq!(ends(&seen), [(call, "cancelled")], "with its connection");
     }
-    let seen = watch(|| drop(Client::new(&server, MODERN).call(call, json!({ "name": "ask" }))));
+    let seen = watch(|| drop(ScriptedClient::new(&server, MODERN).call(call, json!({ "name": "ask" }))));
     assert_eq!(ends(&seen), [(call, "input_required")]);
     gate.open();
-    let seen = watch(|| drop(Client::new(&server, MODERN).call(call, json!({ "name": "wait" }))));
+    let seen = watch(|| drop(ScriptedClient::new(&server, MODERN).call(call, json!({ "name": "wait" }))));
     assert_eq!(ends(&seen), [(call, "completed")]);
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use mcp_client::{CloseReason, Error};
+use mcp_testkit::envelope::tool_result;
 use mcp_transport_http::HttpTransport;
 use serde_json::json;
 
-use crate::kit::{Reply, Scripted, answer, builder, call, event, modern, said, text_of, within};
+use crate::scripted::{Reply, Scripted, answer, builder, call, event, modern, text_of, within};
 
 fn interrupted(outcome: Result<String, Error>) -> String {
     match outcome {
@@ -20,21 +21,21 @@ fn interrupted(outcome: Result<String, Error>) -> String {
 #[tokio::test]
 async fn both_kinds_are_answers() {
     let server = Scripted::start(modern(|seen| match seen.body["params"]["name"].as_str() {
-        Some("json") => Reply::json(&answer(seen, &said("json"))),
+        Some("json") => Reply::json(&answer(seen, &tool_result("json"))),
         Some("odd") => Reply::new(
             200,
             &[("Content-Type", "Application/JSON;charset=utf-8")],
-            &answer(seen, &said("odd")).to_string(),
+            &answer(seen, &tool_result("odd")).to_string(),
         ),
         Some("chunked") => {
-            let body = answer(seen, &said("chunked")).to_string();
+            let body = answer(seen, &tool_result("chunked")).to_string();
             let (first, second) = body.split_at(10);
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
             let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
             Reply::raw(format!("{head}{}{}0\r\n\r\n", chunk(first), chunk(second)))
         }
         // It never ends, although it is over.
-        _ => Reply::open_events(&format!(": hi\r\n\r\n{}", event(&answer(seen, &said("events"))))),
+        _ => Reply::open_events(&format!(": hi\r\n\r\n{}", event(&answer(seen, &tool_result("events"))))),
     }))
     .await;
     let client = server.client().await;
@@ -48,7 +49,7 @@ async fn both_kinds_are_answers() {
 #[tokio::test]
 async fn lies_are_named() {
     let server = Scripted::start(modern(|seen| {
-        let right = answer(seen, &said("x")).to_string();
+        let right = answer(seen, &tool_result("x")).to_string();
         match seen.body["params"]["name"].as_str().unwrap() {
             "html" => Reply::new(200, &[("content-type", "text/html")], "<html>"),
             "nothing" => Reply::new(200, &[], &right),
@@ -84,8 +85,8 @@ async fn lies_are_named() {
 #[tokio::test]
 async fn stray_answers_are_harmless() {
     let server = Scripted::start(modern(|seen| {
-        let stray = json!({ "jsonrpc": "2.0", "id": 999_999, "result": said("stray") });
-        let right = answer(seen, &said("right"));
+        let stray = json!({ "jsonrpc": "2.0", "id": 999_999, "result": tool_result("stray") });
+        let right = answer(seen, &tool_result("right"));
         match seen.body["params"]["name"].as_str().unwrap() {
             "wrong" => Reply::json(&stray),
             _ => Reply::events(&format!("{}{}{}", event(&stray), event(&right), event(&right))),
@@ -160,7 +161,7 @@ async fn a_death_ends_the_call_alone() {
         }
         // Without an id there is no way back, and in the modern era none with it (H-23, H-24).
         "in events" => Reply::events("id: 1\ndata: {\n\n"),
-        _ => Reply::json(&answer(seen, &said("alive"))),
+        _ => Reply::json(&answer(seen, &tool_result("alive"))),
     }))
     .await;
     let client = server.client().await;
@@ -220,7 +221,7 @@ async fn redirects_stay_at_home() {
     let elsewhere = other.url();
     let server = Scripted::start(modern(move |seen| {
         if seen.path == "/moved" {
-            return Reply::json(&answer(seen, &said("moved")));
+            return Reply::json(&answer(seen, &tool_result("moved")));
         }
         match seen.body["params"]["name"].as_str().unwrap() {
             "near" => Reply::new(307, &[("location", "/moved")], ""),
@@ -268,7 +269,7 @@ async fn giving_up_closes_the_stream() {
 /// built says so.
 #[tokio::test]
 async fn the_http_client_is_a_choice() {
-    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("x"))))).await;
+    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &tool_result("x"))))).await;
     server.connect(server.transport().configure_http_client(|own| own.user_agent("mine/1"))).await.unwrap();
     assert_eq!(server.seen().pop().unwrap().header("user-agent"), Some("mine/1"));
     let error =

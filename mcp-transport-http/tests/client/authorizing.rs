@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp_client::{CloseReason, ConnectError, Error};
+use mcp_testkit::envelope::tool_result;
 use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
-use crate::kit::{Reply, Scripted, Seen, answer, call, modern, said};
+use crate::scripted::{Reply, Scripted, Seen, answer, call, modern};
 
 /// Counts up with each challenge.
 #[derive(Clone, Default)]
@@ -39,7 +40,7 @@ fn refused(status: u16) -> Reply {
 
 /// Lets in who has one of some tokens.
 fn guarded(tokens: &'static [&'static str]) -> impl FnMut(&Seen) -> Reply + Send {
-    let mut inside = modern(|seen| Reply::json(&answer(seen, &said("in"))));
+    let mut inside = modern(|seen| Reply::json(&answer(seen, &tool_result("in"))));
     move |seen| match seen.header("authorization") {
         Some(token) if tokens.contains(&token) => inside(seen),
         _ => refused(401),
@@ -98,7 +99,7 @@ async fn a_token_is_shown_to_the_server_alone() {
 /// A name and a password in the address are shown as such, unless something else is to be shown.
 #[tokio::test]
 async fn an_address_may_have_a_password() {
-    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("in"))))).await;
+    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &tool_result("in"))))).await;
     let url = server.url().replace("http://", "http://me:a%20secret@");
     let transport = || HttpTransport::new(&url).unwrap();
     for (transport, shown) in

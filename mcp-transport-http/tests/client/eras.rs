@@ -2,9 +2,10 @@
 
 use mcp_client::types::{Era, Revision};
 use mcp_client::{CloseReason, ConnectError, Error};
+use mcp_testkit::envelope::tool_result;
 use serde_json::json;
 
-use crate::kit::{Reply, Scripted, answer, call, modern, said, shake_hands, within};
+use crate::scripted::{Reply, Scripted, answer, call, modern, shake_hands, within};
 
 /// Whatever it is that a legacy server says to the probe, with whatever code, it gets a handshake; a session that
 /// nobody opened is not one.
@@ -31,7 +32,7 @@ async fn a_legacy_server_is_found() {
             "server/discover" => said_first.clone(),
             "initialize" => Reply::json(&shake_hands(seen)),
             "notifications/initialized" => Reply::status(202),
-            "tools/call" => Reply::json(&answer(seen, &said("legacy"))),
+            "tools/call" => Reply::json(&answer(seen, &tool_result("legacy"))),
             _ => Reply::status(405),
         })
         .await;
@@ -75,13 +76,13 @@ async fn nothing_else_is_legacy() {
 // covers: S3.64, S3.66, DU-1
 #[tokio::test]
 async fn a_modern_server_is_found() {
-    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("modern"))))).await;
+    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &tool_result("modern"))))).await;
     let client = server.client().await;
     assert_eq!(client.revision().map(Revision::era), Some(Era::Modern));
     assert_eq!(call(&client).await.unwrap(), "modern");
     assert_eq!(server.methods(), ["server/discover", "tools/call"]);
     let legacy = Scripted::start(|_| Reply::status(400)).await;
-    let connecting = crate::kit::builder().mode(mcp_client::Mode::Modern).connect(legacy.transport());
+    let connecting = crate::scripted::builder().mode(mcp_client::Mode::Modern).connect(legacy.transport());
     let error = within(connecting).await.unwrap_err();
     assert!(
         matches!(error, Error::Closed(CloseReason::ConnectFailed(ref why)) if *why != ConnectError::Disconnected),

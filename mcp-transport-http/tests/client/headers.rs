@@ -3,15 +3,16 @@
 use http::{HeaderName, HeaderValue};
 use mcp_client::types::Revision;
 use mcp_client::{DetectedRevision, Error};
+use mcp_testkit::envelope::tool_result;
 use serde_json::json;
 
-use crate::kit::{Reply, Scripted, answer, builder, call, legacy, legacy_builder, modern, said, shake_hands, within};
+use crate::scripted::{Reply, Scripted, answer, builder, call, legacy, legacy_builder, modern, shake_hands, within};
 
 /// Modern requests repeat what they say, to the address as it is, with what the application adds.
 // covers: H-8, H-9, H-40, H-41, H-46, H-47, H-49, S4.61, RB-42
 #[tokio::test]
 async fn modern_requests_repeat_what_they_say() {
-    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("x"))))).await;
+    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &tool_result("x"))))).await;
     let transport = mcp_transport_http::HttpTransport::new(format!("{}?tenant=1", server.origin())).unwrap();
     let own = (HeaderName::from_static("x-own"), HeaderValue::from_static("1"));
     let accept = (HeaderName::from_static("accept"), HeaderValue::from_static("text/html"));
@@ -57,7 +58,7 @@ async fn headers_of_the_protocol_are_its_own() {
         })
     };
     let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
-        "POST" => Reply::json(&answer(seen, &said("x"))),
+        "POST" => Reply::json(&answer(seen, &tool_result("x"))),
         _ => Reply::status(405),
     }))
     .await;
@@ -93,7 +94,7 @@ async fn headers_follow_the_latest_tools() {
             Reply::json(&answer(seen, &result))
         }
         _ if seen.body["params"]["arguments"]["p"] == true && seen.header("mcp-param-new") == Some("true") => {
-            Reply::json(&answer(seen, &said("x")))
+            Reply::json(&answer(seen, &tool_result("x")))
         }
         _ => {
             let error = json!({ "code": -32020, "message": "headers" });
@@ -127,7 +128,7 @@ async fn parameters_are_repeated() {
             let result = json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [tool] });
             Reply::json(&answer(seen, &result))
         }
-        _ => Reply::json(&answer(seen, &said("x"))),
+        _ => Reply::json(&answer(seen, &tool_result("x"))),
     }))
     .await;
     let client = server.client().await;
@@ -148,7 +149,7 @@ async fn legacy_requests_name_the_session() {
         [(Revision::V2025_03_26, false), (Revision::V2025_06_18, true), (Revision::V2025_11_25, true)]
     {
         let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
-            "POST" => Reply::json(&answer(seen, &said("x"))),
+            "POST" => Reply::json(&answer(seen, &tool_result("x"))),
             _ => Reply::status(405),
         }))
         .await;
@@ -197,7 +198,7 @@ async fn nothing_is_smuggled_into_headers() {
     assert!(error.to_string().contains("characters that are not allowed in a header"), "{error}");
     assert!(server.seen().len() <= before + 1, "nothing but the stream of the first client");
 
-    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &said("x"))))).await;
+    let server = Scripted::start(modern(|seen| Reply::json(&answer(seen, &tool_result("x"))))).await;
     let client =
         within(builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28)).connect(server.transport()))
             .await

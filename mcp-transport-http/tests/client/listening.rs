@@ -5,7 +5,7 @@ use mcp_client::Change;
 use mcp_client::types::SubscriptionFilter;
 use serde_json::json;
 
-use crate::kit::{Reply, Scripted, event, modern, within};
+use crate::scripted::{Reply, Scripted, event, modern, within};
 
 /// A subscription that breaks off is made again, as a new request, and not come back to.
 // covers: S3.53, RB-67, H-23, H-24

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use mcp_client::types::Revision;
 use mcp_client::{CloseReason, ConnectError, Error};
+use mcp_testkit::envelope::tool_result;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::kit::{Reply, Scripted, builder, call, said, within};
+use crate::scripted::{Reply, Scripted, builder, call, within};
 
 /// Where nothing modern and no handshake helps, the stream says where messages go, and answers come by it.
 // covers: DU-4, DU-38, B-34, B-106, S4.11
@@ -125,7 +126,7 @@ async fn old_server(opening: fn(&str) -> String) -> (String, Arc<Mutex<Vec<Strin
                                 let _ = sender.send("die".to_owned());
                                 return;
                             }
-                            "tools/call" => said("old"),
+                            "tools/call" => tool_result("old"),
                             _ => return,
                         };
                         let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });

@@ -10,7 +10,7 @@ use mcp_server::{HandlerError, NoArguments, RequestContext, Server, tool};
 use mcp_transport_http::{HttpOptions, HttpServer, HttpService, HttpTransport, SessionMode};
 use serde_json::json;
 
-use crate::kit::{text_of, within};
+use crate::scripted::{text_of, within};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Sure {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use mcp_client::types::Revision;
 use mcp_client::{ClientEvent, CloseReason, Error, SessionLoss, SessionLossAction, SessionLossReason};
+use mcp_testkit::envelope::tool_result;
 
-use crate::kit::{Reply, Scripted, Seen, answer, builder, call, legacy, legacy_builder, said, within};
+use crate::scripted::{Reply, Scripted, Seen, answer, builder, call, legacy, legacy_builder, within};
 
 /// A server that knows only some of its sessions.
 fn forgetful(known: &'static [&'static str]) -> impl FnMut(&Seen) -> Reply + Send {
     legacy(move |seen| match (seen.verb.as_str(), seen.header("mcp-session-id")) {
-        ("POST", Some(id)) if known.contains(&id) => Reply::json(&answer(seen, &said(id))),
+        ("POST", Some(id)) if known.contains(&id) => Reply::json(&answer(seen, &tool_result(id))),
         ("GET" | "DELETE", _) => Reply::status(405),
         _ => Reply::new(
             404,
@@ -116,7 +117,7 @@ async fn no_stream_is_no_loss() {
         let server = Scripted::start(legacy(move |seen| match seen.verb.as_str() {
             "GET" => Reply::status(status),
             "DELETE" => Reply::status(405),
-            _ => Reply::json(&answer(seen, &said("fine"))),
+            _ => Reply::json(&answer(seen, &tool_result("fine"))),
         }))
         .await;
         let client = within(legacy_builder().connect(server.transport())).await.unwrap();
@@ -138,7 +139,7 @@ async fn a_stream_can_tell_of_the_loss() {
             if known == 1 { Reply::events("") } else { Reply::status(404) }
         }
         ("DELETE", _) => Reply::status(405),
-        (_, id) => Reply::json(&answer(seen, &said(id.unwrap_or("none")))),
+        (_, id) => Reply::json(&answer(seen, &tool_result(id.unwrap_or("none")))),
     }))
     .await;
     let client = within(legacy_builder().connect(server.transport())).await.unwrap();
@@ -154,12 +155,12 @@ async fn a_stream_can_tell_of_the_loss() {
 async fn a_session_opens_before_it_is_used() {
     let server = Scripted::start(|seen| match seen.method() {
         "initialize" => {
-            let body = crate::kit::shake_hands(seen).to_string();
+            let body = crate::scripted::shake_hands(seen).to_string();
             Reply::new(200, &[("content-type", "application/json"), ("mcp-session-id", "s")], &body)
         }
         // It is not accepted before the client loses its patience with the calls.
         "notifications/initialized" => Reply::hang(),
-        _ => Reply::json(&answer(seen, &said("too early"))),
+        _ => Reply::json(&answer(seen, &tool_result("too early"))),
     })
     .await;
     let client = within(legacy_builder().connect(server.transport())).await.unwrap();
@@ -191,11 +192,11 @@ async fn owned_sessions_end() {
 async fn the_session_can_be_read() {
     let named = Scripted::start(legacy(|_| Reply::status(405))).await;
     let nameless = Scripted::start(|seen| match seen.method() {
-        "initialize" => Reply::json(&crate::kit::shake_hands(seen)),
+        "initialize" => Reply::json(&crate::scripted::shake_hands(seen)),
         _ => Reply::status(405),
     })
     .await;
-    let modern = Scripted::start(crate::kit::modern(|_| Reply::status(405))).await;
+    let modern = Scripted::start(crate::scripted::modern(|_| Reply::status(405))).await;
     for (server, name) in [(named, Some("s1")), (nameless, None), (modern, None)] {
         let client = server.client().await;
         assert_eq!(client.session_id().as_deref(), name);
@@ -210,7 +211,7 @@ async fn the_session_can_be_read() {
 async fn the_stream_is_a_choice() {
     for (opens, gets) in [(None, 1), (Some(true), 1), (Some(false), 0)] {
         let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
-            "POST" => Reply::json(&answer(seen, &said("x"))),
+            "POST" => Reply::json(&answer(seen, &tool_result("x"))),
             _ => Reply::status(405),
         }))
         .await;
@@ -260,7 +261,7 @@ async fn the_last_words_are_said() {
 #[tokio::test]
 async fn a_saved_session_goes_on() {
     let server = Scripted::start(legacy(|seen| match seen.verb.as_str() {
-        "POST" => Reply::json(&answer(seen, &said(seen.header("mcp-session-id").unwrap()))),
+        "POST" => Reply::json(&answer(seen, &tool_result(seen.header("mcp-session-id").unwrap()))),
         _ => Reply::status(405),
     }))
     .await;
@@ -285,7 +286,7 @@ async fn a_saved_session_goes_on() {
 #[tokio::test]
 async fn without_a_session_404_is_a_status() {
     let server = Scripted::start(|seen: &Seen| match seen.method() {
-        "initialize" => Reply::json(&crate::kit::shake_hands(seen)),
+        "initialize" => Reply::json(&crate::scripted::shake_hands(seen)),
         "notifications/initialized" => Reply::status(202),
         _ => Reply::status(404),
     })

@@ -7,9 +7,10 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use mcp_client::types::{Revision, SubscriptionFilter};
 use mcp_client::{Change, CloseReason, Error};
+use mcp_testkit::envelope::tool_result;
 use serde_json::json;
 
-use crate::kit::{Reply, Scripted, Seen, answer, call, event, legacy, legacy_builder, said, shake_hands, within};
+use crate::scripted::{Reply, Scripted, Seen, answer, call, event, legacy, legacy_builder, shake_hands, within};
 
 /// A call whose stream ends without the answer is waited for by one GET, not before the time that the server wants,
 /// from where the stream ended; the session's own stream stays as it is.
@@ -23,7 +24,7 @@ async fn a_call_is_resumed() {
                 asked = Some(seen.clone());
                 Reply::events("id: e1\nretry: 150\ndata:\n\n")
             }
-            ("GET", Some("e1")) => Reply::events(&event(&answer(asked.as_ref().unwrap(), &said("resumed")))),
+            ("GET", Some("e1")) => Reply::events(&event(&answer(asked.as_ref().unwrap(), &tool_result("resumed")))),
             ("GET", None) => Reply::open_events("id: g1\ndata:\n\n"),
             _ => Reply::status(405),
         }))
@@ -65,7 +66,7 @@ async fn resuming_has_an_end() {
 #[tokio::test]
 async fn what_cannot_be_resumed_is_over() {
     let server = Scripted::start(legacy(|seen| match (seen.verb.as_str(), seen.header("mcp-session-id")) {
-        ("POST", Some("s2")) => Reply::json(&answer(seen, &said("renewed"))),
+        ("POST", Some("s2")) => Reply::json(&answer(seen, &tool_result("renewed"))),
         ("POST", _) if seen.body["params"]["name"] == "without" => Reply::events("data: {}\n\n"),
         ("POST", _) => Reply::events("id: e1\nretry: 1\ndata:\n\n"),
         ("GET", _) => Reply::status(404),
@@ -227,7 +228,7 @@ async fn a_server_that_is_gone_ends_it() {
         let mut first = Some(first);
         let server = Scripted::start(legacy(move |seen| match seen.verb.as_str() {
             "GET" => first.take().unwrap_or_else(|| later.clone()),
-            "POST" => Reply::json(&answer(seen, &said("there"))),
+            "POST" => Reply::json(&answer(seen, &tool_result("there"))),
             _ => Reply::status(405),
         }))
         .await;

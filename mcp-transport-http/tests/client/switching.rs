@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 use futures_util::{FutureExt as _, StreamExt as _};
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{Client, CloseReason, Error, SavedSession, SessionLossAction, SessionLossReason};
+use mcp_testkit::envelope::tool_result;
 use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::kit::{Reply, Scripted, Seen, answer, call, event, legacy, legacy_builder, modern, said, within};
+use crate::scripted::{Reply, Scripted, Seen, answer, call, event, legacy, legacy_builder, modern, within};
 
 /// Shows the token of whoever uses the application at the moment.
 #[derive(Clone, Default)]
@@ -59,7 +60,7 @@ fn personal() -> impl FnMut(&Seen) -> Reply + Send {
                 json!({ "resourceTemplates": [{ "name": user, "uriTemplate": "test://{a}" }] })
             }
             "resources/read" => json!({ "contents": [{ "uri": "test://a", "text": user }] }),
-            _ => said(&user),
+            _ => tool_result(&user),
         };
         for (name, value) in
             [("resultType", json!("complete")), ("ttlMs", json!(3_600_000)), ("cacheScope", json!("private"))]
@@ -142,7 +143,7 @@ async fn sec_8_a_new_token_of_the_same_user_keeps_the_cache() {
 async fn sec_8_a_subscription_is_opened_again_for_another_user() {
     let server = Scripted::start(modern(|seen| {
         if seen.method() != "subscriptions/listen" {
-            return Reply::json(&answer(seen, &said("x")));
+            return Reply::json(&answer(seen, &tool_result("x")));
         }
         let meta = json!({ "io.modelcontextprotocol/subscriptionId": seen.body["id"] });
         let params = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
@@ -164,7 +165,7 @@ async fn sec_8_a_subscription_is_opened_again_for_another_user() {
 /// A legacy server that says which session a call came in, with a stream if that is wanted.
 fn sessions(has_stream: bool) -> impl FnMut(&Seen) -> Reply + Send {
     legacy(move |seen| match seen.verb.as_str() {
-        "POST" => Reply::json(&answer(seen, &said(seen.header("mcp-session-id").unwrap_or("none")))),
+        "POST" => Reply::json(&answer(seen, &tool_result(seen.header("mcp-session-id").unwrap_or("none")))),
         "GET" if has_stream => Reply::open_events(": hello\n\n"),
         _ => Reply::status(405),
     })
@@ -259,7 +260,7 @@ async fn sec_8_an_old_stream_is_not_used_by_another_user() {
     let (url, posts) = old_server().await;
     let users = Users::starting_with("alice");
     let transport = HttpTransport::new(&url).unwrap().authorizer(users.clone());
-    let client = within(crate::kit::builder().connect(transport)).await.unwrap();
+    let client = within(crate::scripted::builder().connect(transport)).await.unwrap();
     assert_eq!(call(&client).await.unwrap(), "alice");
     users.switch_to("bob");
     assert_eq!(call(&client).await.unwrap(), "bob");
@@ -323,7 +324,7 @@ async fn old_server() -> (String, Posts) {
                         "protocolVersion": "2024-11-05", "capabilities": {},
                         "serverInfo": { "name": "old", "version": "1" },
                     })),
-                    Some("tools/call") => Some(said(&owner)),
+                    Some("tools/call") => Some(tool_result(&owner)),
                     _ => None,
                 };
                 if let Some(result) = result {

@@ -6,7 +6,7 @@ use mcp_transport_http::session::EndReason;
 use mcp_transport_http::{HttpService, SessionOptions};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Shared, server};
+use crate::client::{Client, Shared, server};
 
 /// Has an instance say something that the client misses; returns the last event that the client has seen.
 async fn miss_something(client: &Client, service: &HttpService) -> String {

@@ -9,7 +9,8 @@ use mcp_transport_http::session::{SessionId, SessionStore as _};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::kit::{Client, Faulty, Shared, server};
+use crate::client::{Client, Shared, server};
+use crate::stores::Faulty;
 
 fn service(shared: &Shared, store: &Arc<Faulty>) -> HttpService {
     let options = shared.options().max_in_flight(2).session_store(Arc::clone(store) as _, Duration::from_secs(60));

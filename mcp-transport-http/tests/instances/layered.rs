@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tower_layer::layer_fn;
 use tower_service::Service;
 
-use crate::kit::{Client, Gone, Shared};
+use crate::client::{Client, Shared};
+use crate::stores::Gone;
 
 /// A layer that takes its time, and may say something before.
 #[derive(Clone)]

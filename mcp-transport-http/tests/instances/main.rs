@@ -1,8 +1,9 @@
 //! Several instances of a server that share a store of sessions: clients are sent from one to the other.
 
+mod client;
 mod events;
 mod faults;
-mod kit;
 mod layered;
 mod moving;
 mod records;
+mod stores;

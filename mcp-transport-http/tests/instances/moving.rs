@@ -9,7 +9,7 @@ use mcp_transport_http::session::{SessionError, SessionId, SessionStore as _, Wr
 use mcp_transport_http::{HttpService, SessionOptions};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Shared, server};
+use crate::client::{Client, Shared, server};
 
 /// A session goes on wherever its client is sent, with all that was settled in it.
 // covers: S4.115, S4.116, RB-54

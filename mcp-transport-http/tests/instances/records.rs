@@ -8,7 +8,8 @@ use mcp_transport_http::session::{MemorySessionStore, SessionId, SessionStore as
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
 
-use crate::kit::{Client, Gone, Leaky, Shared, Silent, server};
+use crate::client::{Client, Shared, server};
+use crate::stores::{Gone, Leaky, Silent};
 
 /// A session that cannot be kept is no session, and nothing is left of it.
 // covers: RB-53, RB-54

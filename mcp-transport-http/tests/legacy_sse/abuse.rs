@@ -2,11 +2,14 @@
 
 use http::Method;
 use mcp_server::Principal;
+use mcp_testkit::Gate;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::HttpOptions;
 use serde_json::json;
 
 use crate::client::{Client, both, call, get, send, sse};
-use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::{Part, Post, RequestBody};
 
 /// Whoever opened the stream is the only one who may write to it, and whoever is nobody is not them.
 // covers: S4.114
@@ -21,7 +24,7 @@ async fn the_user_is_checked_each_time() {
         // The body is not even read.
         let post = Post::text("").uri(endpoint).body(RequestBody::parts([Part::Wait(Gate::default())]));
         let post = who.into_iter().fold(post, |post, who| post.extension(who.clone()));
-        assert_eq!(code_of(&send(post, &sse).await.json(403).await), -32600);
+        assert_eq!(error_code(&send(post, &sse).await.json(403).await), -32600);
     }
     hers.works().await;
     hers.tell(call(1, "hello")).await;
@@ -47,7 +50,7 @@ async fn unknown_sessions_are_not_found() {
         (gone, 404),
     ] {
         let answer = send(Post::message(call("me", "hello")).uri(&uri), &sse).await.json(status).await;
-        assert_eq!(code_of(&answer), -32600, "{uri}");
+        assert_eq!(error_code(&answer), -32600, "{uri}");
         assert!(!answer.to_string().contains(id), "nothing is repeated");
     }
     client.tell(call(1, "hello")).await;

@@ -2,11 +2,12 @@
 
 use std::sync::mpsc;
 
+use mcp_testkit::envelope::request;
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::HttpOptions;
 use serde_json::json;
 
-use crate::client::{Client, both, call, request};
-use crate::kit::tool_text;
+use crate::client::{Client, both, call};
 use crate::threads::{Blocking, LIMIT, WORKERS, runtime, spawn, wait};
 
 /// As many messages to the client of a handler that blocks as there are threads: they are taken, and others are served.

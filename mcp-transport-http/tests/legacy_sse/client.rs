@@ -4,11 +4,13 @@ use std::task::Poll;
 
 use http::Method;
 use mcp_server::{Principal, Server};
+use mcp_testkit::envelope::{initialize, initialized, request};
 use mcp_transport_http::{HttpOptions, HttpService, LegacySseService, SessionMode};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use crate::kit::{Demo, Post, Reply};
+use crate::demo::Demo;
+use crate::raw_http::{Post, Reply};
 
 /// A service with sessions, and the old transport beside it.
 pub(crate) fn both(server: Server, options: HttpOptions) -> (HttpService, LegacySseService) {
@@ -34,10 +36,6 @@ pub(crate) fn get() -> Post {
         .uri("/sse")
         .without("content-type")
         .header("accept", "text/event-stream")
-}
-
-pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params })
 }
 
 pub(crate) fn call(id: impl Into<Value>, tool: &str) -> Value {
@@ -74,13 +72,10 @@ impl Client {
     }
 
     pub(crate) async fn shake_hands(&mut self, version: &str) {
-        let info = json!({ "name": "old", "version": "1" });
-        let capabilities = json!({ "elicitation": {} });
-        let params = json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": info });
-        self.tell(request("hello", "initialize", params)).await;
+        self.tell(initialize("hello", version, json!({ "elicitation": {} }))).await;
         let answer = self.message().await;
         assert_eq!((&answer["id"], &answer["result"]["protocolVersion"]), (&json!("hello"), &json!(version)));
-        self.tell(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        self.tell(initialized()).await;
     }
 
     /// A message that has not been sent yet.

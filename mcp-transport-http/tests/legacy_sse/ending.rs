@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
+use mcp_testkit::envelope::request;
+use mcp_testkit::envelope::{error_code, tool_text};
+use mcp_testkit::{Gate, Notes};
 use mcp_transport_http::HttpOptions;
 use serde_json::json;
 use tokio::task::yield_now;
 
-use crate::client::{Client, both, call, get, request, send, sse};
-use crate::kit::{Demo, Gate, Notes, Part, Post, RequestBody, code_of, server, tool_text};
+use crate::client::{Client, both, call, get, send, sse};
+use crate::demo::{Demo, server};
+use crate::raw_http::{Part, Post, RequestBody};
 
 /// A stream that is gone cancels what was at work, and nothing is left of it.
 // covers: S4.79, S4.113
@@ -108,7 +112,7 @@ async fn the_end_does_not_wait_for_ever() {
     client.works().await;
     let drained = tokio::spawn(async move { service.drain(Duration::from_secs(5)).await });
     let answer = client.message().await;
-    assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
+    assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!(1)));
     assert_eq!(client.stream.block().await, None);
     assert_eq!(demo.notes.take(), ["began", "dropped"]);
     let drained = drained.await.expect("an end");

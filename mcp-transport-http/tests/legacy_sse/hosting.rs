@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use mcp_testkit::Notes;
+use mcp_testkit::envelope::request;
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::{HttpOptions, HttpServer, HttpService, LegacySseError, LegacySseService, SessionMode};
 use mcp_types::Revision;
 use serde_json::{Value, json};
@@ -11,8 +14,9 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::client::{both, call, get, message_of, request, send};
-use crate::kit::{Demo, Notes, Post, server, tool_text};
+use crate::client::{both, call, get, message_of, send};
+use crate::demo::{Demo, server};
+use crate::raw_http::Post;
 
 /// How long a test waits for what takes no time.
 const PATIENCE: Duration = Duration::from_secs(10);

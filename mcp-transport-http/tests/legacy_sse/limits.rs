@@ -1,11 +1,12 @@
 //! Too much to do: no POST waits for its answer, so something else has to hold clients back.
 
 use mcp_server::Principal;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::HttpOptions;
 use serde_json::{Value, json};
 
 use crate::client::{Client, both, call, get, message_of, send, sse};
-use crate::kit::{Demo, code_of, tool_text};
+use crate::demo::Demo;
 
 /// Requests take room until their answer is there, although their POSTs are over.
 // covers: S4.94, RB-52
@@ -22,16 +23,16 @@ async fn handlers_are_bounded() {
         let reply = client.send(call("me", "hello")).await;
         assert_eq!(reply.header("retry-after"), Some("1"));
         let answer = reply.json(503).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!("me")));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!("me")));
     }
-    crate::kit::Post::tool("hello", json!({})).json(&service, 503).await;
+    crate::raw_http::Post::tool("hello", json!({})).json(&service, 503).await;
     demo.gate.open();
     for _ in 0..3 {
         assert_eq!(tool_text(&one.message().await), "waited");
     }
     two.tell(call(1, "hello")).await;
     assert_eq!(tool_text(&two.message().await), "hello");
-    crate::kit::Post::tool("hello", json!({})).json(&service, 200).await;
+    crate::raw_http::Post::tool("hello", json!({})).json(&service, 200).await;
 }
 
 /// One user cannot take everything, and what is cancelled gives its room back.

@@ -3,12 +3,15 @@
 mod abuse;
 mod blocking;
 mod client;
+#[path = "../server/demo.rs"]
+#[expect(dead_code, reason = "it belongs to the tests of the other transport, which need more of it")]
+mod demo;
 mod ending;
 mod hosting;
-#[path = "../server/kit.rs"]
-#[expect(dead_code, reason = "it belongs to the tests of the other transport, which need more of it")]
-mod kit;
 mod limits;
+#[path = "../server/raw_http.rs"]
+#[expect(dead_code, reason = "it belongs to the tests of the other transport, which need more of it")]
+mod raw_http;
 mod talking;
 #[path = "../server/threads.rs"]
 mod threads;

@@ -8,12 +8,15 @@ use http::StatusCode;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use mcp_server::{NoArguments, Principal, RequestContext, tool};
+use mcp_testkit::envelope::request;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, Refusal, ValidUntil};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::client::{Client, both, call, get, message_of, request, send, sse};
-use crate::kit::{Demo, MODERN, Post, code_of, server, tool_text};
+use crate::client::{Client, both, call, get, message_of, send, sse};
+use crate::demo::{Demo, server};
+use crate::raw_http::{MODERN, Post};
 
 /// The first event names the address with the session, POSTs are answered with nothing, and what there is to say comes
 /// on the stream.
@@ -103,7 +106,7 @@ async fn modern_requests_are_turned_away() {
     let sse = sse(&Demo::default());
     let mut client = Client::ready(&sse).await;
     let refused = send(Post::tool("hello", json!({})).uri(&client.endpoint), &sse).await.json(400).await;
-    assert_eq!((code_of(&refused), &refused["id"]), (-32022, &json!(1)));
+    assert_eq!((error_code(&refused), &refused["id"]), (-32022, &json!(1)));
     assert_eq!(refused["error"]["data"]["requested"], MODERN);
     assert_eq!(refused["error"]["data"]["supported"], json!(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]));
     client.works().await;

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
+use mcp_testkit::envelope::tool_text;
+use mcp_testkit::{Gate, Notes};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::json;
 use tokio::time::advance;
 
-use crate::kit::{Demo, Gate, Notes, Part, Post, RequestBody, server, tool_text};
+use crate::demo::{Demo, server};
+use crate::raw_http::{Part, Post, RequestBody};
 
 /// Works on one request at a time, so that whatever is left of one keeps the next out.
 fn one_at_a_time(demo: &Demo) -> HttpService {

@@ -7,10 +7,13 @@ use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use mcp_server::{NoArguments, Principal, RequestContext, Server, tool};
+use mcp_testkit::Gate;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService, Refusal, SessionMode, StartError};
 use serde_json::json;
 
-use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, server, tool_text};
+use crate::demo::{Demo, server};
+use crate::raw_http::{Part, Post, RequestBody};
 
 fn saying(text: &'static str) -> Server {
     server(|builder| builder.tool(tool("say", move |_: RequestContext, _: NoArguments| std::future::ready(text))))
@@ -78,7 +81,7 @@ async fn the_hook_may_refuse() {
         let expected = "Bearer resource_metadata=\"https://example.com/m\"";
         assert_eq!(reply.header("www-authenticate"), Some(expected));
         let answer = reply.json(401).await;
-        assert_eq!((code_of(&answer), answer.get("id")), (-32600, None));
+        assert_eq!((error_code(&answer), answer.get("id")), (-32600, None));
         assert_eq!(answer["error"]["message"], "a token is needed");
     }
     let allowed = Post::tool("say", json!({})).header("authorization", "Bearer x");

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use mcp_testkit::Gate;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{Drained, HttpOptions, HttpService};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::{Part, Post, RequestBody};
 
 /// Begins the end, which goes on by itself.
 async fn begin(service: &HttpService, seconds: u64) -> JoinHandle<Drained> {
@@ -31,7 +34,7 @@ async fn what_is_at_work_may_finish() {
     for post in [Post::tool("hello", json!({})), Post::legacy_tool(None, "hello"), Post::listen(json!({}))] {
         let reply = post.to(&service).await;
         assert_eq!(reply.header("retry-after"), Some("7"));
-        assert_eq!(code_of(&reply.json(503).await), -32603);
+        assert_eq!(error_code(&reply.json(503).await), -32603);
     }
     // Whoever may not ask at all is told that all the same.
     Post::tool("hello", json!({})).header("host", "evil.example.com").json(&service, 403).await;
@@ -59,9 +62,9 @@ async fn what_takes_too_long_is_cut() {
     let drained = begin(&service, 5).await.await.expect("an end");
     assert_eq!((drained.finished, drained.aborted, start.elapsed().as_secs()), (0, 2, 5));
     let answer = call.await.expect("an answer").json(503).await;
-    assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!("late")));
+    assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!("late")));
     let last = stream.await.expect("an end");
-    assert_eq!((last.len(), code_of(&last[0]), &last[0]["id"]), (1, -32603, &json!(1)));
+    assert_eq!((last.len(), error_code(&last[0]), &last[0]["id"]), (1, -32603, &json!(1)));
     let mut notes = demo.notes.take();
     notes.sort_unstable();
     assert_eq!(notes, ["began", "began", "dropped", "dropped"]);

@@ -1,9 +1,11 @@
 //! Handlers that panic, and clients that use the same ids.
 
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::json;
 
-use crate::kit::{Demo, Post, code_of, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::Post;
 
 /// A handler that panics answers with an internal error, without its text, and everything else goes on.
 // covers: RB-1, S4.76
@@ -15,7 +17,7 @@ async fn a_panic_is_an_answer() {
     other.starts().await;
     for post in [Post::tool("fail", json!({})), Post::legacy_tool(None, "fail"), Post::tool("fail", json!({}))] {
         let answer = post.id(json!("p")).json(&service, 200).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!("p")));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!("p")));
         assert!(!answer.to_string().contains("what the test wants"), "{answer}");
     }
     demo.gate.open();
@@ -80,5 +82,5 @@ async fn strange_messages_harm_nobody() {
         assert_eq!(tool_text(&Post::tool("hello", json!({})).json(&service, 200).await), "hello");
     }
     let bytes = Post::text(vec![0xff, 0xfe, 0x00]).json(&service, 400).await;
-    assert_eq!(code_of(&bytes), -32700);
+    assert_eq!(error_code(&bytes), -32700);
 }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcp_testkit::Gate;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::json;
 use tokio::time::advance;
 
-use crate::kit::{Demo, Gate, Part, Post, RequestBody, code_of, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::{Part, Post, RequestBody};
 
 fn call() -> Post {
     Post::tool("hello", json!({}))
@@ -119,9 +122,9 @@ async fn bodies_have_a_limit() {
 async fn nesting_has_a_limit() {
     let service = Demo::default().service();
     let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{}"#, r#"{"a":"#.repeat(100_000));
-    assert!([-32700, -32600].contains(&code_of(&Post::text(deep).json(&service, 400).await)));
+    assert!([-32700, -32600].contains(&error_code(&Post::text(deep).json(&service, 400).await)));
     let many = format!("[{}]", vec![r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#; 50_000].join(","));
-    assert_eq!(code_of(&Post::text(many).json(&service, 400).await), -32600);
+    assert_eq!(error_code(&Post::text(many).json(&service, 400).await), -32600);
 }
 
 /// A body may come in any pieces, with trailers, and with pauses.

@@ -3,10 +3,12 @@
 use http::Method;
 use mcp_server::types::LoggingLevel;
 use mcp_server::{Change, NoArguments, RequestContext, tool};
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::HttpService;
 use serde_json::json;
 
-use crate::kit::{Demo, LEGACY, Post, code_of, server, tool_text};
+use crate::demo::{Demo, server};
+use crate::raw_http::{LEGACY, Post};
 
 fn initialize(header: Option<&str>, version: &str) -> Post {
     let client = json!({ "name": "old", "version": "1" });
@@ -33,7 +35,7 @@ async fn the_header_names_the_revision() {
     let answer = Post::tool("revision", json!({})).json(&service, 200).await;
     assert_eq!(tool_text(&answer), "2026-07-28");
     let answer = Post::legacy_tool(Some("2024-01-01"), "revision").json(&service, 400).await;
-    assert_eq!(code_of(&answer), -32022);
+    assert_eq!(error_code(&answer), -32022);
 }
 
 /// The handshake is answered for each revision, without a session, and nothing depends on it.
@@ -91,16 +93,16 @@ async fn batches_are_served_where_they_exist() {
         let silent = r#"[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","method":"x"}]"#;
         let mut reply = batch(header, silent).to(&service).await;
         assert_eq!((reply.status.as_u16(), reply.rest().await.as_str()), (202, ""));
-        assert_eq!(code_of(&batch(header, "[]").json(&service, 400).await), -32600);
+        assert_eq!(error_code(&batch(header, "[]").json(&service, 400).await), -32600);
     }
     for header in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let answer = batch(Some(header), text).json(&service, 400).await;
-        assert_eq!(code_of(&answer), -32600, "{header}");
+        assert_eq!(error_code(&answer), -32600, "{header}");
     }
     let modern = Post::tool("hello", json!({})).content();
     for mixed in [format!("[{modern}]"), format!(r#"[{{"jsonrpc":"2.0","id":9,"method":"ping"}},{modern}]"#)] {
         let answer = batch(None, &mixed).json(&service, 400).await;
-        assert_eq!(code_of(&answer), -32600, "no modern request travels in a batch");
+        assert_eq!(error_code(&answer), -32600, "no modern request travels in a batch");
     }
 }
 
@@ -211,9 +213,9 @@ async fn answers_follow_their_era() {
         let mut reply = Post::legacy_tool(Some(version), "report").token().to(&service).await;
         assert_eq!(reply.events().await.len(), 3, "{version}");
         let answer = Post::legacy(Some(version), "no/such", json!({})).json(&service, 200).await;
-        assert_eq!(code_of(&answer), -32601, "404 would say that a session is gone");
+        assert_eq!(error_code(&answer), -32601, "404 would say that a session is gone");
         let answer = Post::legacy(Some(version), "tools/call", json!({})).json(&service, 200).await;
-        assert_eq!(code_of(&answer), -32602);
+        assert_eq!(error_code(&answer), -32602);
     }
     let (one, two) = tokio::join!(
         Post::legacy(Some("2025-06-18"), "no/such", json!({})).to(&service),

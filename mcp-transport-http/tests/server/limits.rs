@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use mcp_server::Principal;
+use mcp_testkit::Gate;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::json;
 
-use crate::kit::{Demo, Gate, Pending, Post, code_of, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::{Pending, Post};
 
 async fn started(service: &HttpService, post: Post) -> Pending {
     let mut pending = post.send(service);
@@ -32,7 +35,7 @@ async fn too_much_is_refused_at_once() {
         let reply = pending.poll().await.expect("an answer at once");
         assert_eq!(reply.header("retry-after"), Some("2"));
         let answer = reply.json(503).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!("me")));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!("me")));
     }
     demo.gate.open();
     for pending in [one, two] {

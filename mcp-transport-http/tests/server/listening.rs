@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use mcp_server::types::LoggingLevel;
+use mcp_server::types::meta::key::SUBSCRIPTION_ID;
 use mcp_server::{Change, NoArguments, RequestContext, Server, prompt, text_resource, tool};
+use mcp_testkit::envelope::error_code;
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use crate::kit::{Demo, Post, Reply, SUBSCRIPTION, code_of, server};
+use crate::demo::{Demo, server};
+use crate::raw_http::{Post, Reply};
 
 /// A server that has everything, and tools that change it.
 fn everything() -> Server {
@@ -79,11 +82,11 @@ async fn the_acknowledgement_comes_first() {
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
         let honoured = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] });
         assert_eq!(first["params"]["notifications"], honoured);
-        assert_eq!(first["params"]["_meta"][SUBSCRIPTION], id);
+        assert_eq!(first["params"]["_meta"][SUBSCRIPTION_ID], id);
         assert!(reply.poll_frame().await.is_pending());
     }
     let answer = Post::modern("subscriptions/listen", json!({})).json(&service, 400).await;
-    assert_eq!(code_of(&answer), -32602);
+    assert_eq!(error_code(&answer), -32602);
 }
 
 /// What one request changes is heard on the streams of others who asked for it.
@@ -98,7 +101,7 @@ async fn changes_reach_those_who_asked() {
     run(&service, "publish").await;
     let change = tools.event().await;
     assert_eq!(change["method"], "notifications/tools/list_changed");
-    assert_eq!(change["params"]["_meta"][SUBSCRIPTION], "t");
+    assert_eq!(change["params"]["_meta"][SUBSCRIPTION_ID], "t");
     assert_eq!(heard(&mut tools).await, None);
     assert_eq!(heard(&mut prompts).await.as_deref(), Some("notifications/prompts/list_changed"));
     assert_eq!(heard(&mut prompts).await, None);
@@ -172,8 +175,8 @@ async fn silent_streams_are_kept_alive() {
 async fn listening_needs_something_to_hear() {
     let service = HttpService::new(server(|builder| builder));
     let answer = Post::listen(json!({})).json(&service, 404).await;
-    assert_eq!(code_of(&answer), -32601);
+    assert_eq!(error_code(&answer), -32601);
     let service = Demo::default().service();
     let legacy = Post::legacy(Some("2025-11-25"), "subscriptions/listen", json!({ "notifications": {} }));
-    assert_eq!(code_of(&legacy.json(&service, 200).await), -32601);
+    assert_eq!(error_code(&legacy.json(&service, 200).await), -32601);
 }

@@ -2,14 +2,15 @@
 
 mod cancelling;
 mod configuring;
+mod demo;
 mod draining;
 mod failures;
 mod guarding;
-mod kit;
 mod legacy;
 mod limits;
 mod listening;
 mod params;
+mod raw_http;
 mod sockets;
 mod statuses;
 mod streams;
@@ -17,5 +18,5 @@ mod subscribers;
 mod teardown;
 mod throttled;
 
-/// What the kit may see in responses.
+/// Whether responses may name a session.
 const HAS_SESSIONS: bool = false;

@@ -1,11 +1,14 @@
 //! Parameters that are repeated in headers.
 
 use mcp_server::types::RawObject;
+use mcp_server::types::meta::key::CLIENT_CAPABILITIES;
 use mcp_server::{RequestContext, Server, Tool, raw_tool};
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
 
-use crate::kit::{CAPABILITIES, Post, code_of, server, tool_text};
+use crate::demo::server;
+use crate::raw_http::Post;
 
 fn schema(properties: Value) -> RawObject {
     serde_json::from_value(json!({ "type": "object", "properties": properties })).expect("a schema")
@@ -57,7 +60,7 @@ async fn marked_parameters_are_repeated() {
         (json!({ "dry": false }), &[("dry", "0")]),
     ] {
         let answer = call(arguments, headers).id(json!("q")).json(&service, 400).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32020, &json!("q")));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32020, &json!("q")));
         assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("Mcp-Param-")), "{answer}");
     }
 }
@@ -68,8 +71,8 @@ async fn marked_parameters_are_repeated() {
 async fn parameters_are_looked_at_last() {
     let service = HttpService::new(regional());
     let wrong = || call(json!({ "region": "eu" }), &[]);
-    assert_eq!(code_of(&wrong().meta(CAPABILITIES, Value::Null).json(&service, 400).await), -32602);
-    assert_eq!(code_of(&wrong().header("mcp-protocol-version", "v999").json(&service, 400).await), -32020);
+    assert_eq!(error_code(&wrong().meta(CLIENT_CAPABILITIES, Value::Null).json(&service, 400).await), -32602);
+    assert_eq!(error_code(&wrong().header("mcp-protocol-version", "v999").json(&service, 400).await), -32020);
     let named = wrong().header("mcp-name", "other").json(&service, 400).await;
     assert!(named["error"]["message"].as_str().is_some_and(|text| text.contains("Mcp-Name")), "{named}");
     let legacy =
@@ -119,7 +122,7 @@ async fn the_check_fails_closed() {
     crowded.extend((0..2000).map(|number| (format!("x{number}"), json!(0))));
     crowded.insert("region".into(), json!("eu"));
     let answer = call(crowded.clone().into(), &[]).json(&service, 400).await;
-    assert_eq!(code_of(&answer), -32020);
+    assert_eq!(error_code(&answer), -32020);
     let answer = call(crowded.into(), &[("region", "eu")]).json(&service, 200).await;
     assert!(answer["result"].is_object(), "{answer}");
 }

@@ -9,6 +9,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::{Drained, HttpServer, HttpService};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +18,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::kit::{Demo, Post, RequestBody, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::{Post, RequestBody};
 
 /// A server that runs until it is told to stop.
 struct Running {

@@ -2,10 +2,13 @@
 
 use http::Method;
 use mcp_server::types::Revision;
+use mcp_server::types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
 
-use crate::kit::{CAPABILITIES, Demo, MODERN, Post, VERSION, code_of, server, tool_text};
+use crate::demo::{Demo, server};
+use crate::raw_http::{MODERN, Post};
 
 fn call() -> Post {
     Post::tool("hello", json!({}))
@@ -47,10 +50,10 @@ async fn every_situation_has_its_status() {
     for (what, post, status, code) in [
         ("refused notification", notification("x").header("mcp-protocol-version", "v999"), 400, -32022),
         ("foreign origin", call().header("origin", "https://evil.example.com"), 403, -32600),
-        ("no capabilities", call().meta(CAPABILITIES, Value::Null), 400, -32602),
-        ("malformed capabilities", call().meta(CAPABILITIES, json!([])), 400, -32602),
-        ("malformed version", call().meta(VERSION, json!(7)), 400, -32602),
-        ("no envelope", call().meta(VERSION, Value::Null), 400, -32602),
+        ("no capabilities", call().meta(CLIENT_CAPABILITIES, Value::Null), 400, -32602),
+        ("malformed capabilities", call().meta(CLIENT_CAPABILITIES, json!([])), 400, -32602),
+        ("malformed version", call().meta(PROTOCOL_VERSION, json!(7)), 400, -32602),
+        ("no envelope", call().meta(PROTOCOL_VERSION, Value::Null), 400, -32602),
         ("no version header", call().without("mcp-protocol-version"), 400, -32020),
         ("another version", call().header("mcp-protocol-version", "2025-11-25"), 400, -32020),
         ("two versions", call().more("mcp-protocol-version", MODERN), 400, -32020),
@@ -62,7 +65,7 @@ async fn every_situation_has_its_status() {
         ("bad Base64", call().header("mcp-name", "=?base64?aGVsbG8?="), 400, -32020),
         (
             "unsupported version",
-            call().meta(VERSION, json!("v999")).header("mcp-protocol-version", "v999"),
+            call().meta(PROTOCOL_VERSION, json!("v999")).header("mcp-protocol-version", "v999"),
             400,
             -32022,
         ),
@@ -83,9 +86,10 @@ async fn every_situation_has_its_status() {
         ("Content-Type", call().header("content-type", "text/plain"), 415, -32600),
     ] {
         let answer = post.json(&service, status).await;
-        assert_eq!(code_of(&answer), code, "{what}: {answer}");
+        assert_eq!(error_code(&answer), code, "{what}: {answer}");
     }
-    let reported = Post::tool("hello", json!({})).header("mcp-protocol-version", "v999").meta(VERSION, json!("v999"));
+    let reported =
+        Post::tool("hello", json!({})).header("mcp-protocol-version", "v999").meta(PROTOCOL_VERSION, json!("v999"));
     let data = reported.json(&service, 400).await["error"]["data"].take();
     assert_eq!(data["requested"], "v999");
     assert_eq!(data["supported"], json!([MODERN]), "a modern client is told what it can use");
@@ -112,7 +116,7 @@ async fn removed_methods_are_not_found() {
     let service = Demo::default().service();
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
         let answer = Post::modern(method, json!({ "level": "info" })).id(json!(method)).json(&service, 404).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32601, &json!(method)));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32601, &json!(method)));
     }
 }
 
@@ -121,15 +125,15 @@ async fn removed_methods_are_not_found() {
 #[tokio::test]
 async fn checks_have_an_order() {
     let service = Demo::default().service();
-    let v999 = || call().meta(VERSION, json!("v999"));
+    let v999 = || call().meta(PROTOCOL_VERSION, json!("v999"));
     let legacy = "2025-11-25";
     for (what, post, code) in [
         (
             "metadata before the version header",
-            call().meta(CAPABILITIES, json!(1)).header("mcp-protocol-version", "x"),
+            call().meta(CLIENT_CAPABILITIES, json!(1)).header("mcp-protocol-version", "x"),
             -32602,
         ),
-        ("metadata before other headers", call().meta(CAPABILITIES, Value::Null).without("mcp-method"), -32602),
+        ("metadata before other headers", call().meta(CLIENT_CAPABILITIES, Value::Null).without("mcp-method"), -32602),
         ("a different header before the version", v999().without("mcp-method"), -32020),
         (
             "the version before missing headers",
@@ -139,7 +143,7 @@ async fn checks_have_an_order() {
         ("the version before its missing header", v999().without("mcp-protocol-version"), -32022),
         (
             "a legacy version in an envelope",
-            call().meta(VERSION, json!(legacy)).header("mcp-protocol-version", legacy),
+            call().meta(PROTOCOL_VERSION, json!(legacy)).header("mcp-protocol-version", legacy),
             -32022,
         ),
         ("headers before the method", Post::modern("no/such", json!({})).header("mcp-method", "x"), -32020),
@@ -154,13 +158,14 @@ async fn checks_have_an_order() {
         ("the shape before headers", Post::text(r#"{"jsonrpc":"1.0"}"#).header("mcp-protocol-version", "v999"), -32600),
     ] {
         let answer = post.json(&service, 400).await;
-        assert_eq!(code_of(&answer), code, "{what}: {answer}");
+        assert_eq!(error_code(&answer), code, "{what}: {answer}");
     }
-    let refused = call().meta(VERSION, json!(legacy)).header("mcp-protocol-version", legacy).json(&service, 400).await;
+    let refused =
+        call().meta(PROTOCOL_VERSION, json!(legacy)).header("mcp-protocol-version", legacy).json(&service, 400).await;
     assert_eq!(refused["error"]["data"]["supported"], json!([MODERN]));
     // Without a name there is nothing to repeat: then the parameters are wrong, which is no matter of headers.
     let nameless = Post::modern("tools/call", json!({})).json(&service, 200).await;
-    assert_eq!(code_of(&nameless), -32602, "{nameless}");
+    assert_eq!(error_code(&nameless), -32602, "{nameless}");
 }
 
 /// An error repeats the id of what it is about, of either kind and size.
@@ -172,9 +177,9 @@ async fn errors_repeat_the_id() {
     for id in [json!("one"), json!(""), json!("7"), json!(7), json!(-1), json!(0), json!(9_007_199_254_740_993_u64)] {
         for (post, status) in [
             (call().without("mcp-method"), 400),
-            (call().meta(CAPABILITIES, Value::Null), 400),
-            (call().meta(VERSION, json!("v999")).header("mcp-protocol-version", "v999"), 400),
-            (call().meta(VERSION, Value::Null), 400),
+            (call().meta(CLIENT_CAPABILITIES, Value::Null), 400),
+            (call().meta(PROTOCOL_VERSION, json!("v999")).header("mcp-protocol-version", "v999"), 400),
+            (call().meta(PROTOCOL_VERSION, Value::Null), 400),
             (Post::modern("no/such", json!({})), 404),
             (Post::tool("ask", json!({})), 400),
             (Post::tool("fail", json!({})), 200),
@@ -229,11 +234,11 @@ async fn legacy_clients_may_be_turned_away() {
             let answer = Post::legacy(version, "initialize", params).json(&service, 400).await;
             assert_eq!(answer["error"]["data"]["supported"], json!([MODERN]), "{version:?}: {answer}");
             let answer = Post::legacy_tool(version, "hello").json(&service, 400).await;
-            assert!([-32602, -32020, -32022].contains(&code_of(&answer)), "{answer}");
+            assert!([-32602, -32020, -32022].contains(&error_code(&answer)), "{answer}");
         }
         let unnamed = notification("notifications/initialized").without("mcp-protocol-version");
-        assert_eq!(code_of(&unnamed.json(&service, 400).await), -32020);
-        assert_eq!(code_of(&Post::text("[]").json(&service, 400).await), -32600);
+        assert_eq!(error_code(&unnamed.json(&service, 400).await), -32020);
+        assert_eq!(error_code(&Post::text("[]").json(&service, 400).await), -32600);
         call().verb(Method::GET).json(&service, 405).await;
     }
 }
@@ -246,10 +251,10 @@ async fn modern_clients_may_be_turned_away() {
     let legacy = server(|builder| demo.tools(builder).revisions([Revision::V2025_06_18, Revision::V2025_11_25]));
     let service = HttpService::new(legacy);
     let answer = call().json(&service, 400).await;
-    assert_eq!((code_of(&answer), &answer["id"]), (-32022, &json!(1)));
+    assert_eq!((error_code(&answer), &answer["id"]), (-32022, &json!(1)));
     assert_eq!(answer["error"]["data"]["supported"], json!(["2025-11-25", "2025-06-18"]));
     let named = Post::legacy_tool(Some(MODERN), "hello").json(&service, 400).await;
-    assert_eq!(code_of(&named), -32022);
+    assert_eq!(error_code(&named), -32022);
     // Whoever names no revision gets the newest, as the one that is meant is not there.
     let unnamed = Post::legacy_tool(None, "revision").json(&service, 200).await;
     assert_eq!(tool_text(&unnamed), "2025-11-25");

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use mcp_server::types::RawObject;
 use mcp_server::{HandlerError, Json, NoArguments, Progress, RequestContext, raw_tool, tool};
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use crate::kit::{Demo, Post, RequestBody, code_of, server, tool_text};
+use crate::demo::{Demo, server};
+use crate::raw_http::{Post, RequestBody};
 
 /// What has nothing to say before its result is one object, at once.
 // covers: H-14, S3.28, RB-68
@@ -46,7 +48,7 @@ async fn a_result_that_was_waited_for_is_json() {
     });
     let service = HttpService::new(server(|builder| builder.tool(pause).tool(refuse)));
     assert_eq!(tool_text(&Post::tool("pause", json!({})).json(&service, 200).await), "paused");
-    assert_eq!(code_of(&Post::tool("refuse", json!({})).json(&service, 400).await), -32021);
+    assert_eq!(error_code(&Post::tool("refuse", json!({})).json(&service, 400).await), -32021);
 }
 
 /// What is said before the result makes a stream, in one piece if it can be.
@@ -95,11 +97,11 @@ async fn a_stream_follows_its_handler() {
 async fn the_status_is_decided_late() {
     let service = Demo::default().service();
     let answer = Post::tool("ask", json!({})).token().json(&service, 400).await;
-    assert_eq!(code_of(&answer), -32021);
+    assert_eq!(error_code(&answer), -32021);
     let mut reply = Post::tool("report_and_ask", json!({})).token().to(&service).await;
     let events = reply.events().await;
     assert_eq!((reply.status.as_u16(), events.len()), (200, 2));
-    assert_eq!((code_of(&events[1]), &events[1]["id"]), (-32021, &json!(1)));
+    assert_eq!((error_code(&events[1]), &events[1]["id"]), (-32021, &json!(1)));
 }
 
 /// An answer that takes long becomes a stream, and says now and then that it is still there.
@@ -157,7 +159,7 @@ async fn foreign_sessions_mean_nothing() {
             Some(_) => Post::legacy_tool(version, name).token(),
         };
         let plain = make().to(&service).await.rest().await;
-        // The kit looks at the headers of every response.
+        // `Reply` looks at the headers of every response.
         let marked = make().header("mcp-session-id", "abc").header("last-event-id", "7");
         assert_eq!(marked.to(&service).await.rest().await, plain);
     }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use mcp_server::types::meta::key::SUBSCRIPTION_ID;
 use mcp_server::{Change, NoArguments, Principal, Server, text_resource, tool};
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::{HttpOptions, HttpService, ValidUntil};
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 
-use crate::kit::{Post, Reply, SUBSCRIPTION, server, tool_text};
+use crate::demo::server;
+use crate::raw_http::{Post, Reply};
 
 fn changing() -> Server {
     server(|builder| {
@@ -68,7 +71,7 @@ async fn the_end_comes_with_a_result() {
     let events = waiting.await.expect("an end");
     assert_eq!((events.len(), &events[0]["id"]), (1, &json!("s")), "{events:?}");
     assert_eq!(events[0]["result"]["resultType"], "complete");
-    assert_eq!(events[0]["result"]["_meta"][SUBSCRIPTION], "s");
+    assert_eq!(events[0]["result"]["_meta"][SUBSCRIPTION_ID], "s");
 }
 
 /// What was allowed for a time ends with its result when the time is over, and not before.
@@ -85,7 +88,7 @@ async fn permission_may_end() {
     let events = reply.events().await;
     assert_eq!(begin.elapsed().as_secs(), 40);
     assert_eq!(events[..2], [Value::Null, Value::Null]);
-    assert_eq!(events[2]["result"]["_meta"][SUBSCRIPTION], 1);
+    assert_eq!(events[2]["result"]["_meta"][SUBSCRIPTION_ID], 1);
     // Whoever comes too late is told so in the same way.
     let mut reply = opened(&service, listen().extension(until)).await;
     assert_eq!(reply.events().await.len(), 1);

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, Server, tool};
+use mcp_testkit::envelope::tool_text;
+use mcp_testkit::{Gate, Notes};
 use mcp_transport_http::{HttpOptions, HttpService};
 use serde_json::json;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-use crate::kit::{Gate, Notes, Post, server, tool_text};
+use crate::demo::server;
+use crate::raw_http::Post;
 
 /// A server whose tools leave something to be done, which takes until a gate is open.
 fn leaving(notes: &Notes, gate: &Gate, stay: &Gate) -> Server {

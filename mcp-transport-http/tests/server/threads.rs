@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_server::{NoArguments, Server, tool};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::kit::server;
+use crate::demo::server;
 
 /// How many threads serve.
 pub(crate) const WORKERS: usize = 4;

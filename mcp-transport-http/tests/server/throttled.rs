@@ -15,7 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::kit::{Post, server};
+use crate::demo::server;
+use crate::raw_http::Post;
 
 /// How long a client may read nothing.
 const STALL: Duration = Duration::from_secs(1);

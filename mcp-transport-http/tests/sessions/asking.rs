@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use mcp_testkit::envelope::tool_text;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::kit::{Client, Events, NEWEST, Post, Shop, metrics, pass, settle, tool_text};
+use crate::raw_http::Post;
+use crate::session_client::{Client, Events, NEWEST, Shop, metrics, pass, settle};
 
 fn yes() -> Value {
     json!({ "action": "accept", "content": { "sure": true } })

@@ -3,11 +3,13 @@
 use std::sync::mpsc::{self, Receiver};
 
 use mcp_session::{EndReason, SessionOptions};
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::HttpService;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::kit::{Client, NEWEST, Post, initialize, metrics, stateful, tool_text};
+use crate::raw_http::Post;
+use crate::session_client::{Client, NEWEST, initialize, metrics, stateful};
 use crate::threads::{Blocking, LIMIT, WORKERS, runtime, spawn, wait};
 
 /// Opens sessions, and has the handler of the first one block.

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
 use mcp_session::EndReason;
+use mcp_testkit::Notes;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{Drained, HttpService};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::kit::{
-    Client, Events, LEGACY, NEWEST, Notes, Shop, code_of, initialize, metrics, server, settle, stateful, tool_text,
-};
+use crate::demo::server;
+use crate::raw_http::LEGACY;
+use crate::session_client::{Client, Events, NEWEST, Shop, initialize, metrics, settle, stateful};
 
 /// Begins the end, which goes on by itself.
 async fn begin(service: &HttpService, seconds: u64) -> JoinHandle<Drained> {
@@ -93,9 +95,9 @@ async fn late_calls_are_cut() {
         let drained = begin(&service, 5).await.await.expect("an end");
         assert_eq!((drained.finished, drained.aborted, start.elapsed().as_secs()), (0, 3, 5));
         let answer = call.await.expect("an answer").json(503).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!(1)));
         let last = stream.await.expect("an end");
-        assert_eq!((last.len(), code_of(&last[0]), &last[0]["id"]), (1, -32603, &json!(2)));
+        assert_eq!((last.len(), error_code(&last[0]), &last[0]["id"]), (1, -32603, &json!(2)));
         let mut notes = shop.demo.notes.take();
         notes.sort_unstable();
         assert_eq!(notes, ["began", "began", "began", "closed", "dropped", "dropped", "dropped"]);
@@ -151,7 +153,7 @@ async fn a_handler_may_end_the_service() {
     let client = Client::open(service, NEWEST).await;
     let reply = client.tool("end").send(service).reply();
     let reply = tokio::time::timeout(Duration::from_secs(60), reply).await.expect("it does not hang");
-    assert_eq!(code_of(&reply.json(503).await), -32603, "it was one of those that took too long");
+    assert_eq!(error_code(&reply.json(503).await), -32603, "it was one of those that took too long");
     settle().await;
     assert_eq!(metrics(service).live, 0);
 }

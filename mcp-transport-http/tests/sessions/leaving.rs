@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use mcp_server::{NoArguments, RequestContext, tool};
 use mcp_session::{EndReason, SessionOptions};
+use mcp_testkit::Notes;
+use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::{HttpService, ResponseStream};
 use serde_json::json;
 
-use crate::kit::{
-    Client, Events, LEGACY, NEWEST, Notes, OnDrop, Post, Shop, code_of, metrics, pass, server, settle, stateful,
-    tool_text, with,
-};
+use crate::demo::server;
+use crate::raw_http::{LEGACY, Post};
+use crate::session_client::{Client, Events, NEWEST, Shop, metrics, pass, settle, stateful, with};
 
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
@@ -246,13 +247,13 @@ async fn silence_is_not_idleness() {
 async fn mis_10_unused_sessions_last_as_long() {
     let service = with(Shop::default().server(), SessionOptions::default().idle_timeout(None));
     let used = Client::open(&service, NEWEST).await;
-    let post = crate::kit::initialize(NEWEST, json!({}));
+    let post = crate::session_client::initialize(NEWEST, json!({}));
     let unused = Client::shake_hands(&service, NEWEST, post, None).await;
     pass(seconds(1_000_000)).await;
     assert_eq!(used.call("hello").await, "hello");
     assert_eq!(unused.call("hello").await, "hello");
     let service = with(Shop::default().server(), SessionOptions::default());
-    let post = crate::kit::initialize(NEWEST, json!({}));
+    let post = crate::session_client::initialize(NEWEST, json!({}));
     let unused = Client::shake_hands(&service, NEWEST, post, None).await;
     pass(seconds(7190)).await;
     assert_eq!(metrics(&service).live, 1);
@@ -305,7 +306,7 @@ async fn one_principal_has_so_many_sessions() {
     let third = Client::open_as(&service, NEWEST, &ann).await;
     assert_eq!(first.tool("hello").to(&service).await.status, 404, "it made room");
     let another = third.listen().await;
-    let refused = crate::kit::initialize(NEWEST, json!({})).extension(ann.clone()).to(&service).await;
+    let refused = crate::session_client::initialize(NEWEST, json!({})).extension(ann.clone()).to(&service).await;
     assert_eq!((refused.status.as_u16(), refused.header("mcp-session-id")), (429, None));
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(other.call("hello").await, "hello");
@@ -366,9 +367,9 @@ async fn the_end_of_a_session_cancels() {
         notes.sort_unstable();
         assert_eq!(notes, ["began", "began", "began", "closed", "dropped", "dropped", "dropped"]);
         let answer = pending.reply().await.json(200).await;
-        assert_eq!((code_of(&answer), &answer["id"]), (-32603, &json!(1)));
+        assert_eq!((error_code(&answer), &answer["id"]), (-32603, &json!(1)));
         let last = stream.messages().await;
-        assert_eq!((last.len(), code_of(&last[0]), &last[0]["id"]), (1, -32603, &json!(3)));
+        assert_eq!((last.len(), error_code(&last[0]), &last[0]["id"]), (1, -32603, &json!(3)));
         assert_eq!(listener.messages().await.len(), 0);
         assert_eq!((metrics(&service).live, metrics(&service).active), (0, 0));
     }
@@ -382,7 +383,7 @@ async fn what_was_spawned_hears_of_the_end() {
     let handler_notes = notes.clone();
     let server = server(|builder| {
         builder.tool(tool("spawn", move |ctx: RequestContext, _: NoArguments| {
-            let guard = OnDrop(handler_notes.clone(), "gone");
+            let guard = handler_notes.on_drop("gone");
             let notes = handler_notes.clone();
             tokio::spawn(async move {
                 ctx.cancelled().await;
@@ -423,7 +424,7 @@ async fn mis_6_closed_streams_are_waited_for_as_long_as_the_client_was_told() {
         let noting = notes.clone();
         let server = server(|builder| {
             builder.tool(tool("work", move |ctx: RequestContext, _: NoArguments| {
-                let dropped = OnDrop(noting.clone(), "dropped");
+                let dropped = noting.on_drop("dropped");
                 async move {
                     if let Some(stream) = ctx.extension::<ResponseStream>() {
                         stream.close(retry);

@@ -2,9 +2,12 @@
 
 use http::Method as Verb;
 use mcp_session::{EndReason, SessionError};
+use mcp_testkit::envelope::{error_code, tool_text};
 use serde_json::json;
 
-use crate::kit::{Client, Demo, LEGACY, NEWEST, Post, Shop, code_of, initialize, metrics, settle, stateful, tool_text};
+use crate::demo::Demo;
+use crate::raw_http::{LEGACY, Post};
+use crate::session_client::{Client, NEWEST, Shop, initialize, metrics, settle, stateful};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 
 /// Each revision gets a session, with a name that nobody can guess.
@@ -227,7 +230,7 @@ async fn sessions_are_counted() {
     drop(stream);
     assert_eq!((metrics().live, metrics().idle, metrics().active), (1, 1, 0));
     assert!(format!("{service:?}").contains("Stateful"));
-    assert_eq!(code_of(&Post::legacy(None, "ping", json!({})).json(&service, 400).await), -32600);
+    assert_eq!(error_code(&Post::legacy(None, "ping", json!({})).json(&service, 400).await), -32600);
 }
 
 /// A session that nobody uses has no task; one looks after all of them.

@@ -1,9 +1,12 @@
 //! Sessions of legacy clients: their life, their streams, and what becomes of both.
 
-#[path = "../server/kit.rs"]
+#[path = "../server/demo.rs"]
 #[expect(dead_code, reason = "the other tests use the rest of it")]
-mod http_kit;
-mod kit;
+mod demo;
+#[path = "../server/raw_http.rs"]
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+mod raw_http;
+mod session_client;
 #[path = "../server/threads.rs"]
 mod threads;
 
@@ -20,5 +23,5 @@ mod sockets;
 mod streaming;
 mod waking;
 
-/// What the kit may see in responses.
+/// Whether responses may name a session.
 const HAS_SESSIONS: bool = true;

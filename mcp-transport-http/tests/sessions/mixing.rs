@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use mcp_server::types::meta::key::CLIENT_CAPABILITIES;
 use mcp_server::{Change, ClientCapability, HandlerError, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::HttpService;
 use mcp_types::LoggingLevel;
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
-use crate::kit::{CAPABILITIES, Client, Events, LEGACY, MODERN, Post, metrics, server, stateful};
+use crate::demo::server;
+use crate::raw_http::{LEGACY, MODERN, Post};
+use crate::session_client::{Client, Events, metrics, stateful};
 
 const LEVELS: [&str; 3] = ["debug", "info", "error"];
 
@@ -127,7 +130,7 @@ impl Who {
         let post = match &self.session {
             Some(session) => session.tool_with("see", arguments),
             None => Post::tool("see", arguments)
-                .meta(CAPABILITIES, self.capabilities.clone())
+                .meta(CLIENT_CAPABILITIES, self.capabilities.clone())
                 .meta("io.modelcontextprotocol/clientInfo", json!({ "name": self.tag, "version": "1" }))
                 .meta("io.modelcontextprotocol/logLevel", json!(self.level)),
         };

@@ -7,10 +7,13 @@ use http::request::Parts;
 use http::{Method as Verb, StatusCode};
 use mcp_server::{Limits, NoArguments, Principal, RequestContext, Server, tool};
 use mcp_session::{SessionError, SessionOptions, WrongOwnerPolicy};
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::{HttpService, Refusal};
 use serde_json::json;
 
-use crate::kit::{Client, Events, LEGACY, NEWEST, Post, Shop, initialize, metrics, server, stateful, tool_text, with};
+use crate::demo::server;
+use crate::raw_http::{LEGACY, Post};
+use crate::session_client::{Client, Events, NEWEST, Shop, initialize, metrics, stateful, with};
 
 fn ann() -> Principal {
     Principal::new(Some("https://id.example.com"), "ann")

@@ -9,12 +9,14 @@ use mcp_session::{
     EventIdKey, EventStore, MemoryEventLimits, MemoryEventStore, Replay, SessionId, StoreError, StoredEvent,
     async_trait,
 };
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
 
-use crate::kit::{
-    Client, Event, Events, LEGACY, NEWEST, RESUMABLE, Shop, kinds, metrics, pass, server, settle, stateful, steps,
-    tool_text,
+use crate::demo::server;
+use crate::raw_http::LEGACY;
+use crate::session_client::{
+    Client, Event, Events, NEWEST, RESUMABLE, Shop, kinds, metrics, pass, settle, stateful, steps,
 };
 
 fn ids(events: &[Event]) -> Vec<String> {

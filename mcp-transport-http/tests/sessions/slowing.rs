@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use mcp_server::{Change, NoArguments, RequestContext, tool};
+use mcp_testkit::Notes;
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::{HttpService, ResponseStream};
 use mcp_types::LoggingLevel;
 use serde_json::json;
 
-use crate::kit::{Client, Events, LEGACY, NEWEST, Notes, Shop, kinds, metrics, server, settle, stateful, tool_text};
+use crate::demo::server;
+use crate::raw_http::LEGACY;
+use crate::session_client::{Client, Events, NEWEST, Shop, kinds, metrics, settle, stateful};
 
 /// How many messages there are to say.
 const MANY: usize = 1_500;

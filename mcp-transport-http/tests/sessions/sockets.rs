@@ -14,7 +14,9 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::kit::{Client, NEWEST, Post, Shop, metrics, server, stateful};
+use crate::demo::server;
+use crate::raw_http::Post;
+use crate::session_client::{Client, NEWEST, Shop, metrics, stateful};
 
 /// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(20);

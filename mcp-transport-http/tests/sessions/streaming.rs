@@ -1,10 +1,12 @@
 //! The streams of a session: which message travels on which of them.
 
 use mcp_server::{Change, NoArguments, tool};
+use mcp_testkit::envelope::{error_code, tool_text};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 
-use crate::kit::{Client, Events, LEGACY, NEWEST, Post, Shop, code_of, kinds, settle, steps, tool_text};
+use crate::raw_http::{LEGACY, Post};
+use crate::session_client::{Client, Events, NEWEST, Shop, kinds, settle, steps};
 
 /// A result that is there at once is one JSON object, in every revision.
 // covers: S4.30, RB-68
@@ -15,7 +17,7 @@ async fn a_result_alone_is_no_stream() {
         let client = Client::open(&service, version).await;
         let answer = client.tool("hello").id(json!("one")).json(&service, 200).await;
         assert_eq!((tool_text(&answer), &answer["id"]), ("hello", &json!("one")));
-        assert_eq!(code_of(&client.request("nothing", json!({})).json(&service, 200).await), -32601);
+        assert_eq!(error_code(&client.request("nothing", json!({})).json(&service, 200).await), -32601);
     }
 }
 
@@ -138,7 +140,7 @@ async fn unasked_messages_need_a_stream() {
 async fn changes_are_heard() {
     let shop = Shop::default();
     let server = shop.server();
-    let service = mcp_transport_http::HttpService::with_options(server.clone(), crate::kit::stateful());
+    let service = mcp_transport_http::HttpService::with_options(server.clone(), crate::session_client::stateful());
     for version in LEGACY {
         let (one, two) = (Client::open(&service, version).await, Client::open(&service, version).await);
         let (mut first, mut second) = (one.listen().await, two.listen().await);

@@ -7,10 +7,13 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use mcp_server::{Change, NoArguments, RequestContext, tool};
+use mcp_testkit::envelope::tool_text;
 use mcp_transport_http::HttpService;
 use serde_json::json;
 
-use crate::kit::{Client, Events, NEWEST, Pending, Reply, Shop, server, settle, stateful, steps, tool_text};
+use crate::demo::server;
+use crate::raw_http::{Pending, Reply};
+use crate::session_client::{Client, Events, NEWEST, Shop, settle, stateful, steps};
 use crate::threads::{runtime, spawn, wait};
 
 /// A task that is polled by hand, and counts how often it is woken.

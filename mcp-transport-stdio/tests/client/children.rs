@@ -8,7 +8,7 @@ use mcp_client::types::Era;
 use mcp_client::{Change, CloseReason, Error, Mode};
 use mcp_transport_stdio::{ChildTransport, RestartPolicy, ServerCommand, Stderr};
 
-use crate::kit::{SHORT, builder, call, text, tool_changes, within};
+use crate::peer::{SHORT, builder, call, text, tool_changes, within};
 use crate::script::Script;
 
 fn exited(status: &str) -> CloseReason {

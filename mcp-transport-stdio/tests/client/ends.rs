@@ -3,7 +3,7 @@
 use mcp_client::{CloseReason, ConnectError, Error};
 use mcp_transport_stdio::{RestartPolicy, ShutdownTimeouts};
 
-use crate::kit::{LIMIT, SHORT, builder, call, text, within};
+use crate::peer::{LIMIT, SHORT, builder, call, text, within};
 use crate::script::Script;
 
 fn hasty() -> ShutdownTimeouts {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::kit::{builder, call, modern_with, peer, text, within};
+use crate::peer::{builder, call, modern_with, peer, text, within};
 
 /// A response that is too long ends its call at once, wherever its id stands, and the connection goes on.
 // covers: INT-3

@@ -10,9 +10,9 @@
 mod children;
 #[cfg(unix)]
 mod ends;
-mod kit;
 mod long_lines;
 mod own;
+mod peer;
 #[cfg(unix)]
 mod script;
 mod streams;

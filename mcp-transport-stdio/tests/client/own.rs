@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::kit::{LIMIT, builder, call, text, tool_changes, within};
+use crate::peer::{LIMIT, builder, call, text, tool_changes, within};
 
 const ERAS: [(Mode, Era); 2] = [(Mode::Auto, Era::Modern), (Mode::Legacy, Era::Legacy)];
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_client::Client;
 use mcp_transport_stdio::{ChildTransport, RestartPolicy, ServerCommand, ShutdownTimeouts};
 
-use crate::kit::{LIMIT, SHORT, within};
+use crate::peer::{LIMIT, SHORT, within};
 
 /// A server that is a shell script, and keeps a record of its lives.
 pub(crate) struct Script {

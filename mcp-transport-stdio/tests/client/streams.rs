@@ -8,7 +8,7 @@ use mcp_client::{CloseReason, Error, Limits, Mode};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::kit::{SHORT, builder, call, modern, modern_with, peer, result, text, within};
+use crate::peer::{SHORT, builder, call, modern, modern_with, peer, result, text, within};
 
 /// A server that does not answer the probe gets `initialize` on the same pipe.
 // covers: DU-33, S4.62

@@ -11,6 +11,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use mcp_testkit::envelope;
+pub use mcp_testkit::envelope::{error_code as code, request, tool_text as text};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes on the slowest machine.
@@ -93,7 +95,7 @@ impl Peer {
         self.send(&initialize("handshake", version));
         let answer = self.answer(&json!("handshake"));
         assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
-        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        self.send(&envelope::initialized());
     }
 
     pub fn id(&self) -> u32 {
@@ -382,11 +384,6 @@ pub fn is_answer(message: &Value, id: &Value) -> bool {
     message.get("method").is_none() && message.get("id") == Some(id)
 }
 
-/// A request of the legacy era.
-pub fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
-}
-
 /// A call of the legacy era.
 pub fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
@@ -394,9 +391,7 @@ pub fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
 
 /// The same as a request of the modern era.
 pub fn modern(mut request: Value) -> Value {
-    let meta = &mut request["params"]["_meta"];
-    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    request["params"] = envelope::with_modern_meta(request["params"].take(), json!({}));
     request
 }
 
@@ -407,21 +402,7 @@ pub fn with_progress(mut request: Value, token: impl Into<Value>) -> Value {
 }
 
 pub fn initialize(id: impl Into<Value>, version: &str) -> Value {
-    let client = json!({"name": "abuser", "version": "1.0"});
-    let params = json!({"protocolVersion": version, "capabilities": {"roots": {}}, "clientInfo": client});
-    request(id, "initialize", params)
-}
-
-pub fn cancel(id: impl Into<Value>) -> Value {
-    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id.into()}})
-}
-
-pub fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {}", clipped(answer)))
-}
-
-pub fn code(answer: &Value) -> i64 {
-    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error in {}", clipped(answer)))
+    envelope::initialize(id, version, json!({"roots": {}}))
 }
 
 pub fn clipped(message: &Value) -> String {

@@ -1,8 +1,9 @@
 //! Handshakes at the wrong time, and both eras on one pipe.
 
+use mcp_testkit::envelope::cancelled;
 use serde_json::{Value, json};
 
-use crate::harness::{LEGACY, Peer, call, cancel, code, initialize, is_answer, modern, request, text};
+use crate::harness::{LEGACY, Peer, call, code, initialize, is_answer, modern, request, text};
 use crate::rounds::rounds;
 use crate::tally::repeated;
 
@@ -119,7 +120,7 @@ fn a_batch_that_is_cancelled_in_part() {
     rounds("batches that are cancelled in part", &mut peer, |peer| {
         for id in (0..60).step_by(3) {
             peer.send(&batch(id));
-            peer.send_all([cancel(id), cancel(id + 2)]);
+            peer.send_all([cancelled(id), cancelled(id + 2)]);
         }
         let mut left: Vec<_> = (1..60).step_by(3).map(Value::from).collect();
         while !left.is_empty() {
@@ -131,7 +132,7 @@ fn a_batch_that_is_cancelled_in_part() {
         // And one of which nothing is left is not answered at all.
         for _ in 0..20 {
             peer.send(&json!([call(1, "hang", json!({})), call(2, "hang", json!({}))]));
-            peer.send_all([cancel(1), cancel(2)]);
+            peer.send_all([cancelled(1), cancelled(2)]);
         }
         peer.assert_alive();
         repeated(40, "batches")
@@ -173,17 +174,18 @@ fn ids_are_told_apart_in_both_eras() {
         peer.send(&modern(call("1", "echo", json!({"text": "again"}))));
         assert_eq!(code(&peer.recv()), -32600);
         // What is cancelled in one era goes on in the other.
-        peer.send(&cancel("1"));
+        peer.send(&cancelled("1"));
         peer.send(&modern(call("1", "echo", json!({"text": "free again"}))));
         assert_eq!(text(&peer.answer(&json!("1"))), "free again");
         assert_eq!(text(&peer.answer(&json!(1))), "slept for 300 ms");
         // And the other way round.
-        peer.send_all([modern(call(2, "slow", json!({"ms": 100}))), call("2", "hang", json!({})), cancel("2")]);
+        peer.send_all([modern(call(2, "slow", json!({"ms": 100}))), call("2", "hang", json!({})), cancelled("2")]);
         assert_eq!(text(&peer.answer(&json!(2))), "slept for 100 ms");
         // An id that was cancelled may come back in the other era, while the old handler ends.
         for n in 0..200 {
             let (first, second) = (call(9, "hang", json!({})), call(9, "echo", json!({"text": n.to_string()})));
-            let pair = if n % 2 == 0 { [modern(first), cancel(9), second] } else { [first, cancel(9), modern(second)] };
+            let pair =
+                if n % 2 == 0 { [modern(first), cancelled(9), second] } else { [first, cancelled(9), modern(second)] };
             peer.send_all(pair);
             let answer = peer.recv();
             assert!(is_answer(&answer, &json!(9)));

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use mcp_testkit::envelope::cancelled;
 use serde_json::{Value, json};
 
-use crate::harness::{LIMIT, MIB, Peer, call, cancel, code, is_answer, modern, now, request, text};
+use crate::harness::{LIMIT, MIB, Peer, call, code, is_answer, modern, now, request, text};
 use crate::rounds::{LEFT, rounds};
 use crate::tally::repeated;
 
@@ -17,8 +18,8 @@ fn messages_that_are_not_answered() {
     let mut peer = Peer::legacy();
     let idle = peer.settled();
     let lines = [
-        ("cancellations", cancel(4711)),
-        ("cancellations of texts", cancel("x".repeat(50))),
+        ("cancellations", cancelled(4711)),
+        ("cancellations of texts", cancelled("x".repeat(50))),
         ("notifications", json!({"jsonrpc": "2.0", "method": "notifications/nobody/knows"})),
         ("responses", json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
         ("errors", json!({"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": "no"}})),
@@ -70,7 +71,7 @@ fn cancelling_everything_in_flight() {
             peer.send_all((0..164).map(hang));
             // In any order, twice each, with some for nobody.
             let order = |n: u64| (n * 37 + round) % 200;
-            peer.send_all((0..400).map(|n| cancel(order(n))));
+            peer.send_all((0..400).map(|n| cancelled(order(n))));
             peer.send(&call("after", "echo", json!({"text": "after"})));
             assert!(is_answer(&peer.recv(), &json!("after")), "and nothing else is answered");
         }
@@ -106,10 +107,14 @@ fn more_calls_than_run_and_wait() {
             assert!(is_answer(&peer.recv(), &json!(format!("level {n}"))));
         }
         // One that waits is cancelled, and its place is free for another.
-        peer.send_all([cancel(150), call("waits", "echo", json!({"text": "x"})), call("refused", "hang", json!({}))]);
+        peer.send_all([
+            cancelled(150),
+            call("waits", "echo", json!({"text": "x"})),
+            call("refused", "hang", json!({})),
+        ]);
         assert!(is_answer(&peer.recv(), &json!("refused")));
         // When all that came before are gone, it runs.
-        peer.send_all((0..164).map(cancel));
+        peer.send_all((0..164).map(cancelled));
         assert!(is_answer(&peer.recv(), &json!("waits")));
         repeated(400, "requests")
     });
@@ -149,7 +154,7 @@ fn calls_that_wait_have_a_size() {
             let answer = peer.recv();
             assert!(is_answer(&answer, &json!(n)) && code(&answer) == -32603, "{answer}");
         }
-        peer.send_all((0..100).map(cancel));
+        peer.send_all((0..100).map(cancelled));
         for n in 100..104 {
             assert!(is_answer(&peer.recv(), &json!(n)));
         }
@@ -183,7 +188,7 @@ fn more_listeners_than_may_be() {
         }
         let full = peer.memory();
         assert!(full.peak < idle.peak + 64 * MIB, "{idle:?} {full:?}");
-        peer.send_all((0..17).map(cancel));
+        peer.send_all((0..17).map(cancelled));
         peer.assert_alive();
         repeated(17, "subscriptions")
     };
@@ -202,7 +207,7 @@ fn listeners_that_come_and_go() {
     let mut peer = Peer::start();
     let uris = ["test:text".to_owned()];
     let come_and_go = |peer: &mut Peer| {
-        let pairs: String = (0..LISTENERS).map(|n| format!("{}\n{}\n", listen(n, &uris), cancel(n))).collect();
+        let pairs: String = (0..LISTENERS).map(|n| format!("{}\n{}\n", listen(n, &uris), cancelled(n))).collect();
         peer.write(pairs);
         peer.assert_alive();
         // One that was cancelled before its acknowledgement left is not told of it.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use mcp_testkit::envelope::cancelled;
 use serde_json::json;
 
-use crate::harness::{Peer, call, cancel, code, modern, now, request, text, with_progress};
+use crate::harness::{Peer, call, code, modern, now, request, text, with_progress};
 use crate::rounds::{processes, rounds};
 use crate::tally::repeated;
 
@@ -41,7 +42,7 @@ fn a_handler_that_panics_when_it_is_cancelled() {
         peer.send(&call("other", "slow", json!({"ms": 100})));
         peer.send_all((0..80).map(|n| call(n, "panic", json!({"at": "drop"}))));
         peer.assert_alive();
-        peer.send_all((0..80).map(cancel));
+        peer.send_all((0..80).map(cancelled));
         assert_eq!(text(&peer.answer(&json!("other"))), "slept for 100 ms");
         peer.assert_alive();
         panics += 80;
@@ -95,7 +96,7 @@ fn handlers_that_hang() {
         peer.send(&call("waits", "echo", json!({"text": round.to_string()})));
         peer.assert_alive();
         assert!(peer.recv_within(Duration::from_millis(20)).is_none());
-        peer.send_all((0..100).map(cancel));
+        peer.send_all((0..100).map(cancelled));
         assert_eq!(text(&peer.recv()), round.to_string());
         repeated(100, "requests")
     });
@@ -110,7 +111,7 @@ fn a_handler_that_computes_does_not_hold_up_others() {
         peer.assert_alive();
         peer.send(&call(2, "crunch", json!({"rounds": 1000})));
         assert!(!text(&peer.answer(&json!(2))).is_empty());
-        peer.send(&cancel(1));
+        peer.send(&cancelled(1));
         peer.assert_alive();
         repeated(2, "requests")
     });
@@ -131,7 +132,7 @@ fn a_cancelled_request_says_nothing_more() {
             *step += 1;
             assert_eq!(report["params"]["progress"], *step);
         }
-        peer.send_all((0..100).map(cancel));
+        peer.send_all((0..100).map(cancelled));
         peer.assert_alive();
         // Whatever was on its way came before the answer to the ping.
         while peer.recv_within(Duration::ZERO).is_some() {}
@@ -175,7 +176,7 @@ fn questions_to_the_client() {
         // Whoever cancels the request need not answer the question, and whoever is silent is not waited for.
         peer.send(&call(3, "ask", json!({})));
         let question = peer.recv();
-        peer.send(&cancel(3));
+        peer.send(&cancelled(3));
         let taken_back = peer.recv();
         assert_eq!(
             (&taken_back["method"], &taken_back["params"]["requestId"]),

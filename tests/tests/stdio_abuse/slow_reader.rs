@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use mcp_testkit::envelope::cancelled;
 use serde_json::{Value, json};
 
-use crate::harness::{MIB, Peer, call, cancel, code, is_answer, modern, nap, request, text, with_progress};
+use crate::harness::{MIB, Peer, call, code, is_answer, modern, nap, request, text, with_progress};
 use crate::rounds::rounds;
 use crate::tally::repeated;
 
@@ -175,7 +176,7 @@ fn a_client_that_reads_again() {
     rounds("clients that read again", &mut peer, |peer| {
         peer.send(&call("big", "big", json!({"bytes": 1_000_000})));
         peer.send_all((0..45).map(|n| call(n, "slow", json!({"ms": 10}))));
-        peer.send_all((50..95).flat_map(|n| [modern(call(n, "hang", json!({}))), cancel(n)]));
+        peer.send_all((50..95).flat_map(|n| [modern(call(n, "hang", json!({}))), cancelled(n)]));
         nap(Duration::from_millis(100));
         assert_eq!(text(&peer.recv()).len(), 1_000_000);
         for _ in 0..45 {

@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use mcp_kernel::server::{Connection, Delivery, Event, Responder, Route, ServerConfig};
 use mcp_kernel::{PeerMisbehaved, RequestKey, Time};
+use mcp_testkit::envelope::{initialize, initialized};
 use mcp_types::{CallToolResult, Implementation, Revision, ServerCapabilities};
 use serde_json::{Value, json};
-
-pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A client that says what a test tells it to say, and what came back.
 pub(crate) struct Script {
@@ -47,41 +44,6 @@ pub(crate) fn offering(capabilities: Value) -> ServerConfig {
     ServerConfig::new(Implementation::new("demo", "1.0"), capabilities)
 }
 
-/// The metadata that makes a request modern.
-pub(crate) fn envelope() -> Value {
-    json!({ VERSION: "2026-07-28", CAPABILITIES: {} })
-}
-
-/// A modern request, with what `params` add to the envelope.
-pub(crate) fn modern(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    let mut params = params;
-    let mut meta = envelope();
-    if let (Some(own), Some(all)) = (params.get("_meta").and_then(Value::as_object), meta.as_object_mut()) {
-        all.extend(own.clone());
-    }
-    params["_meta"] = meta;
-    legacy(id, method, params)
-}
-
-/// A request as it stands.
-pub(crate) fn legacy(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params })
-}
-
-pub(crate) fn notification(method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "method": method, "params": params })
-}
-
-pub(crate) fn cancelled(id: impl Into<Value>) -> Value {
-    notification("notifications/cancelled", json!({ "requestId": id.into() }))
-}
-
-pub(crate) fn initialize(id: impl Into<Value>, version: &str, capabilities: Value) -> Value {
-    let client = json!({ "name": "script", "version": "1" });
-    let params = json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": client });
-    legacy(id, "initialize", params)
-}
-
 impl Script {
     /// A lasting connection to a server that offers everything.
     pub(crate) fn new() -> Self {
@@ -116,7 +78,7 @@ impl Script {
         script.send(initialize("init", version, capabilities));
         assert_eq!(script.reply()["result"]["protocolVersion"], version);
         while !matches!(script.connection.poll_event(), None | Some(Event::Initialized)) {}
-        script.send(notification("notifications/initialized", json!({})));
+        script.send(initialized());
         assert!(matches!(script.event(), Event::Initialized));
         script
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcp_client::types::CallToolResult;
 use mcp_client::{Client, ClientBuilder, Error, Mode};
+use mcp_testkit::envelope;
 use mcp_transport_http::HttpTransport;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -244,12 +245,7 @@ pub(crate) fn legacy_builder() -> ClientBuilder {
 
 /// The answer to a request.
 pub(crate) fn answer(seen: &Seen, result: &Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result })
-}
-
-/// The result of a tool that says something.
-pub(crate) fn said(text: &str) -> Value {
-    json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
+    envelope::response(seen.body["id"].clone(), result.clone())
 }
 
 /// The text of an event with a message.
@@ -260,13 +256,7 @@ pub(crate) fn event(message: &Value) -> String {
 /// A modern server; a script says what becomes of calls.
 pub(crate) fn modern(mut script: impl FnMut(&Seen) -> Reply + Send + 'static) -> impl FnMut(&Seen) -> Reply + Send {
     move |seen| match seen.method() {
-        "server/discover" => Reply::json(&answer(
-            seen,
-            &json!({
-                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
-                "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
-            }),
-        )),
+        "server/discover" => Reply::json(&answer(seen, &envelope::discover_result(json!({ "tools": {} })))),
         _ => script(seen),
     }
 }
@@ -290,12 +280,9 @@ pub(crate) fn legacy(mut script: impl FnMut(&Seen) -> Reply + Send + 'static) ->
 
 /// The answer to a handshake that agrees with everything.
 pub(crate) fn shake_hands(seen: &Seen) -> Value {
-    let result = json!({
-        "protocolVersion": seen.body["params"]["protocolVersion"],
-        "capabilities": { "tools": { "listChanged": true }, "prompts": { "listChanged": true } },
-        "serverInfo": { "name": "scripted", "version": "1" },
-    });
-    answer(seen, &result)
+    let version = seen.body["params"]["protocolVersion"].as_str().unwrap_or_default();
+    let capabilities = json!({ "tools": { "listChanged": true }, "prompts": { "listChanged": true } });
+    answer(seen, &envelope::initialize_result(version, capabilities))
 }
 
 /// What a call of the tool `t` comes back with.

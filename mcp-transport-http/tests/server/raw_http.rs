@@ -1,23 +1,18 @@
-//! Requests that a test writes down, responses that it reads bit by bit, and handlers that it can watch.
+//! Requests that a test writes down, and responses that it reads bit by bit.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body::{Body, Frame};
-use mcp_server::{HandlerError, NoArguments, RequestContext, Server, ServerBuilder, tool};
+use mcp_testkit::{Gate, envelope};
 use mcp_transport_http::{HttpService, ResponseBody, ResponseFuture};
 use serde_json::{Value, json};
 use tower_service::Service;
-
-pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The only modern revision.
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -38,15 +33,11 @@ pub(crate) struct Post {
 impl Post {
     /// A modern request with everything that belongs to it.
     pub(crate) fn modern(method: &str, params: Value) -> Self {
-        let mut post = Self::message(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
-        let name = post.message["params"].get("name").or_else(|| post.message["params"].get("uri")).cloned();
-        if let Some(name) = name.as_ref().and_then(Value::as_str) {
-            post = post.header("mcp-name", name);
-        }
-        post.meta(VERSION, json!(MODERN))
-            .meta(CAPABILITIES, json!({}))
-            .header("mcp-protocol-version", MODERN)
-            .header("mcp-method", method)
+        let post = Self::message(envelope::modern_request(1, method, params));
+        let params = &post.message["params"];
+        let name = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+        let post = name.into_iter().fold(post, |post, name| post.header("mcp-name", &name));
+        post.header("mcp-protocol-version", MODERN).header("mcp-method", method)
     }
 
     /// A modern call of a tool.
@@ -61,7 +52,7 @@ impl Post {
 
     /// A legacy request; older clients name no revision.
     pub(crate) fn legacy(version: Option<&str>, method: &str, params: Value) -> Self {
-        let post = Self::message(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+        let post = Self::message(envelope::request(1, method, params));
         version.into_iter().fold(post, |post, version| post.header("mcp-protocol-version", version))
     }
 
@@ -215,7 +206,7 @@ impl Body for RequestBody {
             let frame = match self.parts.front() {
                 None => return Poll::Ready(None),
                 Some(Part::Wait(gate)) => {
-                    if !gate.is_open(cx) {
+                    if pin!(gate.wait()).poll(cx).is_pending() {
                         return Poll::Pending;
                     }
                     self.parts.pop_front();
@@ -355,128 +346,4 @@ fn text_of(frame: Option<Result<Frame<Bytes>, std::convert::Infallible>>) -> Opt
     let frame = frame?.unwrap_or_else(|never| match never {});
     let data = frame.into_data().unwrap_or_else(|_| panic!("nothing but data is sent"));
     Some(String::from_utf8(data.to_vec()).expect("text"))
-}
-
-/// The text that a tool gave.
-pub(crate) fn tool_text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {answer}"))
-}
-
-pub(crate) fn code_of(answer: &Value) -> i64 {
-    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
-}
-
-pub(crate) fn server(build: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
-    build(Server::builder("demo", "1.0")).build().expect("a server")
-}
-
-/// A server with handlers for everything that can happen to a request.
-#[derive(Clone, Default)]
-pub(crate) struct Demo {
-    /// What `wait` and `report_and_wait` wait for.
-    pub(crate) gate: Gate,
-    /// Who began and who was dropped.
-    pub(crate) notes: Notes,
-}
-
-impl Demo {
-    pub(crate) fn service(&self) -> HttpService {
-        HttpService::new(self.server())
-    }
-
-    pub(crate) fn server(&self) -> Server {
-        server(|builder| self.tools(builder))
-    }
-
-    pub(crate) fn tools(&self, builder: ServerBuilder) -> ServerBuilder {
-        let (quiet, loud) = (self.clone(), self.clone());
-        builder
-            .tool(tool("hello", async |_, _: NoArguments| "hello"))
-            .tool(tool("revision", async |ctx: RequestContext, _: NoArguments| ctx.revision().as_str()))
-            .tool(tool("wait", move |_: RequestContext, _: NoArguments| quiet.clone().wait()))
-            .tool(tool("report", async |ctx: RequestContext, _: NoArguments| {
-                ctx.progress(1);
-                ctx.progress(2);
-                "reported"
-            }))
-            .tool(tool("report_and_wait", move |ctx: RequestContext, _: NoArguments| {
-                ctx.progress(1);
-                loud.clone().wait()
-            }))
-            .tool(tool("ask", async |ctx: RequestContext, _: NoArguments| ask(&ctx).await))
-            .tool(tool("report_and_ask", async |ctx: RequestContext, _: NoArguments| {
-                ctx.progress(1);
-                ask(&ctx).await
-            }))
-            .tool(tool("fail", async |_, _: NoArguments| fails()))
-    }
-
-    async fn wait(self) -> &'static str {
-        self.notes.add("began");
-        let dropped = OnDrop(self.notes.clone(), "dropped");
-        self.gate.wait().await;
-        std::mem::forget(dropped);
-        "waited"
-    }
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Sure {
-    sure: bool,
-}
-
-async fn ask(ctx: &RequestContext) -> Result<String, HandlerError> {
-    let Sure { sure } = ctx.elicit("sure", "Really?").await?.accepted()?;
-    Ok(sure.to_string())
-}
-
-fn fails() -> &'static str {
-    panic!("this is what the test wants")
-}
-
-/// Something that others wait for until the test lets them go on.
-#[derive(Clone, Default)]
-pub(crate) struct Gate(Arc<Mutex<(bool, Vec<Waker>)>>);
-
-impl Gate {
-    pub(crate) fn open(&self) {
-        let mut state = self.0.lock().expect("a gate");
-        state.0 = true;
-        state.1.drain(..).for_each(Waker::wake);
-    }
-
-    fn is_open(&self, cx: &Context<'_>) -> bool {
-        let mut state = self.0.lock().expect("a gate");
-        if !state.0 {
-            state.1.push(cx.waker().clone());
-        }
-        state.0
-    }
-
-    pub(crate) async fn wait(&self) {
-        poll_fn(|cx| if self.is_open(cx) { Poll::Ready(()) } else { Poll::Pending }).await;
-    }
-}
-
-/// What handlers leave for the test to read.
-#[derive(Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
-
-impl Notes {
-    pub(crate) fn add(&self, note: impl Into<String>) {
-        self.0.lock().expect("notes").push(note.into());
-    }
-
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().expect("notes"))
-    }
-}
-
-/// Leaves a note when it is dropped.
-pub(crate) struct OnDrop(pub(crate) Notes, pub(crate) &'static str);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.add(self.1);
-    }
 }

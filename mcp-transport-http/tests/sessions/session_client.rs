@@ -7,11 +7,13 @@ use std::time::Duration;
 use http::Method as Verb;
 use mcp_server::{HandlerError, NoArguments, Principal, RequestContext, Server, ServerBuilder, text_resource, tool};
 use mcp_session::{SessionMetrics, SessionOptions};
+use mcp_testkit::envelope::{self, notification, response, tool_text};
 use mcp_transport_http::{HttpOptions, HttpService, ResponseStream, SessionMode};
 use mcp_types::{CreateMessageRequestParams, LoggingLevel, Method, SamplingMessage};
 use serde_json::{Value, json};
 
-pub(crate) use crate::http_kit::*;
+use crate::demo::{Demo, server};
+use crate::raw_http::{Pending, Post, Reply};
 
 /// The revisions whose streams a client can come back for.
 pub(crate) const RESUMABLE: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
@@ -46,9 +48,7 @@ pub(crate) async fn pass(time: Duration) {
 
 /// A request to begin a session.
 pub(crate) fn initialize(version: &str, capabilities: Value) -> Post {
-    let client = json!({ "name": "test", "version": "1.0" });
-    let params = json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": client });
-    Post::legacy(None, "initialize", params)
+    Post::message(envelope::initialize(1, version, capabilities))
 }
 
 /// A client with a session.
@@ -144,12 +144,12 @@ impl Client {
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Value) {
-        self.say(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+        self.say(notification(method, params)).await;
     }
 
     /// Answers a request of the server.
     pub(crate) async fn answer(&self, question: &Value, result: Value) {
-        self.say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })).await;
+        self.say(response(question["id"].clone(), result)).await;
     }
 
     /// Sends what is not answered.

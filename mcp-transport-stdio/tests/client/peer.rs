@@ -1,9 +1,10 @@
-//! What the tests share.
+//! A server that is played by the test on a pair of streams, and clients of it.
 
 use std::time::Duration;
 
 use mcp_client::types::{CallToolResult, SubscriptionFilter};
 use mcp_client::{Client, ClientBuilder, Error};
+use mcp_testkit::envelope::{discover_result, initialize_result, response, tool_result};
 use mcp_transport_stdio::{LineReader, StreamTransport};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
@@ -87,25 +88,21 @@ impl Peer {
     /// Answers the probe.
     pub(crate) async fn discovered(&mut self) {
         let probe = self.asked("server/discover").await;
-        let result =
-            json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } });
-        self.say(&json!({ "jsonrpc": "2.0", "id": probe["id"], "result": result })).await;
+        self.say(&response(probe["id"].clone(), discover_result(json!({ "tools": {} })))).await;
     }
 
     /// Shakes hands as a legacy server.
     pub(crate) async fn initialized(&mut self) {
         let initialize = self.asked("initialize").await;
-        let info = json!({ "name": "peer", "version": "1" });
-        let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": info });
-        self.say(&json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": result })).await;
+        let result = initialize_result("2025-11-25", json!({ "tools": {} }));
+        self.say(&response(initialize["id"].clone(), result)).await;
         self.asked("notifications/initialized").await;
     }
 }
 
 /// The result of a tool.
 pub(crate) fn result(id: &Value, text: &str) -> Value {
-    let result = json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] });
-    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+    response(id.clone(), tool_result(text))
 }
 
 /// A client of a modern peer.
