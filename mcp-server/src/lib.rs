@@ -274,10 +274,10 @@ mod serve;
 mod server;
 mod uri_template;
 
-pub use asking::client_requests::{ElicitContent, Elicited, NotAccepted};
 pub use asking::error::AskError;
 pub use asking::form;
 pub use asking::options::AskOptions;
+pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
 pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;

@@ -1,14 +1,13 @@
 //! The server side of a connection.
 //!
 //! `inputs` processes messages of the client. A request passes `admission`, and is processed by `dispatch` if it is
-//! built in, or else by the application with the commands in `responses`, `commands` and `client_requests`. Outgoing
+//! built in, or else by the application with the commands in `responses`, `commands` and `server_requests`. Outgoing
 //! messages are queued in `outbox`.
 
 mod admission;
 mod announcement;
 mod claims;
 mod client;
-mod client_requests;
 mod commands;
 mod config;
 mod connection;
@@ -21,6 +20,7 @@ mod listen_streams;
 mod outbox;
 mod responses;
 mod scope;
+mod server_requests;
 mod session_state;
 mod transmit;
 

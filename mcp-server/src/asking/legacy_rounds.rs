@@ -11,46 +11,48 @@ use crate::serve::endpoint::{Dispatched, Request};
 use crate::serve::response::Response;
 
 /// The maximum number of rounds of one request.
-const ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 
 /// Sends the input requests that a handler returned, and calls it again with the responses, until it returns a result.
 pub(crate) async fn run(ctx: RequestContext, first: InputRequiredResult) -> Result<Response, ErrorObject> {
-    let mut asks = first;
-    for _ in 0..ROUNDS {
-        let responses = match ask_all(&ctx, asks.input_requests.take().unwrap_or_default()).await {
+    let mut input_required = first;
+    for _ in 0..MAX_ROUNDS {
+        let responses = match send_all(&ctx, input_required.input_requests.take().unwrap_or_default()).await {
             Ok(responses) => responses,
             Err(error) => return failed(&ctx, &error),
         };
-        let again = ctx.again(responses, asks.request_state.take());
-        let served = match ctx.server().endpoint().serve(Request::new(again.clone())) {
+        let next_round = ctx.next_round(responses, input_required.request_state.take());
+        let served = match ctx.server().endpoint().serve(Request::new(next_round.clone())) {
             Dispatched::Ready(outcome) => outcome,
             Dispatched::Pending(later) => later.await,
         };
         #[cfg(feature = "mrtr")]
-        let served = crate::asking::rounds::reject_mixed_styles(&again, served);
+        let served = crate::asking::rounds::reject_mixed_styles(&next_round, served);
         match served {
-            Ok(Response::InputRequired(next)) => asks = *next,
+            Ok(Response::InputRequired(next)) => input_required = *next,
             done => return done,
         }
     }
-    tracing::error!(target: "mcp", rounds = ROUNDS, "a handler still requests input after the maximum number of rounds");
+    tracing::error!(target: "mcp", rounds = MAX_ROUNDS, "a handler still requests input after the maximum number of rounds");
     Err(ErrorObject::internal_error("the handler requested input too often"))
 }
 
-async fn ask_all(ctx: &RequestContext, questions: InputRequests) -> Result<InputResponses, AskError> {
+async fn send_all(ctx: &RequestContext, requests: InputRequests) -> Result<InputResponses, AskError> {
     let mut responses = InputResponses::new();
-    for (key, question) in questions {
-        responses.insert(key, ask_one(ctx, question).await?);
+    for (key, request) in requests {
+        responses.insert(key, send_one(ctx, request).await?);
     }
     Ok(responses)
 }
 
 /// Sends one request; the kernel checks the capabilities of the client.
-async fn ask_one(ctx: &RequestContext, question: InputRequest) -> Result<RawObject, AskError> {
-    match question {
-        InputRequest::Elicit(elicit) => ctx.ask_now(Method::ELICITATION_CREATE, elicit.params).await,
-        InputRequest::CreateMessage(message) => ctx.ask_now(Method::SAMPLING_CREATE_MESSAGE, message.params).await,
-        InputRequest::ListRoots(_) => ctx.ask_now(Method::ROOTS_LIST, RequestParams::default()).await,
+async fn send_one(ctx: &RequestContext, request: InputRequest) -> Result<RawObject, AskError> {
+    match request {
+        InputRequest::Elicit(elicit) => ctx.send_legacy_request(Method::ELICITATION_CREATE, elicit.params).await,
+        InputRequest::CreateMessage(message) => {
+            ctx.send_legacy_request(Method::SAMPLING_CREATE_MESSAGE, message.params).await
+        }
+        InputRequest::ListRoots(_) => ctx.send_legacy_request(Method::ROOTS_LIST, RequestParams::default()).await,
         InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("unknown kind of input request".to_owned())),
     }
 }

@@ -1,9 +1,9 @@
 //! Server-to-client requests: elicitation, sampling and roots, in both eras.
 
-pub(crate) mod client_requests;
 pub(crate) mod error;
 pub mod form;
 pub(crate) mod legacy_rounds;
 pub(crate) mod options;
 #[cfg(feature = "mrtr")]
 pub(crate) mod rounds;
+pub(crate) mod server_requests;

@@ -96,12 +96,12 @@ pub(crate) fn reject_mixed_styles(
     outcome
 }
 
-/// Notes that a handler sent a request to a legacy client, or ran a step; neither has to be stored.
-pub(crate) fn begin(ctx: &RequestContext) {
+/// Records that a handler awaited a request to a legacy client, or a step; neither has to be stored.
+pub(crate) fn mark_awaited(ctx: &RequestContext) {
     ctx.round().get_or_insert_default();
 }
 
-/// Returns the input response with this key, or notes that there is none yet.
+/// Returns the input response with this key, or records that it has to be requested.
 pub(crate) fn request_input(
     ctx: &RequestContext,
     key: &str,
@@ -146,12 +146,12 @@ fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) 
 
 /// Whether the protocol allows an `InputRequiredResult` for the method.
 //
-pub(crate) fn may_ask(ctx: &RequestContext) -> bool {
+pub(crate) fn allows_input_required(ctx: &RequestContext) -> bool {
     gate::method(ctx.method()).is_some_and(|facts| facts.may_require_input.contains(ctx.revision()))
 }
 
 fn open(ctx: &RequestContext) -> Result<Round, AskError> {
-    if !may_ask(ctx) {
+    if !allows_input_required(ctx) {
         return Err(AskError::NoBackChannel("only `tools/call`, `prompts/get` and `resources/read` can request input"));
     }
     let journal = match ctx.request_state() {
@@ -208,7 +208,7 @@ impl RequestContext {
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
         let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
         // No journal begins with this byte, so the two cannot be mistaken for each other.
-        seal(self, &[&[APPLICATION], state.as_slice()].concat())
+        seal(self, &[&[APPLICATION_STATE], state.as_slice()].concat())
     }
 
     /// Decrypts the state of the previous round, if the request is a retry.
@@ -220,7 +220,8 @@ impl RequestContext {
     pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
         let Some(state) = self.request_state() else { return Ok(None) };
         let content = unseal(self, state)?;
-        let state = content.strip_prefix(&[APPLICATION]).ok_or(AskError::InvalidState(InvalidState::OtherRequest))?;
+        let state =
+            content.strip_prefix(&[APPLICATION_STATE]).ok_or(AskError::InvalidState(InvalidState::OtherRequest))?;
         let malformed = || AskError::InvalidState(InvalidState::Malformed);
         let state = str::from_utf8(state).ok().and_then(|state| RawJson::parse(state).ok()).ok_or_else(malformed)?;
         state.decode().map(Some).map_err(|_| malformed())
@@ -228,7 +229,7 @@ impl RequestContext {
 }
 
 /// The first byte of the encrypted state of an application.
-const APPLICATION: u8 = b's';
+const APPLICATION_STATE: u8 = b's';
 
 /// What a state is bound to: principal, server, method and parameters.
 //

@@ -16,7 +16,7 @@ use crate::asking::legacy_rounds;
 use crate::asking::options::AskOptions;
 use crate::connection::catch_panic::{CatchPanic, panicked};
 use crate::connection::running::RunningHandler;
-use crate::connection::shared::{Inbox, PendingClientRequest, QueuedClientRequest};
+use crate::connection::shared::{Inbox, PendingServerRequest, QueuedServerRequest};
 use crate::connection::{Connection, QueuedRequest};
 use crate::extensions::Extensions;
 use crate::handlers::notification::Notification;
@@ -55,11 +55,11 @@ impl Connection {
     #[cfg(feature = "mrtr")]
     pub(super) fn end_rounds(&mut self) {
         loop {
-            let suspended = std::mem::take(&mut self.shared.lock().suspended);
-            if suspended.is_empty() {
+            let ended_rounds = std::mem::take(&mut self.shared.lock().ended_rounds);
+            if ended_rounds.is_empty() {
                 return;
             }
-            for key in suspended {
+            for key in ended_rounds {
                 if let Some(task) = self.running.take(key) {
                     let RunningHandler { handler, responder, ctx } = task;
                     let outcome = crate::asking::rounds::finish(&ctx);
@@ -79,7 +79,7 @@ impl Connection {
     pub(super) fn handle_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
         let mut has_begun = false;
         while let Some(event) = self.next_event() {
-            telemetry::note(&event);
+            telemetry::trace_event(&event);
             match event {
                 Event::Request { scope, params, responder } => {
                     let key = scope.key();
@@ -112,7 +112,7 @@ impl Connection {
                     self.queued.clear();
                     self.running.cancel_all();
                     let mut state = self.shared.lock();
-                    let left = (std::mem::take(&mut state.client_requests), std::mem::take(&mut state.open));
+                    let left = (std::mem::take(&mut state.server_requests), std::mem::take(&mut state.open));
                     drop(state);
                     // Dropped without the lock, as that wakes the receivers.
                     drop(left);
@@ -134,7 +134,7 @@ impl Connection {
 
     /// Calls the progress handler of a server-to-client request, without the lock; the request may end meanwhile.
     fn report_progress(&self, call: CallId, progress: ProgressNotificationParams) {
-        let find = |open: &&mut PendingClientRequest| open.call == call;
+        let find = |open: &&mut PendingServerRequest| open.call == call;
         let watcher = self.shared.lock().open.iter_mut().find(find).and_then(|open| open.watcher.take());
         let Some(mut watcher) = watcher else { return };
         if std::panic::catch_unwind(AssertUnwindSafe(|| watcher(progress))).is_err() {
@@ -216,14 +216,14 @@ impl Connection {
     }
 
     /// Sends the server-to-client requests of handlers.
-    pub(super) fn send_client_requests(&self, now: Time) {
+    pub(super) fn send_server_requests(&self, now: Time) {
         let mut refused = Vec::new();
         let mut state = self.shared.lock();
-        while let Some(request) = state.client_requests.pop_front() {
-            let QueuedClientRequest { number, related, method, params, options, reply } = request;
+        while let Some(request) = state.server_requests.pop_front() {
+            let QueuedServerRequest { number, related, method, params, options, reply } = request;
             let AskOptions { time, watcher } = options;
             match state.kernel.call(now, related, method, &params, time) {
-                Ok(call) => state.open.push(PendingClientRequest { number, call, watcher, reply }),
+                Ok(call) => state.open.push(PendingServerRequest { number, call, watcher, reply }),
                 Err(error) => refused.push((reply, error, watcher)),
             }
         }

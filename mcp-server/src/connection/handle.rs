@@ -8,9 +8,9 @@ use mcp_types::{EmptyResult, LoggingLevel, Method, RawJson, RawObject, Revision}
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::asking::client_requests;
 use crate::asking::error::AskError;
 use crate::asking::options::AskOptions;
+use crate::asking::server_requests;
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;
 
@@ -80,7 +80,7 @@ impl ConnectionHandle {
     // S1.7
     pub fn notify(&self, method: &Method, params: &impl Serialize) {
         let Ok(params) = RawObject::new(params) else { return };
-        let delivery = self.0.tell(None, |kernel| kernel.notify(None, method, &params));
+        let delivery = self.0.run_command(None, |kernel| kernel.notify(None, method, &params));
         tracing::trace!(target: "mcp", method = method.as_str(), ?delivery, "notification");
     }
 
@@ -88,7 +88,7 @@ impl ConnectionHandle {
     // S1.35
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         if let Ok(data) = RawJson::new(data) {
-            let _ = self.0.tell(None, |kernel| kernel.log(None, level, data, None));
+            let _ = self.0.run_command(None, |kernel| kernel.log(None, level, data, None));
         }
     }
 
@@ -124,7 +124,7 @@ impl ConnectionHandle {
         params: RawObject,
         options: AskOptions,
     ) -> Result<T, AskError> {
-        client_requests::ask(&self.0, related, method, params, options).await
+        server_requests::ask(&self.0, related, method, params, options).await
     }
 }
 

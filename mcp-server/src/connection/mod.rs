@@ -166,7 +166,7 @@ impl Connection {
         drop(closed);
         let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
         if let Some(key) = key.filter(|key| !has_begun && self.is_open(*key)) {
-            self.shared.lock().origins.note(key, &caller.extensions);
+            self.shared.lock().origins.insert(key, &caller.extensions);
         }
         key
     }
@@ -185,7 +185,7 @@ impl Connection {
         self.start_queued(cx);
         #[cfg(feature = "mrtr")]
         self.end_rounds();
-        self.send_client_requests(now);
+        self.send_server_requests(now);
         // Handlers may have caused events, too, which must not wait for the next message of the client.
         self.input(|_| ());
         let state = self.shared.lock();

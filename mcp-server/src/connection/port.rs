@@ -59,7 +59,7 @@ impl ConnectionPort {
         let key = kernel.handle_incoming(now, incoming, caller.principal.as_ref(), None);
         let closed = origins.take_closed(|key| kernel.is_open(key));
         if let Some(key) = key.filter(|key| kernel.is_open(*key)) {
-            origins.note(key, &caller.extensions);
+            origins.insert(key, &caller.extensions);
         }
         drop(state);
         drop(closed);

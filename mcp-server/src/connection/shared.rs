@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) teardown: Mutex<Vec<Teardown>>,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
-    asked: AtomicU64,
+    server_request_count: AtomicU64,
     token: OnceLock<String>,
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct State {
     /// The extensions of requests that wait to be admitted.
     pub(crate) origins: RequestOrigins,
     /// Server-to-client requests for the driver to send, which alone knows the time.
-    pub(crate) client_requests: VecDeque<QueuedClientRequest>,
+    pub(crate) server_requests: VecDeque<QueuedServerRequest>,
     /// Server-to-client requests that wait for a response.
-    pub(crate) open: Vec<PendingClientRequest>,
+    pub(crate) open: Vec<PendingServerRequest>,
     /// Requests whose round has ended with input requests.
     #[cfg(feature = "mrtr")]
-    pub(crate) suspended: Vec<RequestKey>,
+    pub(crate) ended_rounds: Vec<RequestKey>,
 }
 
 /// The number and size of messages.
@@ -68,7 +68,7 @@ pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
 pub(crate) type ClientResponse = Result<PayloadBuf, AskError>;
 
 /// A server-to-client request that was not sent yet.
-pub(crate) struct QueuedClientRequest {
+pub(crate) struct QueuedServerRequest {
     pub(crate) number: u64,
     pub(crate) related: Option<RequestKey>,
     pub(crate) method: Method,
@@ -77,7 +77,7 @@ pub(crate) struct QueuedClientRequest {
     pub(crate) reply: Sender<ClientResponse>,
 }
 
-pub(crate) struct PendingClientRequest {
+pub(crate) struct PendingServerRequest {
     pub(crate) number: u64,
     pub(crate) call: CallId,
     pub(crate) watcher: Option<ProgressHandler>,
@@ -91,17 +91,17 @@ impl Shared {
                 kernel,
                 inbox: Inbox::default(),
                 origins: RequestOrigins::default(),
-                client_requests: VecDeque::new(),
+                server_requests: VecDeque::new(),
                 open: Vec::new(),
                 #[cfg(feature = "mrtr")]
-                suspended: Vec::new(),
+                ended_rounds: Vec::new(),
             }),
             driver: DriverWaker::default(),
             route_waker: OnceLock::new(),
             scratch: Mutex::default(),
             teardown: Mutex::default(),
             has_joined: AtomicBool::new(false),
-            asked: AtomicU64::new(0),
+            server_request_count: AtomicU64::new(0),
             token: OnceLock::new(),
         }
     }
@@ -126,8 +126,8 @@ impl Shared {
         }
     }
 
-    /// Gives the kernel a command, and wakes the driver to send what results from it.
-    pub(crate) fn tell<R>(&self, request: Option<RequestKey>, command: impl FnOnce(&mut Kernel) -> R) -> R {
+    /// Runs a command of the kernel, and wakes the driver to send the messages that result from it.
+    pub(crate) fn run_command<R>(&self, request: Option<RequestKey>, command: impl FnOnce(&mut Kernel) -> R) -> R {
         let outcome = command(&mut self.lock().kernel);
         self.wake(Some(request.map_or(Route::Standalone, Route::Related)));
         outcome
@@ -141,30 +141,30 @@ impl Shared {
         params: RawObject,
         options: AskOptions,
     ) -> (u64, Receiver<ClientResponse>) {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
+        let number = self.server_request_count.fetch_add(1, Ordering::Relaxed);
+        let (reply, response) = oneshot::channel();
         let mut state = self.lock();
         if !state.kernel.is_closed() {
             // On a closed connection the sender is dropped, which the receiver sees as a disconnect.
-            state.client_requests.push_back(QueuedClientRequest { number, related, method, params, options, reply });
+            state.server_requests.push_back(QueuedServerRequest { number, related, method, params, options, reply });
         }
         drop(state);
         self.wake(related.map(Route::Related));
-        (number, answer)
+        (number, response)
     }
 
     /// Lets the driver end the round of a request, with all input requests that were made by then.
     #[cfg(feature = "mrtr")]
-    pub(crate) fn suspend(&self, request: RequestKey) {
-        self.lock().suspended.push(request);
+    pub(crate) fn end_round(&self, request: RequestKey) {
+        self.lock().ended_rounds.push(request);
         self.wake(Some(Route::Related(request)));
     }
 
     /// Cancels a server-to-client request; the client is notified if it was sent.
     pub(crate) fn withdraw(&self, number: u64) {
         let mut state = self.lock();
-        let waiting = state.client_requests.iter().position(|ask| ask.number == number);
-        let waiting = waiting.and_then(|index| state.client_requests.remove(index));
+        let waiting = state.server_requests.iter().position(|request| request.number == number);
+        let waiting = waiting.and_then(|index| state.server_requests.remove(index));
         let open = state.open.iter().position(|open| open.number == number);
         let open = open.map(|index| state.open.swap_remove(index));
         if let Some(open) = &open {

@@ -107,13 +107,13 @@ impl<T: IntoContents, E: fmt::Display + Any> IntoContents for Result<T, E> {
 
 /// What the contents get unless the handler set it: cache TTL and scope, and the MIME type.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cache {
+pub(crate) struct ContentsDefaults {
     ttl_ms: Option<i64>,
     scope: Option<CacheScope>,
     mime_type: Option<String>,
 }
 
-impl Cache {
+impl ContentsDefaults {
     fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
         let Outcome::Complete(result) = result else { return };
         // C-2: a handler may set anything, but a TTL on the wire is not negative.
@@ -135,11 +135,16 @@ impl Cache {
 }
 
 /// Converts what a handler returned into the result of the request.
-fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read: R) -> Result<Response, ErrorObject> {
+fn read_response<R: IntoContents>(
+    ctx: &RequestContext,
+    uri: &str,
+    defaults: &ContentsDefaults,
+    read: R,
+) -> Result<Response, ErrorObject> {
     let not_found =
         |error: Option<ErrorObject>| error.unwrap_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri));
     let mut result = read.into_contents(uri).map_err(not_found)?;
-    cache.complete(&mut result);
+    defaults.complete(&mut result);
     Ok(Response::of(result, Response::Contents))
 }
 
@@ -148,8 +153,8 @@ fn answer<R: IntoContents>(ctx: &RequestContext, uri: &str, cache: &Cache, read:
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
-    pub(crate) handler: Arc<dyn Fn(RequestContext, Cache) -> ResponseFuture + Send + Sync>,
-    pub(crate) cache: Cache,
+    pub(crate) handler: Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>,
+    pub(crate) defaults: ContentsDefaults,
 }
 
 /// Creates a resource from an async function that reads it.
@@ -170,11 +175,11 @@ where
 {
     let uri = uri.into();
     let address: Arc<str> = uri.as_str().into();
-    let handler = Arc::new(move |ctx: RequestContext, cache: Cache| -> ResponseFuture {
+    let handler = Arc::new(move |ctx: RequestContext, defaults: ContentsDefaults| -> ResponseFuture {
         let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
-        Box::pin(async move { answer(&ctx, &uri, &cache, reading.await) })
+        Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
     });
-    Resource { definition: mcp_types::Resource::new(name, uri), handler, cache: Cache::default() }
+    Resource { definition: mcp_types::Resource::new(name, uri), handler, defaults: ContentsDefaults::default() }
 }
 
 /// Creates a resource from a constant text.
@@ -191,7 +196,7 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 
 impl Resource {
     pub(crate) fn read(&self, ctx: RequestContext) -> ResponseFuture {
-        (self.handler)(ctx, self.cache.clone())
+        (self.handler)(ctx, self.defaults.clone())
     }
 
     /// Sets the size of the contents in bytes, for the list of resources.
@@ -201,7 +206,7 @@ impl Resource {
     }
 }
 
-type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, Cache) -> ResponseFuture + Send + Sync>;
+type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefaults) -> ResponseFuture + Send + Sync>;
 
 /// A resource template: resources whose URIs match a URI template. Created by [`template`].
 #[derive(Clone)]
@@ -210,7 +215,7 @@ pub struct Template {
     pub(crate) definition: mcp_types::ResourceTemplate,
     pub(crate) template: Option<UriTemplate>,
     handler: TemplateHandler,
-    cache: Cache,
+    defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
 }
@@ -239,16 +244,17 @@ where
     let uri_template = uri_template.into();
     let parsed = UriTemplate::parse(&uri_template);
     let fault = parsed.as_ref().err().map(ToString::to_string);
-    let handler = Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, cache: Cache| -> ResponseFuture {
-        let uri = address.uri.to_owned();
-        let reading = read(ctx.clone(), address.variables);
-        Box::pin(async move { answer(&ctx, &uri, &cache, reading.await) })
-    });
+    let handler =
+        Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {
+            let uri = address.uri.to_owned();
+            let reading = read(ctx.clone(), address.variables);
+            Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
+        });
     Template {
         definition: mcp_types::ResourceTemplate::new(name, uri_template),
         template: parsed.ok(),
         handler,
-        cache: Cache::default(),
+        defaults: ContentsDefaults::default(),
         completers: Completers::default(),
         fault,
     }
@@ -256,7 +262,7 @@ where
 
 impl Template {
     pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
-        (self.handler)(ctx, address, self.cache.clone())
+        (self.handler)(ctx, address, self.defaults.clone())
     }
 
     /// Adds a completer, which suggests values for a variable.
@@ -277,7 +283,7 @@ macro_rules! readable {
             /// Sets the MIME type, also of contents for which the handler sets none.
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
                 let mime_type = mime_type.into();
-                self.cache.mime_type = Some(mime_type.clone());
+                self.defaults.mime_type = Some(mime_type.clone());
                 self.definition.mime_type = Some(mime_type);
                 self
             }
@@ -291,7 +297,7 @@ macro_rules! readable {
             /// Sets the cache TTL and scope of the contents. Defaults to those of
             /// [`ServerBuilder::cache`](crate::ServerBuilder::cache).
             pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
-                (self.cache.ttl_ms, self.cache.scope) = (Some(milliseconds(ttl)), Some(scope));
+                (self.defaults.ttl_ms, self.defaults.scope) = (Some(milliseconds(ttl)), Some(scope));
                 self
             }
         }

@@ -123,7 +123,7 @@ macro_rules! parsed {
             fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidText> {
                 match self.0.parse::<$number>() {
                     Ok(number) => visitor.$visit(number),
-                    Err(_) => Err(self.is_not(format_args!(
+                    Err(_) => Err(self.mismatch(format_args!(
                         "a whole number from {} to {}", <$number>::MIN, <$number>::MAX
                     ))),
                 }
@@ -133,14 +133,14 @@ macro_rules! parsed {
 }
 
 impl Text<'_> {
-    fn is_not(&self, expected: impl fmt::Display) -> InvalidText {
+    fn mismatch(&self, expected: impl fmt::Display) -> InvalidText {
         let shown: String = self.0.chars().take(MAX_SHOWN_CHARS).collect();
         let more = if shown.len() < self.0.len() { "..." } else { "" };
         InvalidText::custom(format_args!("`{shown}{more}` is not {expected}"))
     }
 
     fn finite(&self) -> Result<f64, InvalidText> {
-        self.0.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| self.is_not("a number"))
+        self.0.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| self.mismatch("a number"))
     }
 }
 
@@ -176,7 +176,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
         match self.0 {
             "true" => visitor.visit_bool(true),
             "false" => visitor.visit_bool(false),
-            _ => Err(self.is_not("`true` or `false`")),
+            _ => Err(self.mismatch("`true` or `false`")),
         }
     }
 

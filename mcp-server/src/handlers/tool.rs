@@ -93,7 +93,7 @@ where
     let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
         match serde_json::from_str(arguments) {
             Ok(arguments) => finished(handler(ctx, arguments)),
-            Err(fault) => Box::pin(ready(errors.respond(name_member::<A>(arguments, &fault)))),
+            Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
     Tool { definition, handler, fault, is_raw: false }
@@ -124,7 +124,7 @@ fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -
 }
 
 /// Names the member that is invalid, by parsing the arguments a second time.
-fn name_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
+fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
     let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
     named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
 }

@@ -79,7 +79,7 @@ impl RequestContext {
     }
 
     /// The same request for the next round, with the responses that the server collected from a legacy client.
-    pub(crate) fn again(&self, responses: InputResponses, state: Option<String>) -> Self {
+    pub(crate) fn next_round(&self, responses: InputResponses, state: Option<String>) -> Self {
         Self(Arc::new(Inner {
             origin: Origin::Round { request: self.clone(), responses, state },
             #[cfg(feature = "mrtr")]
@@ -189,9 +189,9 @@ impl RequestContext {
             return;
         }
         let Progress { progress, total, message } = progress.into();
-        let _ = self
-            .shared()
-            .tell(Some(self.scope().key()), |kernel| kernel.progress(self.scope().key(), progress, total, message));
+        let _ = self.shared().run_command(Some(self.scope().key()), |kernel| {
+            kernel.progress(self.scope().key(), progress, total, message)
+        });
     }
 
     /// Returns the progress token of the request.
@@ -218,7 +218,7 @@ impl RequestContext {
         }
         if let Ok(data) = RawJson::new(data) {
             let (key, logger) = (self.scope().key(), logger.map(str::to_owned));
-            let _ = self.shared().tell(Some(key), |kernel| kernel.log(Some(key), level, data, logger));
+            let _ = self.shared().run_command(Some(key), |kernel| kernel.log(Some(key), level, data, logger));
         }
     }
 
@@ -229,7 +229,7 @@ impl RequestContext {
         let Ok(params) = mcp_types::RawObject::new(params) else { return false };
         let key = self.scope().key();
         matches!(
-            self.shared().tell(Some(key), |kernel| kernel.notify(Some(key), method, &params)),
+            self.shared().run_command(Some(key), |kernel| kernel.notify(Some(key), method, &params)),
             Ok(Delivery::Queued)
         )
     }

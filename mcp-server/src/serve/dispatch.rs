@@ -86,7 +86,7 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (tools, next) = listed(&registry.tools, |tool| &tool.definition.name, ctx, params)?;
+    let (tools, next) = requested_page(&registry.tools, |tool| &tool.definition.name, ctx, params)?;
     let mut result = ListToolsResult::new(tools.iter().map(|tool| tool.definition.clone()).collect());
     result.next_cursor = next;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools);
@@ -94,7 +94,7 @@ fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) ->
 }
 
 fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (prompts, next) = listed(&registry.prompts, |prompt| &prompt.definition.name, ctx, params)?;
+    let (prompts, next) = requested_page(&registry.prompts, |prompt| &prompt.definition.name, ctx, params)?;
     let mut result = ListPromptsResult::new(prompts.iter().map(|prompt| prompt.definition.clone()).collect());
     result.next_cursor = next;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts);
@@ -102,7 +102,7 @@ fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) 
 }
 
 fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (resources, next) = listed(&registry.resources, |resource| &resource.definition.uri, ctx, params)?;
+    let (resources, next) = requested_page(&registry.resources, |resource| &resource.definition.uri, ctx, params)?;
     let mut result = ListResourcesResult::new(resources.iter().map(|resource| resource.definition.clone()).collect());
     result.next_cursor = next;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources);
@@ -110,7 +110,8 @@ fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf
 }
 
 fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (templates, next) = listed(&registry.templates, |template| &template.definition.uri_template, ctx, params)?;
+    let (templates, next) =
+        requested_page(&registry.templates, |template| &template.definition.uri_template, ctx, params)?;
     let mut result =
         ListResourceTemplatesResult::new(templates.iter().map(|template| template.definition.clone()).collect());
     result.next_cursor = next;
@@ -119,7 +120,7 @@ fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf
 }
 
 /// The requested page of a list.
-fn listed<'a, T>(
+fn requested_page<'a, T>(
     list: &'a NamedList<T>,
     name: impl Fn(&T) -> &String,
     ctx: &RequestContext,

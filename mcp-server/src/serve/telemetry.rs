@@ -17,11 +17,11 @@ use crate::server::Server;
 const TARGET: &str = "mcp";
 
 /// The maximum number of characters of a client's text in spans and events.
-const MOST_SHOWN: usize = 128;
+const MAX_SHOWN_CHARS: usize = 128;
 
 /// The beginning of a client's text, so that the memory per request is bounded.
 fn excerpt(text: &str) -> &str {
-    text.char_indices().nth(MOST_SHOWN).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+    text.char_indices().nth(MAX_SHOWN_CHARS).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 /// The span of a request, which costs nothing if it is disabled.
@@ -57,7 +57,7 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
         _ => return span,
     };
     let Some(raw) = params.get(member).map(|raw| raw.get()) else { return span };
-    if raw.len() > MOST_READ {
+    if raw.len() > MAX_DECODED_BYTES {
         span.record(name, excerpt(raw.trim_start_matches('"')));
         return span;
     }
@@ -76,7 +76,7 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
 }
 
 /// The maximum length of a name or URI that is decoded for a span, in bytes.
-const MOST_READ: usize = 1024;
+const MAX_DECODED_BYTES: usize = 1024;
 
 /// Measures how long a request takes; nothing else depends on it.
 #[derive(Clone, Copy)]
@@ -102,10 +102,10 @@ impl Stopwatch {
 
 /// Traces that a handler was dropped because its request was cancelled.
 pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
-    ended(span, ctx, "cancelled");
+    trace_handler_end(span, ctx, "cancelled");
 }
 
-fn ended(span: &Span, ctx: &RequestContext, outcome: &'static str) {
+fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: &'static str) {
     let Some(stopwatch) = ctx.stopwatch() else { return };
     let (method, duration) = (ctx.method().as_str(), stopwatch.seconds());
     tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended");
@@ -118,7 +118,7 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Response, 
         Ok(_) => false,
         Err(_) => true,
     };
-    ended(
+    trace_handler_end(
         span,
         ctx,
         match outcome {
@@ -146,7 +146,7 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Response, 
 
 /// Traces the events of the kernel that need no action.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the connection handles the others")]
-pub(crate) fn note(event: &Event) {
+pub(crate) fn trace_event(event: &Event) {
     match event {
         Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
             tracing::warn!(target: TARGET, %what, "the client changed the type of an id, which is tolerated");

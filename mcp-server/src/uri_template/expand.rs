@@ -72,9 +72,9 @@ impl Output<'_> {
         match value {
             UriValue::Text(text) => {
                 let end = text.char_indices().nth(modifier.max_chars()).map_or(text.len(), |(end, _)| end);
-                self.named(name, &[&text[..end]]);
+                self.write_items(name, &[&text[..end]]);
             }
-            UriValue::List(items) if explodes => items.iter().for_each(|item| self.named(name, &[item])),
+            UriValue::List(items) if explodes => items.iter().for_each(|item| self.write_items(name, &[item])),
             UriValue::Pairs(pairs) if explodes => {
                 for (key, text) in pairs {
                     self.separate();
@@ -83,15 +83,15 @@ impl Output<'_> {
                     self.encode(text);
                 }
             }
-            UriValue::List(items) => self.named(name, &items.iter().map(String::as_str).collect::<Vec<_>>()),
+            UriValue::List(items) => self.write_items(name, &items.iter().map(String::as_str).collect::<Vec<_>>()),
             UriValue::Pairs(pairs) => {
-                self.named(name, &pairs.iter().flat_map(|(key, text)| [key.as_str(), text]).collect::<Vec<_>>());
+                self.write_items(name, &pairs.iter().flat_map(|(key, text)| [key.as_str(), text]).collect::<Vec<_>>());
             }
         }
     }
 
     /// Writes items separated by commas, after the name if the operator requires it.
-    fn named(&mut self, name: &str, items: &[&str]) {
+    fn write_items(&mut self, name: &str, items: &[&str]) {
         if items.is_empty() {
             return;
         }

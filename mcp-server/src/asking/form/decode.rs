@@ -22,21 +22,21 @@ pub fn decode<T: DeserializeOwned>(
             write_as_integer(number);
         }
     }
-    let members = content.into_iter().map(|(name, found)| (name, plain(found))).collect();
+    let members = content.into_iter().map(|(name, found)| (name, to_json(found))).collect();
     T::deserialize(Value::Object(members)).map_err(|fault| InvalidFormContent::undecodable(&fault))
 }
 
 /// Turns `5.0` into `5`, which is all that serde takes for an integer.
 fn write_as_integer(number: &mut Number) {
     // Whole numbers up to 2^53 are exact in both.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     let value = number.as_f64();
-    if number.as_i64().is_none() && value.abs() <= EXACT {
+    if number.as_i64().is_none() && value.abs() <= MAX_EXACT_INTEGER {
         *number = Number::from(value as i64);
     }
 }
 
-fn plain(found: ElicitValue) -> Value {
+fn to_json(found: ElicitValue) -> Value {
     serde_json::to_value(found).unwrap_or_default()
 }
 

@@ -183,8 +183,8 @@ impl RequestContext {
         let result: ListRootsResult = match self.era() {
             Era::Modern => self.ask_in_round(key, ListRootsRequest::default().into()).await?,
             Era::Legacy => {
-                self.begin();
-                self.ask_now(Method::ROOTS_LIST, RequestParams::default()).await?
+                self.mark_awaited();
+                self.send_legacy_request(Method::ROOTS_LIST, RequestParams::default()).await?
             }
         };
         Ok(result.roots)
@@ -228,7 +228,7 @@ impl RequestContext {
     {
         // Without further rounds nothing is repeated.
         #[cfg(feature = "mrtr")]
-        if rounds::may_ask(self) {
+        if rounds::allows_input_required(self) {
             if let Some(done) = rounds::step(self, key)? {
                 return done.decode().map_err(|fault| AskError::InvalidRequest(fault.to_string()).into());
             }
@@ -238,7 +238,7 @@ impl RequestContext {
             return Ok(result);
         }
         let _ = key;
-        self.begin();
+        self.mark_awaited();
         step().await
     }
 
@@ -253,8 +253,8 @@ impl RequestContext {
         match self.era() {
             Era::Modern => self.ask_in_round(key, params.into()).await,
             Era::Legacy => {
-                self.begin();
-                self.ask_now(method, params).await
+                self.mark_awaited();
+                self.send_legacy_request(method, params).await
             }
         }
     }
@@ -269,7 +269,7 @@ impl RequestContext {
     }
 
     /// Sends a request to a legacy client, restricted to what its revision can express.
-    pub(crate) async fn ask_now<T: DeserializeOwned>(
+    pub(crate) async fn send_legacy_request<T: DeserializeOwned>(
         &self,
         method: Method,
         mut params: impl Serialize + Restrict,
@@ -290,9 +290,9 @@ impl RequestContext {
 
 #[cfg(feature = "mrtr")]
 impl RequestContext {
-    /// Notes that the handler makes its requests with `await`, and does not return them.
-    fn begin(&self) {
-        rounds::begin(self);
+    /// Records that the handler awaits its requests, so that it may not return input requests as well.
+    fn mark_awaited(&self) {
+        rounds::mark_awaited(self);
     }
 
     /// Returns the input response; without one the round ends, and this never returns.
@@ -302,7 +302,7 @@ impl RequestContext {
                 |fault: serde_json::Error| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() };
             return response.decode().map_err(invalid);
         }
-        self.shared().suspend(self.scope().key());
+        self.shared().end_round(self.scope().key());
         // The handler is dropped here. Tasks that it spawned get an error once the request has ended.
         self.cancelled().await;
         Err(AskError::NoBackChannel("the round ended with this request"))
@@ -312,7 +312,7 @@ impl RequestContext {
 #[cfg(not(feature = "mrtr"))]
 impl RequestContext {
     #[expect(clippy::unused_self, reason = "there are no rounds")]
-    fn begin(&self) {}
+    fn mark_awaited(&self) {}
 
     async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
         Err(AskError::NoBackChannel("requests to a modern client need the feature `mrtr` of `mcp-server`"))
