@@ -34,13 +34,13 @@ use crate::transport::{Transport, TransportKind};
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
-    _guard: Arc<Guard>,
+    _guard: Arc<CloseOnDrop>,
 }
 
 /// Closes the client when the last handle is dropped.
-struct Guard(Arc<Shared>);
+struct CloseOnDrop(Arc<Shared>);
 
-impl Drop for Guard {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.with(|core, _| core.close());
     }
@@ -62,7 +62,7 @@ impl Client {
     }
 
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { _guard: Arc::new(Guard(Arc::clone(&shared))), shared }
+        Self { _guard: Arc::new(CloseOnDrop(Arc::clone(&shared))), shared }
     }
 
     /// Waits until calls can be sent.

@@ -32,7 +32,7 @@ struct Entry {
 }
 
 /// Maximum number of entries.
-const MOST: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 
 /// Age from which a legacy entry is probed again.
 const PROBE_AGAIN_AFTER: Duration = Duration::from_secs(10 * 60);
@@ -61,14 +61,14 @@ impl RevisionCache {
         Some(entry.detected.probe_again(age >= PROBE_AGAIN_AFTER))
     }
 
-    pub(crate) fn put(&self, target: &str, detected: DetectedRevision, dies_of_probe: bool, now: Time) {
+    pub(crate) fn insert(&self, target: &str, detected: DetectedRevision, dies_of_probe: bool, now: Time) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.get_mut(target) {
             // A handshake that succeeds does not show what a probe would have found, so the age stays.
             Some(known) if known.detected == detected && !dies_of_probe => {}
             Some(known) => *known = Entry { detected, since: now, dies_of_probe },
             None => {
-                if entries.len() >= MOST {
+                if entries.len() >= MAX_ENTRIES {
                     let oldest = entries.iter().min_by_key(|(_, entry)| entry.since).map(|(target, _)| target.clone());
                     oldest.and_then(|oldest| entries.remove(&oldest));
                 }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn targets_are_not_shown() {
         let cache = RevisionCache::default();
-        cache.put("my-server --token=secret", DetectedRevision::new(Revision::V2025_11_25), false, Time::EPOCH);
+        cache.insert("my-server --token=secret", DetectedRevision::new(Revision::V2025_11_25), false, Time::EPOCH);
         let shown = format!("{cache:?}");
         assert!(shown.contains('1') && !shown.contains("secret"), "{shown}");
     }
@@ -110,10 +110,10 @@ mod tests {
     fn int_7_entries_are_probed_again() {
         let (cache, start) = (RevisionCache::default(), Time::EPOCH);
         let is_probed = |at: Time| cache.get("server", at).unwrap().probe_again;
-        cache.put("server", legacy(), false, start);
+        cache.insert("server", legacy(), false, start);
         let late = start + PROBE_AGAIN_AFTER;
         assert!(!is_probed(late - Duration::from_secs(1)) && is_probed(late));
-        cache.put("server", legacy(), false, late);
+        cache.insert("server", legacy(), false, late);
         assert!(is_probed(late));
         cache.confirm("server", late);
         assert!(!is_probed(late) && is_probed(late + PROBE_AGAIN_AFTER));
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn int_7_servers_that_die_of_the_probe_are_spared() {
         let (cache, start) = (RevisionCache::default(), Time::EPOCH);
-        cache.put("server", legacy(), true, start);
+        cache.insert("server", legacy(), true, start);
         assert_eq!(cache.get("server", start + DROP_AFTER - Duration::from_secs(1)), Some(legacy()));
         assert_eq!(cache.get("server", start + DROP_AFTER), None);
     }
@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn int_7_entries_are_bounded() {
         let (cache, start) = (RevisionCache::default(), Time::EPOCH);
-        for number in 0..=MOST as u64 {
-            cache.put(&number.to_string(), legacy(), false, start + Duration::from_secs(number));
+        for number in 0..=MAX_ENTRIES as u64 {
+            cache.insert(&number.to_string(), legacy(), false, start + Duration::from_secs(number));
         }
-        assert_eq!(cache.0.lock().unwrap().len(), MOST);
+        assert_eq!(cache.0.lock().unwrap().len(), MAX_ENTRIES);
         assert!(cache.get("0", start).is_none() && cache.get("1", start).is_some());
     }
 }

@@ -47,7 +47,7 @@ impl ListLimits {
     /// Checks the number of items of a page before it is decoded, because an item takes many times as much memory as its
     /// JSON text.
     pub(crate) fn check_page(&self, page: &PayloadBuf, member: &str) -> Result<(), Error> {
-        if page.as_str().len() / SHORTEST_ITEM <= self.max_items {
+        if page.as_str().len() / MIN_ITEM_BYTES <= self.max_items {
             return Ok(());
         }
         let items = page.get(member).map_or(0, |items| count(items.get()));
@@ -56,7 +56,7 @@ impl ListLimits {
 }
 
 /// The size of the shortest item with its separator, `{"name":""},`.
-const SHORTEST_ITEM: usize = 12;
+const MIN_ITEM_BYTES: usize = 12;
 
 /// Returns the number of elements of an array; 0 if it is not one, which decoding rejects later.
 fn count(array: &str) -> usize {

@@ -4,20 +4,20 @@ use mcp_kernel::Change;
 use mcp_types::{JsonObject, LoggingMessageNotificationParams, NotificationMeta, ProgressNotificationParams};
 
 /// The size of an item without its strings.
-const ITEM: usize = 128;
+const ITEM_BYTES: usize = 128;
 
 pub(crate) fn of_progress(progress: &ProgressNotificationParams) -> usize {
     let message = progress.message.as_ref().map_or(0, String::len);
-    ITEM + message + of_meta(progress.meta.as_ref()) + of_object(&progress.extra)
+    ITEM_BYTES + message + of_meta(progress.meta.as_ref()) + of_object(&progress.extra)
 }
 
 pub(crate) fn of_log(log: &LoggingMessageNotificationParams) -> usize {
     let logger = log.logger.as_ref().map_or(0, String::len);
-    ITEM + log.data.as_str().len() + logger + of_meta(log.meta.as_ref()) + of_object(&log.extra)
+    ITEM_BYTES + log.data.as_str().len() + logger + of_meta(log.meta.as_ref()) + of_object(&log.extra)
 }
 
 pub(crate) fn of_change(change: &Change) -> usize {
-    if let Change::Resource(uri) = change { ITEM + uri.len() } else { ITEM }
+    if let Change::Resource(uri) = change { ITEM_BYTES + uri.len() } else { ITEM_BYTES }
 }
 
 fn of_meta(meta: Option<&NotificationMeta>) -> usize {
@@ -25,5 +25,5 @@ fn of_meta(meta: Option<&NotificationMeta>) -> usize {
 }
 
 fn of_object(object: &JsonObject) -> usize {
-    object.iter().map(|(name, value)| ITEM + name.len() + value.as_str().len()).sum()
+    object.iter().map(|(name, value)| ITEM_BYTES + name.len() + value.as_str().len()).sum()
 }

@@ -146,7 +146,7 @@ impl Shared {
         if let Some((detected, was_probed_again)) = core.newly_detected.take()
             && let Some((cache, target)) = &self.settings.revision_cache
         {
-            cache.put(target, detected, core.exits_on_probe, now);
+            cache.insert(target, detected, core.exits_on_probe, now);
             if was_probed_again {
                 cache.confirm(target, now);
             }
