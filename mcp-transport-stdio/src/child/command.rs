@@ -59,7 +59,7 @@ impl ServerCommand {
     /// On Windows, batch files need their extension, such as `npx.cmd`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        command.env_clear().envs(environment::safe(std::env::vars_os()));
+        command.env_clear().envs(environment::inherited(std::env::vars_os()));
         command.into()
     }
 

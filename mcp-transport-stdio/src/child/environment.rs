@@ -4,10 +4,10 @@ use std::ffi::{OsStr, OsString};
 
 /// Variables that programs need and that hold no secrets; the official SDKs pass the same.
 #[cfg(not(windows))]
-const SAFE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 #[cfg(windows)]
-const SAFE: [&str; 12] = [
+const INHERITED: [&str; 12] = [
     "APPDATA",
     "HOMEDRIVE",
     "HOMEPATH",
@@ -23,14 +23,14 @@ const SAFE: [&str; 12] = [
 ];
 
 /// Keeps the variables that a server inherits.
-pub(super) fn safe(
+pub(super) fn inherited(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
-    variables.into_iter().filter(|(name, value)| is_safe(name) && !is_function(value))
+    variables.into_iter().filter(|(name, value)| is_inherited(name) && !is_function(value))
 }
 
-fn is_safe(name: &OsStr) -> bool {
-    SAFE.iter().any(|safe| is_same(name, OsStr::new(safe)))
+fn is_inherited(name: &OsStr) -> bool {
+    INHERITED.iter().any(|inherited| is_same(name, OsStr::new(inherited)))
 }
 
 /// Returns whether two names identify the same variable.
@@ -51,19 +51,19 @@ mod tests {
     #[test]
     fn sec_12_only_what_is_on_the_list_is_passed() {
         let ours = ["AWS_SECRET_ACCESS_KEY", "PATH", "LD_PRELOAD", "PATHS"];
-        let safe: Vec<_> = safe(ours.map(|name| (name.into(), "value".into()))).collect();
-        assert_eq!(safe, [("PATH".into(), "value".into())]);
+        let inherited: Vec<_> = inherited(ours.map(|name| (name.into(), "value".into()))).collect();
+        assert_eq!(inherited, [("PATH".into(), "value".into())]);
     }
 
     // covers: SEC-12
     #[test]
     fn sec_12_functions_of_shells_are_not_passed() {
-        assert_eq!(safe([("PATH".into(), "() { :; }; id".into())]).count(), 0);
+        assert_eq!(inherited([("PATH".into(), "() { :; }; id".into())]).count(), 0);
     }
 
     // covers: SEC-12
     #[test]
     fn sec_12_names_are_compared_as_the_system_does() {
-        assert_eq!(safe([("Path".into(), "value".into())]).count(), usize::from(cfg!(windows)));
+        assert_eq!(inherited([("Path".into(), "value".into())]).count(), usize::from(cfg!(windows)));
     }
 }

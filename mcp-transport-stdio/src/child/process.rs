@@ -129,11 +129,11 @@ impl ChildProcess {
     // IO-11
     pub async fn shutdown(mut self, timeouts: ShutdownTimeouts) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
-        if let Ok(ended) = timeout(timeouts.stdin_timeout, self.exit()).await {
+        if let Ok(ended) = timeout(timeouts.stdin_timeout, self.wait_for_exit()).await {
             ended?;
         } else if !self.terminate(timeouts.terminate_timeout).await? {
             self.kill();
-            let Ok(ended) = timeout(timeouts.kill_timeout, self.exit()).await else {
+            let Ok(ended) = timeout(timeouts.kill_timeout, self.wait_for_exit()).await else {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     format!("`{}` is still alive after it was killed", self.program),
@@ -149,20 +149,20 @@ impl ChildProcess {
         if !self.tree.as_ref().is_some_and(ProcessTree::terminate) {
             return Ok(false);
         }
-        match timeout(limit, self.exit()).await {
+        match timeout(limit, self.wait_for_exit()).await {
             Ok(ended) => ended.map(|_| true),
             Err(_) => Ok(false),
         }
     }
 
     /// Waits for the child; its descendants are killed then.
-    async fn exit(&mut self) -> io::Result<ExitStatus> {
+    async fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         self.tree.as_mut().ok_or(io::ErrorKind::NotFound)?.wait().await
     }
 
     /// Waits for the child, and for the end of its standard error.
     async fn reap(&mut self) -> io::Result<ExitStatus> {
-        let status = self.exit().await?;
+        let status = self.wait_for_exit().await?;
         if let Some(reading) = &mut self.stderr {
             // A process that left the group may keep the pipe open.
             if timeout(STDERR_TIMEOUT, &mut *reading).await.is_err() {

@@ -43,10 +43,10 @@ pub(super) enum LinesEnd {
 }
 
 /// Size of the output buffer from which no more commands are taken.
-const OUT_LIMIT: usize = 256 * 1024;
+const OUTPUT_LIMIT: usize = 256 * 1024;
 
 /// Capacity from which an empty output buffer is released.
-const OUT_KEPT: usize = 64 * 1024;
+const MAX_IDLE_CAPACITY: usize = 64 * 1024;
 
 /// Maximum number of lines that are read before other work is done.
 const LINES_AT_ONCE: usize = 64;
@@ -110,7 +110,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineConnection<R, W> {
             let Some(has_executed) = self.poll_commands(cx, handle, timer) else {
                 return Poll::Ready(LinesEnd::ByClient);
             };
-            let was_full = self.out.len() >= OUT_LIMIT;
+            let was_full = self.out.len() >= OUTPUT_LIMIT;
             if self.write_error.is_none()
                 && let Poll::Ready(Err(fault)) = self.poll_write(cx)
             {
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineConnection<R, W> {
         timer: &mut WakeTimer,
     ) -> Option<bool> {
         let mut has_executed = false;
-        while self.write_error.is_none() && self.out.len() < OUT_LIMIT {
+        while self.write_error.is_none() && self.out.len() < OUTPUT_LIMIT {
             let Poll::Ready(command) = handle.poll_command(cx) else { return Some(has_executed) };
             has_executed = true;
             match command? {
@@ -176,7 +176,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineConnection<R, W> {
         }
         self.out.clear();
         self.sent = 0;
-        if self.out.capacity() > OUT_KEPT {
+        if self.out.capacity() > MAX_IDLE_CAPACITY {
             self.out = Vec::new();
         }
         if !self.is_flushed {

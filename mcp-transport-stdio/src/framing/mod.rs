@@ -150,7 +150,7 @@ impl<R> LineReader<R> {
             let newline = memchr(b'\n', &self.buffer[from..self.end]).map(|at| from + at);
             let next = newline.map(|newline| newline + 1);
             // A final `\r` may belong to the line ending, and does not count.
-            let line = without_return(&self.buffer[start..newline.unwrap_or(self.end)]);
+            let line = without_carriage_return(&self.buffer[start..newline.unwrap_or(self.end)]);
             if line.len() > self.limit {
                 return Found::TooLong { line: start..newline.unwrap_or(self.end), next };
             }
@@ -247,7 +247,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Returns the last line, which has no line ending.
     fn take_rest(&mut self) -> Option<Range<usize>> {
-        let line = without_return(&self.buffer[self.start..self.end]);
+        let line = without_carriage_return(&self.buffer[self.start..self.end]);
         let range = (!is_blank(line)).then(|| self.start..self.start + line.len());
         self.start = self.end;
         range
@@ -296,7 +296,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-fn without_return(line: &[u8]) -> &[u8] {
+fn without_carriage_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 

@@ -172,10 +172,10 @@ enum Stage {
 }
 
 /// Size of the output buffer from which no more input is read.
-const OUT_LIMIT: usize = 256 * 1024;
+const OUTPUT_LIMIT: usize = 256 * 1024;
 
 /// Capacity from which an empty output buffer is released.
-const OUT_KEPT: usize = 64 * 1024;
+const MAX_IDLE_CAPACITY: usize = 64 * 1024;
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     /// Makes progress; ready when the connection has ended.
@@ -218,7 +218,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                 has_read = true;
             }
         }
-        while self.stage == Stage::Serving && self.out.len() < OUT_LIMIT && self.connection.wants_input() {
+        while self.stage == Stage::Serving && self.out.len() < OUTPUT_LIMIT && self.connection.wants_input() {
             let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else {
                 // The rest of a line that cannot be a message is not awaited.
                 if is_strict && self.reader.partial().first().is_some_and(|first| !may_begin_message(*first)) {
@@ -287,9 +287,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
             if self.sent == self.out.len() {
                 self.out.clear();
                 self.sent = 0;
-                self.connection.take_lines(&mut self.out, OUT_LIMIT);
+                self.connection.take_lines(&mut self.out, OUTPUT_LIMIT);
                 if self.out.is_empty() {
-                    if self.out.capacity() > OUT_KEPT {
+                    if self.out.capacity() > MAX_IDLE_CAPACITY {
                         self.out = Vec::new();
                     }
                     break;
