@@ -93,10 +93,10 @@ impl Driver {
             sse_endpoint: None,
             alarm: None,
         };
-        driver.work().await;
+        driver.drive().await;
     }
 
-    async fn work(mut self) {
+    async fn drive(mut self) {
         let why = loop {
             let alarm = async {
                 match &mut self.alarm {

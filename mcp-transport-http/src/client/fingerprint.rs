@@ -36,7 +36,7 @@ impl Fingerprinter {
     }
 
     /// Creates a fingerprinter with the salt of another fingerprint.
-    pub(crate) fn like(other: &CredentialFingerprint) -> Self {
+    pub(crate) fn with_salt_of(other: &CredentialFingerprint) -> Self {
         Self { salt: other.salt() }
     }
 

@@ -114,7 +114,7 @@ impl EventParser {
             None
         };
         // Reuses the buffer, unless it is large.
-        if line.capacity() <= KEPT_ROOM {
+        if line.capacity() <= MAX_REUSED_CAPACITY {
             line.clear();
             self.line = line;
         }
@@ -164,7 +164,7 @@ impl EventParser {
 }
 
 /// The maximum capacity of the line buffer that is reused.
-const KEPT_ROOM: usize = 64 << 10;
+const MAX_REUSED_CAPACITY: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

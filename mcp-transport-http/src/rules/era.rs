@@ -63,12 +63,12 @@ impl<'a> SupportedRevisions<'a> {
         Self { has_sessions, ..self }
     }
 
-    fn has(&self, revision: Revision) -> bool {
+    fn serves(&self, revision: Revision) -> bool {
         self.revisions.contains(&revision) && (self.serves_legacy || revision.era() == Era::Modern)
     }
 
     fn versions(&self) -> Vec<ProtocolVersion> {
-        let mut revisions: Vec<Revision> = self.revisions.iter().copied().filter(|one| self.has(*one)).collect();
+        let mut revisions: Vec<Revision> = self.revisions.iter().copied().filter(|one| self.serves(*one)).collect();
         revisions.sort_unstable_by(|a, b| b.cmp(a));
         revisions.into_iter().map(ProtocolVersion::from).collect()
     }
@@ -133,7 +133,7 @@ pub fn select_era(
 // DU-17, DU-22, H-43
 fn by_version(supported: &SupportedRevisions<'_>, version: &VersionHeader) -> Result<SelectedEra, ErrorObject> {
     let requested = match version {
-        VersionHeader::Known(revision) if supported.has(*revision) => {
+        VersionHeader::Known(revision) if supported.serves(*revision) => {
             return Ok(match revision.era() {
                 Era::Modern => SelectedEra::Modern,
                 Era::Legacy => SelectedEra::Legacy(*revision),
@@ -145,7 +145,7 @@ fn by_version(supported: &SupportedRevisions<'_>, version: &VersionHeader) -> Re
         VersionHeader::Missing => {
             // The header exists since 2025-06-18, so a request without it is of the revision before.
             let unnamed = Revision::V2025_03_26;
-            return Ok(if supported.has(unnamed) { SelectedEra::Legacy(unnamed) } else { newest_legacy(supported) });
+            return Ok(if supported.serves(unnamed) { SelectedEra::Legacy(unnamed) } else { newest_legacy(supported) });
         }
     };
     Err(ErrorObject::unsupported_protocol_version(requested, supported.versions()))
@@ -156,7 +156,7 @@ fn newest_legacy(supported: &SupportedRevisions<'_>) -> SelectedEra {
         .revisions
         .iter()
         .copied()
-        .filter(|revision| revision.era() == Era::Legacy && supported.has(*revision));
+        .filter(|revision| revision.era() == Era::Legacy && supported.serves(*revision));
     legacy.max().map_or(SelectedEra::Modern, SelectedEra::Legacy)
 }
 

@@ -11,7 +11,7 @@ const SUFFIX: &str = "?=";
 #[must_use]
 pub fn encode(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim_ascii() == text;
-    if is_plain && enclosed(text).is_none() {
+    if is_plain && encoded_part(text).is_none() {
         Cow::Borrowed(text)
     } else {
         Cow::Owned(format!("{PREFIX}{}{SUFFIX}", base64::encode(text.as_bytes())))
@@ -24,12 +24,12 @@ pub fn encode(text: &str) -> Cow<'_, str> {
 // H-74, H-75
 #[must_use]
 pub fn decode(value: &str) -> Option<Cow<'_, str>> {
-    let Some(encoded) = enclosed(value) else { return Some(Cow::Borrowed(value)) };
+    let Some(encoded) = encoded_part(value) else { return Some(Cow::Borrowed(value)) };
     let bytes = base64::decode(encoded).ok()?;
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-fn enclosed(value: &str) -> Option<&str> {
+fn encoded_part(value: &str) -> Option<&str> {
     value.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }
 

@@ -208,8 +208,8 @@ fn is_same(text: &str, json: &str) -> bool {
 /// Compares integers by value: `42` equals `42.0`, within the exact range of a double.
 // H-54, H-65
 fn is_same_integer(one: &str, other: &str) -> bool {
-    const EXACT: f64 = 9_007_199_254_740_991.0;
-    let read = |text: &str| serde_json::from_str::<f64>(text).ok().filter(|number| number.abs() <= EXACT);
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+    let read = |text: &str| serde_json::from_str::<f64>(text).ok().filter(|number| number.abs() <= MAX_SAFE_INTEGER);
     // JSON allows white space around a number, a header value does not.
     let is_bare = |text: &str| text.trim_ascii() == text;
     is_bare(one) && is_bare(other) && read(one).is_some_and(|one| read(other).is_some_and(|other| one == other))

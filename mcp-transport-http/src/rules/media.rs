@@ -28,8 +28,8 @@ pub fn is_json(headers: &HeaderMap) -> bool {
 #[must_use]
 pub fn accepts_both(headers: &HeaderMap) -> bool {
     // Nearly all clients send exactly this.
-    const USUAL: &str = "application/json, text/event-stream";
-    headers.get(ACCEPT).is_some_and(|accepted| accepted == USUAL)
+    const COMMON_ACCEPT: &str = "application/json, text/event-stream";
+    headers.get(ACCEPT).is_some_and(|accepted| accepted == COMMON_ACCEPT)
         || (accepts(headers, JSON) && accepts(headers, EVENT_STREAM))
 }
 

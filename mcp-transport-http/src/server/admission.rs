@@ -96,7 +96,7 @@ impl Admission {
 
     /// Counts a refusal until it is sent. Beyond the limit its body is dropped, as a response without one cannot stay
     /// unsent: it needs no flow-control window.
-    pub(crate) fn hold_refusal(self: &Arc<Self>, response: &mut Response<ResponseBody>, options: &HttpOptions) {
+    pub(crate) fn count_refusal(self: &Arc<Self>, response: &mut Response<ResponseBody>, options: &HttpOptions) {
         if !response.body().needs_permit() {
             return;
         }
@@ -138,7 +138,7 @@ pub(crate) struct Permit {
 
 impl Permit {
     /// Counts the request once more, even beyond the limit.
-    pub(crate) fn another(&self) -> Self {
+    pub(crate) fn additional(&self) -> Self {
         let Self { admission, kind, count, principal } = self;
         let counter = admission.counter(*kind);
         counter.all.fetch_add(*count, Ordering::Relaxed);

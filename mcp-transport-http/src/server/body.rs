@@ -12,7 +12,7 @@ use super::admission::Permit;
 use super::exchange::{Exchange, ResponseStart, StreamPoll};
 use super::legacy_sse::SseStream;
 use super::stateful::StreamReader;
-use super::unsent::{UnsentFrames, held, piece};
+use super::unsent::{UnsentFrames, frame, message_bytes};
 use crate::event_stream::encode::KEEP_ALIVE;
 
 /// The body of a response: empty, one message, or an event stream.
@@ -32,10 +32,10 @@ enum BodyState {
 }
 
 /// The maximum size of a frame: a slow client has to read as much within the stall timeout.
-const PIECE: usize = 64 << 10;
+const MAX_FRAME_BYTES: usize = 64 << 10;
 
 /// The maximum size of a message that ends its stream at once. Clients that read have a larger window.
-const SMALL: usize = 16 << 10;
+const MAX_SINGLE_FRAME_BYTES: usize = 16 << 10;
 
 struct EventStream {
     source: EventSource,
@@ -75,7 +75,7 @@ impl EventSource {
         }
     }
 
-    /// Whether everything has been said.
+    /// Whether all events have been returned.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Alone(exchange) => exchange.is_over(),
@@ -84,7 +84,7 @@ impl EventSource {
         }
     }
 
-    /// Takes the room of a request that is over, to be held until its response is sent.
+    /// Takes the permit of a request that is over, to be held until its response is sent.
     pub(crate) fn take_permit(&mut self) -> Option<Permit> {
         match self {
             Self::Alone(exchange) => exchange.take_permit(),
@@ -133,15 +133,15 @@ impl ResponseBody {
     }
 
     /// Takes the next frame off a large message.
-    fn next_piece(&mut self, mut rest: Bytes) -> Frame<Bytes> {
+    fn next_frame(&mut self, mut rest: Bytes) -> Frame<Bytes> {
         let next = split(&mut rest);
-        self.0 = if rest.is_empty() { BodyState::after_last() } else { BodyState::Rest(rest) };
-        piece(next, None)
+        self.0 = if rest.is_empty() { BodyState::flushing() } else { BodyState::Rest(rest) };
+        frame(next, None)
     }
 }
 
 impl BodyState {
-    fn after_last() -> Self {
+    fn flushing() -> Self {
         match UnsentFrames::current().filter(|unsent| unsent.is_stream()) {
             Some(unsent) => Self::Flushing(unsent, None),
             None => Self::Empty,
@@ -149,22 +149,22 @@ impl BodyState {
     }
 
     /// The state after frames that may be unsent, and do not hold the permit.
-    fn after_all(permit: Option<Permit>) -> Self {
+    fn flushing_with(permit: Option<Permit>) -> Self {
         match UnsentFrames::current().filter(|_| permit.is_some()) {
             Some(unsent) => Self::Flushing(unsent, permit),
-            None => Self::after_last(),
+            None => Self::flushing(),
         }
     }
 }
 
 /// Takes off the bytes of one frame.
 fn split(rest: &mut Bytes) -> Bytes {
-    rest.split_to(rest.len().min(PIECE))
+    rest.split_to(rest.len().min(MAX_FRAME_BYTES))
 }
 
 /// The next step of an event stream.
 enum Next {
-    Piece(Frame<Bytes>),
+    Frame(Frame<Bytes>),
     /// The last events, with the permit of the finished request. The stream ends here, even if it is not polled again.
     Last(Vec<u8>, Option<Permit>),
     /// The stream has ended after the previous events.
@@ -174,7 +174,7 @@ enum Next {
 impl EventStream {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         if !self.rest.is_empty() {
-            return Poll::Ready(Next::Piece(piece(split(&mut self.rest), None)));
+            return Poll::Ready(Next::Frame(frame(split(&mut self.rest), None)));
         }
         let mut events = std::mem::take(&mut self.first);
         if events.is_empty() {
@@ -186,11 +186,11 @@ impl EventStream {
         }
         Poll::Ready(if self.source.is_over() {
             Next::Last(events, self.source.take_permit())
-        } else if events.len() <= PIECE {
-            Next::Piece(piece(events, None))
+        } else if events.len() <= MAX_FRAME_BYTES {
+            Next::Frame(frame(events, None))
         } else {
             self.rest = events.into();
-            Next::Piece(piece(split(&mut self.rest), None))
+            Next::Frame(frame(split(&mut self.rest), None))
         })
     }
 }
@@ -202,19 +202,21 @@ impl Body for ResponseBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let BodyState::Events(stream) = &mut self.0 {
             match ready!(stream.poll(cx)) {
-                Next::Piece(frame) => return Poll::Ready(Some(Ok(frame))),
-                Next::Last(events, permit) if events.len() <= PIECE => {
-                    self.0 = BodyState::after_last();
-                    return Poll::Ready(Some(Ok(piece(events, permit))));
+                Next::Frame(frame) => return Poll::Ready(Some(Ok(frame))),
+                Next::Last(events, permit) if events.len() <= MAX_FRAME_BYTES => {
+                    self.0 = BodyState::flushing();
+                    return Poll::Ready(Some(Ok(frame(events, permit))));
                 }
-                Next::Last(events, permit) => return Poll::Ready(Some(Ok(self.next_piece(held(events, permit))))),
-                Next::Nothing(permit) => self.0 = BodyState::after_all(permit),
+                Next::Last(events, permit) => {
+                    return Poll::Ready(Some(Ok(self.next_frame(message_bytes(events, permit)))));
+                }
+                Next::Nothing(permit) => self.0 = BodyState::flushing_with(permit),
             }
         }
         let frame = match std::mem::replace(&mut self.0, BodyState::Empty) {
-            BodyState::Full(message, permit) if message.len() <= SMALL => piece(message, permit),
-            BodyState::Full(message, permit) => self.next_piece(held(message, permit)),
-            BodyState::Rest(rest) => self.next_piece(rest),
+            BodyState::Full(message, permit) if message.len() <= MAX_SINGLE_FRAME_BYTES => frame(message, permit),
+            BodyState::Full(message, permit) => self.next_frame(message_bytes(message, permit)),
+            BodyState::Rest(rest) => self.next_frame(rest),
             BodyState::Flushing(unsent, permit) => {
                 let sent = unsent.poll_empty(cx);
                 if sent.is_pending() {

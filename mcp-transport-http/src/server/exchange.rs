@@ -62,7 +62,7 @@ impl Exchange {
 
     /// Takes the permit of the request, to be held until its response is sent.
     pub(crate) fn take_permit(&mut self) -> Option<Permit> {
-        self.tear_down(|permit| permit.as_ref().map(Permit::another));
+        self.tear_down(|permit| permit.as_ref().map(Permit::additional));
         self.permit.take()
     }
 
@@ -70,7 +70,7 @@ impl Exchange {
     fn tear_down(&mut self, hold: impl FnOnce(&mut Option<Permit>) -> Option<Permit>) {
         if self.permit.is_some() {
             let (pacer, permit) = (&self.pacer, &mut self.permit);
-            spawn_teardown(&mut self.connection, || (pacer.work_guard().another(), hold(permit)));
+            spawn_teardown(&mut self.connection, || (pacer.work_guard().additional(), hold(permit)));
         }
     }
 

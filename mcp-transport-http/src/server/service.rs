@@ -202,7 +202,7 @@ impl Inner {
     /// Turns a refusal into a response, and limits how many refusals are unsent.
     pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
         let mut response = served.unwrap_or_else(Refusal::into_response);
-        self.admission.hold_refusal(&mut response, &self.options);
+        self.admission.count_refusal(&mut response, &self.options);
         response
     }
 

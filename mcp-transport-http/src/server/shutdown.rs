@@ -85,7 +85,7 @@ impl WorkGuard {
     }
 
     /// Counts further work that was started by this.
-    pub(crate) fn another(&self) -> Self {
+    pub(crate) fn additional(&self) -> Self {
         Self::new(&self.0)
     }
 

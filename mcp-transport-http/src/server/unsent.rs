@@ -36,7 +36,7 @@ impl UnsentFrames {
 
     /// Counts all frames that are created while `poll` runs.
     #[cfg(feature = "serve")]
-    pub(crate) fn during<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
+    pub(crate) fn count_during<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
         UNSENT.sync_scope(Arc::clone(self), poll)
     }
 
@@ -69,7 +69,7 @@ impl UnsentFrames {
 }
 
 /// Creates a frame. It holds the permit, and is counted, until it is sent or dropped.
-pub(crate) fn piece(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, permit: Option<Permit>) -> Frame<Bytes> {
+pub(crate) fn frame(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, permit: Option<Permit>) -> Frame<Bytes> {
     let unsent = UnsentFrames::current().map(Counted::new);
     Frame::data(match (&unsent, &permit) {
         (None, None) => bytes.into(),
@@ -78,7 +78,7 @@ pub(crate) fn piece(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, perm
 }
 
 /// Creates the bytes of a message that is sent in several frames. They hold the permit until the last one is dropped.
-pub(crate) fn held(message: Vec<u8>, permit: Option<Permit>) -> Bytes {
+pub(crate) fn message_bytes(message: Vec<u8>, permit: Option<Permit>) -> Bytes {
     match permit {
         None => message.into(),
         Some(_) => Bytes::from_owner(Piece { bytes: message, _permit: permit, _unsent: None }),

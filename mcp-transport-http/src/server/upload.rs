@@ -58,7 +58,7 @@ impl<B: Body> Upload<B> {
                 Poll::Ready(None) => return Poll::Ready(Ok(std::mem::replace(this.parts, Parts::None).into_bytes())),
                 Poll::Pending => {
                     let waiting = this.waiting.get_or_insert_with(Waiting::new);
-                    let is_late = waiting.poll_late(cx, this.parts.len(), options, admission)?;
+                    let is_late = waiting.poll_timeout(cx, this.parts.len(), options, admission)?;
                     if is_late {
                         let text = "the request body took too long; the timeout is `HttpOptions::body_timeout`";
                         return Poll::Ready(Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text)));
@@ -76,38 +76,38 @@ fn too_large(limit: usize) -> Refusal {
 }
 
 /// How many bytes may be buffered without a permit. Over HTTP/2 even small bodies arrive after their headers.
-const SMALL: usize = 16 << 10;
+const MAX_BYTES_WITHOUT_PERMIT: usize = 16 << 10;
 
 /// How long a small body may take without a permit.
-const UNCOUNTED_TIME: Duration = Duration::from_secs(1);
+const MAX_TIME_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 
 /// The state of a body that has not arrived completely.
 struct Waiting {
     since: Instant,
     time: Pin<Box<Sleep>>,
-    place: Option<UploadPermit>,
+    permit: Option<UploadPermit>,
 }
 
 impl Waiting {
     fn new() -> Self {
         let since = Instant::now();
-        Self { since, time: Box::pin(sleep_until(since + UNCOUNTED_TIME)), place: None }
+        Self { since, time: Box::pin(sleep_until(since + MAX_TIME_WITHOUT_PERMIT)), permit: None }
     }
 
     /// Whether the timeout has expired. A large or slow body needs a permit.
-    fn poll_late(
+    fn poll_timeout(
         &mut self,
         cx: &mut Context<'_>,
         length: usize,
         options: &HttpOptions,
         admission: &Arc<Admission>,
     ) -> Result<bool, Refusal> {
-        if self.place.is_none() {
+        if self.permit.is_none() {
             let is_slow = self.time.as_mut().poll(cx).is_ready();
-            if length <= SMALL && !is_slow {
+            if length <= MAX_BYTES_WITHOUT_PERMIT && !is_slow {
                 return Ok(false);
             }
-            self.place = Some(admission.admit_upload(options)?);
+            self.permit = Some(admission.admit_upload(options)?);
             self.time.as_mut().reset(after(options.body_timeout.saturating_sub(self.since.elapsed())));
         }
         Ok(self.time.as_mut().poll(cx).is_ready())

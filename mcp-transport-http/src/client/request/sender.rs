@@ -169,7 +169,7 @@ impl RequestSender {
             *self.fixed.get_or_init(|| self.fingerprints.of(presented))
         };
         let is_owner =
-            session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::like(&owner).of(presented));
+            session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::with_salt_of(&owner).of(presented));
         if is_owner { Ok(by) } else { Err(SendError::CredentialsChanged) }
     }
 

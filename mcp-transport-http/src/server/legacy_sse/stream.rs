@@ -49,7 +49,7 @@ impl SseStream {
 
     /// Returns a permit to hold until the last event is sent.
     pub(crate) fn take_permit(&self) -> Option<Permit> {
-        self.permit.as_ref().map(Permit::another)
+        self.permit.as_ref().map(Permit::additional)
     }
 
     /// Appends the events that are ready.
@@ -104,7 +104,7 @@ impl Drop for SseStream {
         self.sessions.remove(&self.session.id);
         let (pacer, permit) = (&self.pacer, &mut self.permit);
         // The teardown counts as an open stream until it is done.
-        spawn_teardown(&mut self.connection, || (pacer.work_guard().another(), permit.take()));
+        spawn_teardown(&mut self.connection, || (pacer.work_guard().additional(), permit.take()));
         self.connection.handle_disconnect();
         self.session.end();
     }

@@ -360,11 +360,11 @@ async fn serve_connection(
             is_ending = true;
             connection.as_mut().graceful_shutdown();
         }
-        if let Poll::Ready(served) = stall.during(|| connection.as_mut().poll(cx)) {
+        if let Poll::Ready(served) = stall.count_during(|| connection.as_mut().poll(cx)) {
             return Poll::Ready(served);
         }
         if stall.poll(cx).is_pending() {
-            if !stuck.has_streams() {
+            if !stuck.is_http2() {
                 return Poll::Pending;
             }
             ready!(stuck_stream.as_mut().poll(cx));

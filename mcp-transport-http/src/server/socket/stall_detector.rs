@@ -28,8 +28,8 @@ impl StallDetector {
     }
 
     /// Counts the frames that are handed over while `poll` runs.
-    pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
-        self.unsent.during(poll)
+    pub(crate) fn count_during<R>(&self, poll: impl FnOnce() -> R) -> R {
+        self.unsent.count_during(poll)
     }
 
     /// Completes if there was no progress for the whole timeout. Most responses are sent at once and need no timer.
@@ -61,18 +61,18 @@ pub(crate) struct StreamExecutor {
 /// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
 #[derive(Debug, Default)]
 pub(crate) struct StuckStreams {
-    /// Whether there were streams at all, which HTTP/1 connections do not have.
-    has_streams: AtomicBool,
-    told: Notify,
+    /// Whether a stream was spawned, which only HTTP/2 connections do.
+    is_http2: AtomicBool,
+    stalled: Notify,
 }
 
 impl StuckStreams {
-    pub(crate) fn has_streams(&self) -> bool {
-        self.has_streams.load(Ordering::Relaxed)
+    pub(crate) fn is_http2(&self) -> bool {
+        self.is_http2.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn wait(&self) {
-        self.told.notified().await;
+        self.stalled.notified().await;
     }
 }
 
@@ -83,14 +83,14 @@ where
 {
     fn execute(&self, stream: F) {
         let Self { timeout, stuck } = self.clone();
-        stuck.has_streams.store(true, Ordering::Relaxed);
+        stuck.is_http2.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
             let unsent = Arc::new(UnsentFrames::of_stream());
             let mut stall = StallDetector::new(Arc::clone(&unsent), timeout);
             let is_done = {
                 let mut stream = pin!(stream);
                 let run = |cx: &mut Context<'_>| {
-                    if stall.during(|| stream.as_mut().poll(cx)).is_ready() {
+                    if stall.count_during(|| stream.as_mut().poll(cx)).is_ready() {
                         return Poll::Ready(true);
                     }
                     stall.poll(cx).map(|()| false)
@@ -107,7 +107,7 @@ where
                 Poll::Pending => stall.poll(cx).map(|()| false),
             });
             if !is_sent.await {
-                stuck.told.notify_one();
+                stuck.stalled.notify_one();
             }
         });
     }

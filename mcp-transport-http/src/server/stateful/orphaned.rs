@@ -33,7 +33,7 @@ pub(crate) fn supervise(session: &SessionLease<Session>, settings: &StreamSettin
     let reader = session.readers.add(Some(ReaderTarget::Orphans));
     state.orphan_reader = Some(reader);
     drop(state);
-    runtime.spawn(look_after(session.clone(), reader, settings.clone(), work_guard.another()));
+    runtime.spawn(run(session.clone(), reader, settings.clone(), work_guard.additional()));
 }
 
 /// What the task does next.
@@ -45,7 +45,7 @@ enum Next {
     Expire,
 }
 
-async fn look_after(session: SessionLease<Session>, reader: u64, settings: StreamSettings, _at_work: WorkGuard) {
+async fn run(session: SessionLease<Session>, reader: u64, settings: StreamSettings, _work_guard: WorkGuard) {
     // How often timeouts are checked.
     let interval = (settings.orphaned_timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
     loop {
@@ -61,7 +61,7 @@ async fn look_after(session: SessionLease<Session>, reader: u64, settings: Strea
                 state.orphan_reader = None;
                 return Poll::Ready(Next::Nothing);
             }
-            if !answered(&state).is_empty() {
+            if !with_response(&state).is_empty() {
                 return Poll::Ready(Next::Save);
             }
             drop(state);
@@ -78,19 +78,19 @@ async fn look_after(session: SessionLease<Session>, reader: u64, settings: Strea
 
 /// Saves the session record, and then stores the responses for clients that reconnect.
 async fn save(session: &SessionLease<Session>, settings: &StreamSettings) {
-    let answered = answered(&session.lock());
+    let with_response = with_response(&session.lock());
     let saved = match &settings.record_sync {
         Some(record_sync) => record_sync.save(session).await,
         None => Ok(()),
     };
     let mut state = session.lock();
-    for number in answered {
+    for number in with_response {
         // The client may have reconnected meanwhile.
         let Some(stream) = state.streams.get_mut(&number).filter(|stream| stream.reader.is_none()) else { continue };
         if let Err(refusal) = &saved
             && let Some(message) = refusal.to_message(stream.id.as_ref(), session.revision)
         {
-            stream.replace_answer(message);
+            stream.replace_response(message);
         }
         while let Some(transmit) = stream.pop() {
             if !session.keep(number, stream, transmit.message) {
@@ -121,7 +121,7 @@ fn orphans(state: &State) -> impl Iterator<Item = u64> {
 }
 
 /// The orphaned requests whose response is next in the queue.
-fn answered(state: &State) -> Vec<u64> {
-    let is_answered = |number: &u64| state.streams.get(number).is_some_and(Stream::is_answer_next);
-    orphans(state).filter(is_answered).collect()
+fn with_response(state: &State) -> Vec<u64> {
+    let has_response = |number: &u64| state.streams.get(number).is_some_and(Stream::is_response_next);
+    orphans(state).filter(has_response).collect()
 }

@@ -171,14 +171,14 @@ impl StreamReader {
         if !self.is_stream {
             self.session.readers.register(self.reader, cx.waker());
             // Most handlers finish while their message is passed to the session.
-            if !self.is_answer_next() {
+            if !self.is_response_next() {
                 self.session.pump(Some(self.reader));
             }
-            while self.is_answer_next() {
+            while self.is_response_next() {
                 let saved = ready!(self.poll_saved(cx));
                 let mut state = self.session.lock();
                 let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
-                if stream.is_some_and(Stream::is_answer_next)
+                if stream.is_some_and(Stream::is_response_next)
                     && let Some(mut stream) = state.streams.remove(&self.number)
                     && let Some(answer) = stream.pop()
                 {
@@ -197,10 +197,10 @@ impl StreamReader {
     }
 
     /// Whether the next message of the stream is the response.
-    fn is_answer_next(&self) -> bool {
+    fn is_response_next(&self) -> bool {
         let state = self.session.lock();
         let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
-        stream.is_some_and(Stream::is_answer_next)
+        stream.is_some_and(Stream::is_response_next)
     }
 
     /// Saves the session record.
@@ -223,7 +223,7 @@ impl StreamReader {
         if let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
             && let Some(message) = refusal.to_message(stream.id.as_ref(), self.session.revision)
         {
-            stream.replace_answer(message);
+            stream.replace_response(message);
         }
     }
 
@@ -333,7 +333,7 @@ impl StreamReader {
             self.permit = self.permit.take().or_else(|| stream?.permit);
             return false;
         }
-        if stream.is_answer_next() && !self.is_stream {
+        if stream.is_response_next() && !self.is_stream {
             return true;
         }
         let closed = stream.close_request.take().filter(|_| session.is_resumable());
@@ -352,7 +352,7 @@ impl StreamReader {
         }
         let is_saved = matches!(self.saving, Saving::Done);
         while events.len() < EVENT_BATCH_BYTES
-            && (is_saved || !stream.is_answer_next())
+            && (is_saved || !stream.is_response_next())
             && let Some(Transmit { route, message, .. }) = stream.pop()
         {
             let is_last = matches!(route, Route::Reply(_));
@@ -369,7 +369,7 @@ impl StreamReader {
                 return false;
             }
         }
-        let is_held = !is_saved && stream.is_answer_next();
+        let is_held = !is_saved && stream.is_response_next();
         if let Some(retry) = closed {
             if !stream.queue.is_empty() {
                 // There are more messages than are sent at once.
@@ -402,7 +402,7 @@ impl StreamReader {
         stream.reader = None;
         stream.expires_at = Some(now() + self.settings.orphaned_timeout + retry);
         // A response stays queued until the session record is saved.
-        while !(stream.is_answer_next() && self.session.record_state.is_some())
+        while !(stream.is_response_next() && self.session.record_state.is_some())
             && let Some(transmit) = stream.pop()
         {
             if !self.session.keep(self.number, stream, transmit.message) {
@@ -431,7 +431,7 @@ impl StreamReader {
                 self.is_over = true;
                 return Poll::Ready(Some(StreamPoll::End));
             }
-            if self.must_abort && self.session.poll_abort_requests(cx, &aborted()).is_ready() {
+            if self.must_abort && self.session.poll_abort(cx, &aborted()).is_ready() {
                 self.is_aborted = true;
                 return Poll::Ready(None);
             }

@@ -18,10 +18,10 @@ pub(crate) struct Readers {
     waiting: Mutex<Waiting>,
 }
 
-const FREE: u8 = 0;
+const STOPPED: u8 = 0;
 const RUNNING: u8 = 1;
 /// A task runs the session, and has to run it once more.
-const WANTED: u8 = 2;
+const RUN_AGAIN: u8 = 2;
 
 #[derive(Default)]
 struct Waiting {
@@ -57,7 +57,7 @@ impl Readers {
         let reader = waiting.last;
         waiting.tasks.push(Task { reader, reads, waker: None });
         if let Some(reads) = reads {
-            match waiting.place(reads) {
+            match waiting.find(reads) {
                 Ok(index) => {
                     if let Some((_, latest)) = waiting.readers.get_mut(index) {
                         *latest = reader;
@@ -88,7 +88,7 @@ impl Readers {
         let index = waiting.tasks.binary_search_by_key(&reader, |task| task.reader);
         let task = index.ok().map(|index| waiting.tasks.remove(index));
         if let Some(reads) = task.as_ref().and_then(|task| task.reads)
-            && let Ok(index) = waiting.place(reads)
+            && let Ok(index) = waiting.find(reads)
             && waiting.readers.get(index).is_some_and(|(_, other)| *other == reader)
         {
             waiting.readers.remove(index);
@@ -123,7 +123,7 @@ impl Readers {
 
     /// Wakes a reader to run the session, because there is work for a route or for any.
     pub(crate) fn wake_route(&self, route: Option<Route>) {
-        if self.want() {
+        if self.request_run() {
             return;
         }
         let reads = route.map(|route| match route {
@@ -144,21 +144,21 @@ impl Readers {
     }
 
     /// Makes the task that runs the session run it once more. Returns whether there is one.
-    pub(crate) fn want(&self) -> bool {
+    pub(crate) fn request_run(&self) -> bool {
         self.running
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| (running != FREE).then_some(WANTED))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| (running != STOPPED).then_some(RUN_AGAIN))
             .is_ok()
     }
 
     /// Begins to run the session, unless another task does, which then runs it once more.
     pub(crate) fn try_run(&self) -> bool {
-        let next = |running: u8| Some(if running == FREE { RUNNING } else { WANTED });
-        self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(FREE)
+        let next = |running: u8| Some(if running == STOPPED { RUNNING } else { RUN_AGAIN });
+        self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(STOPPED)
     }
 
     /// Stops running the session. Returns `false` if it has to run once more.
     pub(crate) fn try_stop(&self) -> bool {
-        let is_stopped = self.running.compare_exchange(RUNNING, FREE, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let is_stopped = self.running.compare_exchange(RUNNING, STOPPED, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !is_stopped {
             self.running.store(RUNNING, Ordering::Release);
         }
@@ -167,7 +167,7 @@ impl Readers {
 
     /// Stops running the session unconditionally.
     pub(crate) fn stop(&self) {
-        self.running.store(FREE, Ordering::Release);
+        self.running.store(STOPPED, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -181,12 +181,12 @@ impl Waiting {
         self.tasks.get_mut(index)
     }
 
-    fn place(&self, reads: ReaderTarget) -> Result<usize, usize> {
+    fn find(&self, reads: ReaderTarget) -> Result<usize, usize> {
         self.readers.binary_search_by_key(&reads, |(other, _)| *other)
     }
 
     fn reader(&self, reads: ReaderTarget) -> Option<u64> {
-        let index = self.place(reads).ok()?;
+        let index = self.find(reads).ok()?;
         self.readers.get(index).map(|(_, reader)| *reader)
     }
 }

@@ -141,8 +141,8 @@ impl Session {
     /// Returns the approximate memory use of an idle session in bytes.
     pub(crate) fn bytes(&self) -> usize {
         /// A session after a minimal `initialize`.
-        const LEAST: usize = 2048;
-        LEAST + self.connection.kept_bytes()
+        const MIN_BYTES: usize = 2048;
+        MIN_BYTES + self.connection.kept_bytes()
     }
 
     /// Returns the parameters of `initialize`, for the record.
@@ -359,7 +359,7 @@ impl Session {
     }
 
     /// Aborts all requests, as soon as no other task runs the session.
-    pub(crate) fn poll_abort_requests(&self, cx: &Context<'_>, why: &ErrorObject) -> Poll<()> {
+    pub(crate) fn poll_abort(&self, cx: &Context<'_>, why: &ErrorObject) -> Poll<()> {
         self.runner.poll_take(cx).map(|mut held| {
             held.with(|connection| connection.abort_requests(why));
         })
@@ -398,7 +398,7 @@ impl Session {
             state.by_request.clear();
             state.streams.retain(|_, stream| {
                 stream.is_known &= goes_on;
-                stream.is_answered()
+                stream.has_response()
             });
             drop(state);
             let teardown = connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT));

@@ -288,17 +288,17 @@ impl Sessions {
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
-            return Ok(Started::Response(named(response, session.id)));
+            return Ok(Started::Response(with_session_id(response, session.id)));
         };
         let manager = self.manager.clone();
         Ok(Started::Saving(Box::pin(async move {
-            let _at_work = work_guard;
+            let _work_guard = work_guard;
             if let Err(refusal) = record_sync.begin(&session).await {
                 // A session that cannot be saved is not kept in memory either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
             }
-            Ok(named(response, session.id))
+            Ok(with_session_id(response, session.id))
         })))
     }
 
@@ -339,7 +339,7 @@ impl Sessions {
         };
         let sessions = Arc::clone(self);
         let ending = tokio::spawn(async move {
-            let _at_work = work_guard;
+            let _work_guard = work_guard;
             restoring.await?;
             let session = sessions.find_to_end(&head)?;
             // The session can be resumed with its events as long as there is a record.
@@ -391,7 +391,7 @@ fn no_content() -> Response<ResponseBody> {
 }
 
 /// Adds the session id to the response to `initialize`.
-fn named(mut response: Response<ResponseBody>, id: SessionId) -> Response<ResponseBody> {
+fn with_session_id(mut response: Response<ResponseBody>, id: SessionId) -> Response<ResponseBody> {
     if let Ok(id) = HeaderValue::try_from(id.to_string()) {
         response.headers_mut().insert(SESSION, id);
     }

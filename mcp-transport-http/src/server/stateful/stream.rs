@@ -20,7 +20,7 @@ pub(crate) struct Stream {
     pub(crate) bytes: usize,
     /// The number of the last event.
     pub(crate) number: u64,
-    /// The request of the stream, until it is answered.
+    /// The request of the stream, until its response is queued.
     pub(crate) request: Option<RequestKey>,
     /// The id of that request, if its response has to wait for the session record.
     pub(crate) id: Option<RequestId>,
@@ -60,20 +60,20 @@ impl Stream {
     }
 
     /// Whether the next message is the response.
-    pub(crate) fn is_answer_next(&self) -> bool {
+    pub(crate) fn is_response_next(&self) -> bool {
         matches!(self.queue.front().map(|next| next.route), Some(Route::Reply(_)))
     }
 
     /// Replaces the response, which is the next message.
-    pub(crate) fn replace_answer(&mut self, message: EncodedMessage) {
-        if let Some(answer) = self.queue.front_mut() {
-            self.bytes = self.bytes - answer.message.len() + message.len();
-            answer.message = message;
+    pub(crate) fn replace_response(&mut self, message: EncodedMessage) {
+        if let Some(response) = self.queue.front_mut() {
+            self.bytes = self.bytes - response.message.len() + message.len();
+            response.message = message;
         }
     }
 
     /// Whether the response is queued for a reader.
-    pub(crate) fn is_answered(&self) -> bool {
+    pub(crate) fn has_response(&self) -> bool {
         self.reader.is_some() && matches!(self.queue.back().map(|last| last.route), Some(Route::Reply(_)))
     }
 
