@@ -44,7 +44,7 @@ impl State {
     /// Records the credentials of a request. Aborts and returns the subscriptions with others, which are opened again.
     pub(crate) fn set_credentials(&mut self, by: CredentialFingerprint) -> Vec<CallId> {
         self.credentials = Some(by);
-        self.abort_foreign_subscriptions()
+        self.abort_outdated_subscriptions()
     }
 
     /// Records the credentials that a subscription was opened with. Aborts and returns it if they have changed since.
@@ -52,14 +52,14 @@ impl State {
         if let Some(subscription) = self.calls.get_mut(&call) {
             subscription.subscribed_with = Some(by);
         }
-        self.abort_foreign_subscriptions()
+        self.abort_outdated_subscriptions()
     }
 
-    fn abort_foreign_subscriptions(&mut self) -> Vec<CallId> {
+    fn abort_outdated_subscriptions(&mut self) -> Vec<CallId> {
         let Some(credentials) = self.credentials else { return Vec::new() };
-        let is_foreign = |call: &CallInFlight| call.subscribed_with.is_some_and(|by| by != credentials);
-        let foreign: Vec<_> = self.calls.iter().filter(|(_, call)| is_foreign(call)).map(|(id, _)| *id).collect();
-        foreign.iter().for_each(|call| self.abort(*call));
-        foreign
+        let is_outdated = |call: &CallInFlight| call.subscribed_with.is_some_and(|by| by != credentials);
+        let outdated: Vec<_> = self.calls.iter().filter(|(_, call)| is_outdated(call)).map(|(id, _)| *id).collect();
+        outdated.iter().for_each(|call| self.abort(*call));
+        outdated
     }
 }

@@ -61,7 +61,8 @@ pub(crate) enum Started {
 
 impl<B: Body> ResponseFuture<B> {
     pub(crate) fn new(inner: Arc<Inner>, parts: Parts, body: B, work_guard: WorkGuard) -> Self {
-        let stage = Stage::begin(&inner, parts, work_guard).unwrap_or_else(|refusal| Stage::Finished(Some(refusal)));
+        let stage =
+            Stage::check_head(&inner, parts, work_guard).unwrap_or_else(|refusal| Stage::Finished(Some(refusal)));
         Self { inner, stage, upload: Some(Upload::new(body)) }
     }
 
@@ -110,7 +111,7 @@ impl<B: Body> ResponseFuture<B> {
 
 impl Stage {
     /// Checks the head of a request.
-    fn begin(inner: &Inner, parts: Parts, work_guard: WorkGuard) -> Result<Self, Refusal> {
+    fn check_head(inner: &Inner, parts: Parts, work_guard: WorkGuard) -> Result<Self, Refusal> {
         inner.check(&parts)?;
         let head = RequestHead::new(parts, inner.has_sessions());
         Ok(match inner.prepare(&head)? {

@@ -26,12 +26,12 @@ pub(crate) struct SessionLost {
 
 impl Session {
     /// The loss of this session, which the server responded to with a status.
-    pub(crate) fn unknown(&self, status: StatusCode) -> SessionLost {
+    pub(crate) fn lost_with_status(&self, status: StatusCode) -> SessionLost {
         SessionLost { generation: self.generation, reason: SessionLossReason::Unknown { status: status.as_u16() } }
     }
 
     /// The loss of this session, because it was started with other credentials than the current ones.
-    pub(crate) fn foreign(&self) -> SessionLost {
+    pub(crate) fn credentials_changed(&self) -> SessionLost {
         SessionLost { generation: self.generation, reason: SessionLossReason::CredentialsChanged }
     }
 }

@@ -40,10 +40,10 @@ impl OneWayPost {
                 return None;
             }
             Ok(Ok(response)) if response.status() == StatusCode::NOT_FOUND && self.session.id.is_some() => {
-                return Some(self.session.unknown(response.status()));
+                return Some(self.session.lost_with_status(response.status()));
             }
             Ok(Ok(response)) => response.status().to_string(),
-            Ok(Err(SendError::CredentialsChanged)) => return Some(self.session.foreign()),
+            Ok(Err(SendError::CredentialsChanged)) => return Some(self.session.credentials_changed()),
             Ok(Err(SendError::Failed(why))) => why,
             Err(_) => "the server did not accept it in time".to_owned(),
         };

@@ -83,7 +83,7 @@ impl Post {
         let Sent { response, by } = match self.sender.send(request, &self.session).await {
             Ok(sent) => sent,
             Err(SendError::Failed(why)) => return Err(why.into()),
-            Err(SendError::CredentialsChanged) => return Err(PostEnd::SessionLost(self.session.foreign())),
+            Err(SendError::CredentialsChanged) => return Err(PostEnd::SessionLost(self.session.credentials_changed())),
         };
         let status = response.status();
         if status.is_success() {
@@ -96,7 +96,7 @@ impl Post {
         let is_legacy = self.revision.is_some_and(|revision| revision.era() == Era::Legacy);
         if status == StatusCode::NOT_FOUND && is_legacy && self.session.id.is_some() && self.kind != PostKind::LegacySse
         {
-            return Err(PostEnd::SessionLost(self.session.unknown(status)));
+            return Err(PostEnd::SessionLost(self.session.lost_with_status(status)));
         }
         let refusal = self.refusal(response).await?;
         if let Some(request) = again.filter(|_| suggests_legacy_sse(status, &refusal)) {
@@ -140,7 +140,8 @@ impl Post {
                 Ok(())
             }
             BodyType::EventStream => {
-                self.follow(Box::new(EventReader::new(response, self.sender.options.event_limit)), session).await
+                self.read_until_response(Box::new(EventReader::new(response, self.sender.options.event_limit)), session)
+                    .await
             }
         }
     }
@@ -160,7 +161,7 @@ impl Post {
     }
 
     /// Reads a stream until the response arrives, and resumes it if it ends before.
-    async fn follow(&self, mut events: Box<EventReader>, session: Session) -> Result<(), PostEnd> {
+    async fn read_until_response(&self, mut events: Box<EventReader>, session: Session) -> Result<(), PostEnd> {
         let mut stream = ResumableStream::new(Arc::clone(&self.sender), self.revision, session);
         loop {
             let broken = loop {
@@ -214,14 +215,14 @@ impl Post {
                     let why = format!("the server refused to resume the stream of the call ({status})");
                     let is_unknown = status == StatusCode::NOT_FOUND && stream.session.id.is_some();
                     return Err(if is_unknown {
-                        PostEnd::StreamLost(stream.session.unknown(status), why)
+                        PostEnd::StreamLost(stream.session.lost_with_status(status), why)
                     } else {
                         why.into()
                     });
                 }
                 Ok(Opened::CredentialsChanged) => {
                     let why = SendError::CredentialsChanged.into_text();
-                    return Err(PostEnd::StreamLost(stream.session.foreign(), why));
+                    return Err(PostEnd::StreamLost(stream.session.credentials_changed(), why));
                 }
                 Ok(Opened::Unusable(why)) => return Err(why.into()),
                 Err(why) => broken = Some(why),

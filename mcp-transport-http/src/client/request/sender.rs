@@ -162,8 +162,8 @@ impl RequestSender {
             let by = self.fingerprints.of(presented);
             // Reported each time, as the client may know of newer credentials than the latest request had.
             self.responses.set_credentials(by);
-            let foreign = self.state().set_credentials(by);
-            self.end_foreign(foreign);
+            let ended = self.state().set_credentials(by);
+            self.end_subscriptions(ended);
             by
         } else {
             *self.fixed.get_or_init(|| self.fingerprints.of(presented))
@@ -175,11 +175,11 @@ impl RequestSender {
 
     /// Records the credentials that a subscription was opened with.
     pub(crate) fn subscribed(&self, call: CallId, by: CredentialFingerprint) {
-        let foreign = self.state().set_subscribed(call, by);
-        self.end_foreign(foreign);
+        let ended = self.state().set_subscribed(call, by);
+        self.end_subscriptions(ended);
     }
 
-    fn end_foreign(&self, subscriptions: Vec<CallId>) {
+    fn end_subscriptions(&self, subscriptions: Vec<CallId>) {
         for call in subscriptions {
             self.responses.handle_stream_ended(call, Some("the credentials changed".to_owned()));
         }

@@ -41,9 +41,9 @@ pub(crate) async fn listen(mut stream: ResumableStream) -> StreamEnd {
                 }
             }
             Ok(Opened::Refused(status @ StatusCode::NOT_FOUND)) if was_open && stream.session.id.is_some() => {
-                return StreamEnd::SessionLost(stream.session.unknown(status));
+                return StreamEnd::SessionLost(stream.session.lost_with_status(status));
             }
-            Ok(Opened::CredentialsChanged) => return StreamEnd::SessionLost(stream.session.foreign()),
+            Ok(Opened::CredentialsChanged) => return StreamEnd::SessionLost(stream.session.credentials_changed()),
             Ok(Opened::Refused(status)) if is_transient(status) => {
                 if stream.is_exhausted() {
                     return abandoned(status.as_str());

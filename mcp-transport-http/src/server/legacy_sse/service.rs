@@ -190,7 +190,7 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
         let (parts, body) = request.into_parts();
         // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.http.shutdown);
-        let (step, upload) = match self.begin(parts, work_guard) {
+        let (step, upload) = match self.check_head(parts, work_guard) {
             Ok(step) => {
                 let upload = matches!(step, Step::Write(..)).then(|| Upload::new(body));
                 (step, upload)
@@ -203,7 +203,7 @@ impl<B: Body> Service<Request<B>> for LegacySseService {
 
 impl LegacySseService {
     /// Checks the head of a request.
-    fn begin(&self, parts: Parts, work_guard: WorkGuard) -> Result<Step, Refusal> {
+    fn check_head(&self, parts: Parts, work_guard: WorkGuard) -> Result<Step, Refusal> {
         let Inner { http, sessions, .. } = &*self.0;
         http.check_host_and_origin(&parts)?;
         match parts.method {

@@ -93,7 +93,7 @@ async fn save(session: &SessionLease<Session>, settings: &StreamSettings) {
             stream.replace_response(message);
         }
         while let Some(transmit) = stream.pop() {
-            if !session.keep(number, stream, transmit.message) {
+            if !session.store_event(number, stream, transmit.message) {
                 session.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -175,7 +175,7 @@ impl StreamReader {
                 self.session.pump(Some(self.reader));
             }
             while self.is_response_next() {
-                let saved = ready!(self.poll_saved(cx));
+                let saved = ready!(self.poll_save(cx));
                 let mut state = self.session.lock();
                 let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
                 if stream.is_some_and(Stream::is_response_next)
@@ -204,7 +204,7 @@ impl StreamReader {
     }
 
     /// Saves the session record.
-    fn poll_saved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+    fn poll_save(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         if let (Saving::Due, Some(record_sync)) = (&self.saving, &self.settings.record_sync) {
             let (record_sync, session) = (record_sync.clone(), self.session.clone());
             self.saving = Saving::Running(Box::pin(async move { record_sync.save(&session).await }));
@@ -248,7 +248,7 @@ impl StreamReader {
                 continue;
             }
             if is_held && self.is_stream {
-                if let Err(refusal) = ready!(self.poll_saved(cx)) {
+                if let Err(refusal) = ready!(self.poll_save(cx)) {
                     self.refuse(&refusal);
                 }
                 continue;
@@ -358,7 +358,7 @@ impl StreamReader {
             let is_last = matches!(route, Route::Reply(_));
             if stream.is_known {
                 self.write(stream.number + 1, &message, events);
-                session.keep(self.number, stream, message);
+                session.store_event(self.number, stream, message);
             } else {
                 write_event(events, &message);
             }
@@ -405,7 +405,7 @@ impl StreamReader {
         while !(stream.is_response_next() && self.session.record_state.is_some())
             && let Some(transmit) = stream.pop()
         {
-            if !self.session.keep(self.number, stream, transmit.message) {
+            if !self.session.store_event(self.number, stream, transmit.message) {
                 self.session.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
             }
         }

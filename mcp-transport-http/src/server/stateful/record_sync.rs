@@ -73,7 +73,7 @@ impl RecordState {
 
 impl RecordSync {
     /// Saves the record of a new session.
-    pub(crate) async fn begin(&self, session: &Session) -> Result<(), Refusal> {
+    pub(crate) async fn save_new(&self, session: &Session) -> Result<(), Refusal> {
         let Some(record_state) = &session.record_state else { return Ok(()) };
         let (mut record, version) = record_state.read();
         record.initialize = session.initialize_params();
@@ -100,7 +100,7 @@ impl RecordSync {
     /// Applies the changes of another process.
     pub(crate) fn refresh(&self, session: &Session, found: VersionedRecord) {
         if let Some(record_state) = &session.record_state {
-            take_over(session, record_state, found);
+            merge_record(session, record_state, found);
         }
     }
 
@@ -149,7 +149,7 @@ impl RecordSync {
                     record_state.set_touched();
                     return Ok(());
                 }
-                SaveOutcome::Conflict(Some(theirs)) => take_over(session, record_state, *theirs),
+                SaveOutcome::Conflict(Some(theirs)) => merge_record(session, record_state, *theirs),
                 // Another process has deleted it.
                 SaveOutcome::Conflict(None) => return Err(refusal(&SessionError::Unknown)),
             }
@@ -162,7 +162,7 @@ impl RecordSync {
 ///
 /// The record state and the session change under one lock: otherwise a difference between them would look like a change
 /// made by the client.
-fn take_over(session: &Session, record_state: &RecordState, found: VersionedRecord) {
+fn merge_record(session: &Session, record_state: &RecordState, found: VersionedRecord) {
     let _state = session.lock();
     let (base, version) = record_state.read();
     if found.version <= version {
@@ -184,7 +184,7 @@ pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connecti
 }
 
 /// Creates the record state of a new session.
-pub(crate) fn begin(connection: &Connection, principal: Option<Principal>) -> Option<RecordState> {
+pub(crate) fn new_state(connection: &Connection, principal: Option<Principal>) -> Option<RecordState> {
     let state = connection.session_state()?;
     let record = SessionRecord::new(RawObject::empty(), state.revision, principal);
     Some(RecordState::new(with_state(record, state), RecordVersion::NONE))

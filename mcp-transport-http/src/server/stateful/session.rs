@@ -309,7 +309,7 @@ impl Session {
                 stream.is_blocked = true;
                 self.connection.block(route);
             }
-        } else if !self.keep(number, stream, transmit.message) {
+        } else if !self.store_event(number, stream, transmit.message) {
             self.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
         }
         if let (true, Some(key)) = (is_last, key) {
@@ -323,7 +323,7 @@ impl Session {
     }
 
     /// Stores an event for a client that may resume the stream. Returns whether it was stored.
-    pub(crate) fn keep(&self, number: u64, stream: &mut Stream, message: EncodedMessage) -> bool {
+    pub(crate) fn store_event(&self, number: u64, stream: &mut Stream, message: EncodedMessage) -> bool {
         let Some(events) = self.events.as_ref().filter(|_| stream.is_known && self.is_resumable()) else {
             return false;
         };

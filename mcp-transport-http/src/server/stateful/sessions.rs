@@ -280,7 +280,8 @@ impl Sessions {
         let Some(revision) = connection.handle().negotiated() else {
             return Ok(Started::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
-        let record_state = self.record_sync.as_ref().and_then(|_| record_sync::begin(&connection, principal.clone()));
+        let record_state =
+            self.record_sync.as_ref().and_then(|_| record_sync::new_state(&connection, principal.clone()));
         let (events, counters) = (self.events.clone(), Arc::clone(&self.counters));
         let make = |id| Session::new(id, connection, revision, events, record_state, counters);
         let created =
@@ -293,7 +294,7 @@ impl Sessions {
         let manager = self.manager.clone();
         Ok(Started::Saving(Box::pin(async move {
             let _work_guard = work_guard;
-            if let Err(refusal) = record_sync.begin(&session).await {
+            if let Err(refusal) = record_sync.save_new(&session).await {
                 // A session that cannot be saved is not kept in memory either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
