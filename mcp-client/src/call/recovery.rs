@@ -51,7 +51,7 @@ impl Recovery {
             CallError::Status { status: 401 | 403 | 500.., .. } => false,
             // DU-41: the detected revision may be wrong, so the server is probed again.
             CallError::Rejected(_) | CallError::Status { .. } | CallError::InvalidResponse => {
-                shared.with(|core, now| core.reconsider(now));
+                shared.with(|core, now| core.probe_again(now));
                 next_revision(client).await.is_some_and(|next| next.era() != revision.era())
             }
             CallError::Cancelled | CallError::TimedOut | CallError::Disconnected | _ => false,

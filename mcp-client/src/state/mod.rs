@@ -218,7 +218,7 @@ impl Core {
     }
 
     /// Probes the server again, if its revision was not confirmed yet.
-    pub(crate) fn reconsider(&mut self, now: Time) {
+    pub(crate) fn probe_again(&mut self, now: Time) {
         if self.kernel.reconsider(now) {
             self.wake_transport();
         }
