@@ -1,7 +1,7 @@
-//! Servers and clients of the [Model Context Protocol](https://modelcontextprotocol.io), for every revision of it.
+//! Servers and clients for every revision of the [Model Context Protocol](https://modelcontextprotocol.io).
 //!
 //! One handler serves clients of all five revisions, from 2024-11-05 to 2026-07-28, over standard streams and over HTTP.
-//! One client talks to servers of all five, and detects which one it has.
+//! One client connects to servers of all five, and detects the revision.
 //!
 //! # A server
 //!
@@ -56,8 +56,8 @@
 //! }
 //! ```
 //!
-//! The server is a child process here. For one at an address, enable the feature `http-client` and connect an
-//! `HttpTransport`.
+//! The server is a child process here: the program above, built as `target/release/minimal`. For a server at a URL,
+//! enable the feature `http-client` and connect an `HttpTransport`.
 //!
 //! # Features
 //!
@@ -70,11 +70,11 @@
 //! | `http-client` | clients over HTTP, on reqwest; implies `client` | `http` |
 //! | `tls` | `https` and HTTP/2 for clients; implies `http-client` | |
 //! | `redis` | sessions and events of an HTTP server in Redis; implies `http` | `redis` |
-//! | `memory` | a client connected to a server in the same process, for tests; implies both | `client` |
+//! | `memory` | a client connected to a server in the same process, for tests; implies `server` and `client` | `client` |
 //! | `tower` | tower layers around the requests of a server; implies `server` | `server` |
 //! | `validate` | JSON Schema validation of arguments and structured results | `server`, `client` |
 //!
-//! A feature adds API and never changes what the rest does. The [data of the protocol](types) is always there.
+//! Features only add API. The [types of the protocol](types) need no feature.
 //!
 //! # Where to go next
 //!
@@ -87,7 +87,7 @@
 //! | store sessions outside of the process | [`mcp::session`][session] |
 //! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
 //! | run something | the examples in the repository; `examples/README.md` is their index |
-//! | test servers and clients; ask the user while a tool runs; choose between sessions and none; run several instances | the guides in `docs/` |
+//! | test servers and clients; ask the user while a tool runs; serve with or without sessions; run several instances | the guides in `docs/` |
 //!
 //! # Deriving `JsonSchema`
 //!
@@ -114,8 +114,8 @@
 //! # One crate or several
 //!
 //! This crate has no code of its own: each module is another crate, re-exported. Libraries that need only one of them,
-//! such as the types or the kernel without I/O, can depend on that one; the types are the same either way. The guide
-//! `docs/picking-crates.md` says which crate has what.
+//! such as the types or the state machines without I/O (`mcp-kernel`), can depend on that one; the Rust types are the
+//! same either way. The guide `docs/picking-crates.md` lists the crates.
 //!
 #![cfg_attr(feature = "client", doc = "[client]: mcp_client")]
 #![cfg_attr(not(feature = "client"), doc = "[client]: https://docs.rs/mcp-client")]
