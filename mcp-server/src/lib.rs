@@ -1,8 +1,8 @@
 //! Servers for the Model Context Protocol, with typed tools, prompts and resources.
 //!
 //! A [`Server`] has tools, prompts and resources, whose handlers are async functions with plain types as arguments and
-//! results. One server serves any number of clients at the same time, of every protocol revision from 2024-11-05 to
-//! 2026-07-28. A transport, `mcp-transport-stdio` or `mcp-transport-http`, connects it to them.
+//! results. One server serves any number of clients at the same time, modern (2026-07-28) and legacy (2024-11-05 to
+//! 2025-11-25). A transport, `mcp-transport-stdio` or `mcp-transport-http`, connects it to them.
 //!
 //! ```
 //! use mcp_server::{Server, tool};
@@ -19,7 +19,7 @@
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! | to | there is |
+//! | to | use |
 //! |---|---|
 //! | build a server | [`Server::builder`], [`ServerBuilder`], [`BuildError`] |
 //! | create tools, prompts and resources | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
@@ -35,7 +35,8 @@
 //!
 //! The arguments of a tool are a struct. Its JSON Schema, with the doc comments of the members as descriptions, is what the
 //! model sees. A handler returns any type that implements [`IntoToolResult`]: [`Json`] becomes structured content with a
-//! schema, and text for older clients. An error becomes a result that the model reads, so it should say what to do.
+//! schema, and text for older clients. An error becomes a result with `isError`, whose text the model reads: it should
+//! name the problem and what to do instead.
 //!
 //! ```
 //! use mcp_server::{HandlerError, Json, RequestContext, tool};
@@ -141,12 +142,12 @@
 //! - Progress and log messages are sent to clients that requested them; otherwise they cost nothing.
 //! - A handler whose request is cancelled is dropped at its current `await`. Tasks that it spawned can await
 //!   [`RequestContext::cancelled`].
-//! - Handlers of a connection share its task, so one that computes for long should yield now and then, or use a thread.
+//! - Handlers of a connection share its task, so long computations should yield regularly, or run on a thread of their own.
 //! - [`ConnectionHandle`] keeps values from one request to the next, and runs callbacks at the end of the connection.
 //!
-//! Handlers can send elicitation, sampling and roots requests to clients that declared the capability. **With modern clients
-//! the handler runs again from its beginning when the response arrives**: use [`RequestContext::once`] for what must not be
-//! repeated.
+//! Handlers can send elicitation, sampling and roots requests to clients that declared the capability. Each request has a
+//! key, which is unique among the requests of a handler. **With modern clients the handler runs again from its beginning
+//! when the response arrives**: wrap side effects that must not be repeated in [`RequestContext::once`].
 //!
 //! ```
 //! use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
@@ -179,7 +180,7 @@
 //! use tower_layer::layer_fn;
 //! use tower_service::Service;
 //!
-//! /// Lets clients look, but not touch.
+//! /// Refuses tool calls.
 //! #[derive(Clone)]
 //! struct ReadOnly(Endpoint);
 //!
@@ -194,7 +195,7 @@
 //!
 //!     fn call(&mut self, request: Request) -> ResponseFuture {
 //!         if request.ctx.method().as_str() == "tools/call" {
-//!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only today"))));
+//!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only"))));
 //!         }
 //!         self.0.call(request)
 //!     }
@@ -204,9 +205,9 @@
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! Layers also see `server/discover`, `logging/setLevel` and subscriptions, and may refuse them. For these the inner service
-//! returns [`Response::ByProtocol`], and the actual result is added after all layers. Only the handshake and `ping` do not
-//! pass through layers.
+//! All requests except the handshake and `ping` pass through the layers. For `server/discover`, `logging/setLevel` and
+//! subscriptions the inner service returns [`Response::ByProtocol`], a placeholder: a layer can refuse the request, but not
+//! read the result.
 //!
 //! Each request has a `tracing` span, named by the conventions of OpenTelemetry.
 //!
@@ -261,7 +262,7 @@
 //! |---|---|
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
 //! | `tower` | tower layers around requests |
-//! | `validate` | validation of raw arguments, and of results with a given schema, against their JSON Schemas |
+//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas |
 
 #![forbid(unsafe_code)]
 

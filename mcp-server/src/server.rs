@@ -14,7 +14,7 @@ use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::Endpoint;
 
-/// A server: its description, its tools, prompts and resources, and its settings. It holds nothing about any client.
+/// A server: its description, its tools, prompts and resources, and its settings. It has no state of clients.
 ///
 /// Clones are cheap and share everything. Transports create a [`Connection`](crate::Connection) to it for each client.
 ///

@@ -216,7 +216,7 @@ impl RequestContext {
     /// # Errors
     ///
     /// Returns an error if the state was not encrypted by [`seal_state`](Self::seal_state) for this request, or has expired.
-    /// The error for the client does not say which.
+    /// The error for the client does not reveal the cause.
     pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
         let Some(state) = self.request_state() else { return Ok(None) };
         let content = unseal(self, state)?;

@@ -273,8 +273,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how long a `requestState` is valid, and thus how long a modern client may take to retry, in whole seconds.
-    /// Defaults to 10 minutes.
+    /// Sets how long a `requestState` is valid, which is the time that a modern client has to retry. Fractions of a
+    /// second are ignored. Defaults to 10 minutes.
     #[cfg(feature = "mrtr")]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.asking.lifetime = lifetime;

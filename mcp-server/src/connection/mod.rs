@@ -93,7 +93,7 @@ impl Connection {
         self.shared.lock().kernel.is_restart(incoming)
     }
 
-    /// Creates a connection that resumes a session of another process, with the parameters of its `initialize`.
+    /// Creates a connection that resumes a session that another process started with these `initialize` parameters.
     ///
     /// # Errors
     ///
@@ -259,8 +259,8 @@ impl Connection {
         self.input(|kernel| kernel.unblock(route));
     }
 
-    /// Begins a graceful shutdown: nothing more will be fed. Subscriptions and server-to-client requests end, handlers may
-    /// finish.
+    /// Begins a graceful shutdown: ends subscriptions and server-to-client requests, and lets handlers finish. The
+    /// transport feeds no further messages.
     pub fn drain(&mut self) {
         self.input(Kernel::drain);
     }
@@ -283,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection from the side of the server: subscriptions end with their result, everything else is dropped.
+    /// Closes the connection on behalf of the server: sends the results of subscriptions, and drops everything else.
     pub fn close(&mut self) {
         self.input(Kernel::close);
     }

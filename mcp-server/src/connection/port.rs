@@ -105,7 +105,8 @@ impl ConnectionPort {
         self.shared.lock().kernel.handle_timeout(now);
     }
 
-    /// Begins a graceful shutdown: nothing more will be fed, and handlers may finish.
+    /// Begins a graceful shutdown: ends subscriptions and server-to-client requests, and lets handlers finish. The
+    /// transport feeds no further messages.
     pub fn drain(&self) {
         self.shared.lock().kernel.drain();
     }

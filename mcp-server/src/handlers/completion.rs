@@ -24,7 +24,7 @@ pub struct CompletionInput {
 /// Suggests values for an argument: an async function of a [`RequestContext`] and a [`CompletionInput`], which returns the
 /// best suggestion first.
 ///
-/// The result has at most 100 values, and says whether there are more.
+/// The client gets at most 100 values, their total number, and whether there are more.
 pub trait Completer: Send + Sync + 'static {
     /// Returns the suggested values.
     fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Vec<String>>;

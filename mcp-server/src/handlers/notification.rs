@@ -7,7 +7,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 
 use crate::connection::handle::ConnectionHandle;
 
-/// A notification of a client: that it is initialised, that its roots changed, or one that an extension defines.
+/// A notification of a client: that it is initialized, that its roots changed, or one that an extension defines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Notification {

@@ -20,13 +20,14 @@ pub(crate) fn decode<'a, T: DeserializeOwned>(
     T::deserialize(Texts { pairs, current: None })
 }
 
-/// The error of decoding named texts: a text does not fit its field, or is missing.
+/// The error of decoding the arguments of a prompt or the variables of a URI, which are sent as text: a value is missing or
+/// does not fit its field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct InvalidText(Fault);
 
 impl InvalidText {
-    /// Returns the name of the invalid text, if it is a single one.
+    /// Returns the name of the invalid argument or variable, if it is a single one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
