@@ -26,7 +26,7 @@ use crate::state::Shared;
 use crate::transport::TransportHandle;
 use crate::transport::{Transport, TransportKind};
 
-/// Configures a client; made by [`Client::builder`].
+/// Configures a client; created by [`Client::builder`].
 ///
 /// The client declares the capabilities that it has handlers for:
 ///

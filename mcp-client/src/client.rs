@@ -202,7 +202,7 @@ impl Client {
         Call::new(self, Method::COMPLETION_COMPLETE, RawObject::new(&params))
     }
 
-    /// Sends `server/discover` to a modern server. For legacy servers, [`server`](Self::server) returns the facts of the
+    /// Sends `server/discover` to a modern server. For legacy servers, [`server`](Self::server) returns the result of the
     /// handshake.
     pub fn discover(&self) -> Call<DiscoverResult> {
         Call::new(self, Method::SERVER_DISCOVER, Ok(RawObject::empty()))

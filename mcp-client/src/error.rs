@@ -88,7 +88,7 @@ impl Error {
         if let Self::Rejected(error) = self { Some(error) } else { None }
     }
 
-    /// Converts the error of a call; `disconnect_reason` says why the connection broke, if it did.
+    /// Converts the error of a call; `disconnect_reason` is why the connection broke, if it did.
     pub(crate) fn of_call(error: CallError, disconnect_reason: Option<&str>) -> Self {
         match error {
             CallError::Rejected(error) => Self::Rejected(error),

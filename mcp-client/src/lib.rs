@@ -1,7 +1,7 @@
 //! A client for the Model Context Protocol that supports servers of every protocol revision.
 //!
-//! A [`Client`] detects whether its server is modern (2026-07-28: stateless requests) or legacy (2024-11-05 to 2025-11-25:
-//! handshake and sessions), and has the same interface for both. A [`Transport`] connects it: to a child process or a
+//! A [`Client`] detects the era of its server, modern (2026-07-28: stateless requests) or legacy (2024-11-05 to
+//! 2025-11-25: handshake and sessions), and has the same interface for both. A [`Transport`] connects it: to a child process or a
 //! socket with `mcp-transport-stdio`, to a URL with `mcp-transport-http`, and to a server in the same process with
 //! `MemoryTransport` (feature `memory`).
 //!
@@ -46,7 +46,7 @@
 //! | skip era detection for a known server | [`RevisionCache`], [`Client::detected_revision`], [`ClientBuilder::detected_revision`] |
 //! | resume a session after a restart | [`Client::save_session`], [`ClientBuilder::resume_session`] |
 //! | implement a transport | [`Transport`], [`TransportHandle`], [`TransportCommand`] |
-//! | name the types of the protocol | [`types`], which is the crate `mcp-types` |
+//! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
 //! # Calls
 //!
@@ -60,8 +60,8 @@
 //!   client instead.
 //! - A call whose stream or connection broke is not repeated, because the server may have executed it
 //!   ([`Error::Interrupted`]).
-//! - If the server rejects the protocol version, the headers or the detected era of a call, the client corrects them and
-//!   repeats the call, each of them once.
+//! - If the server rejects the protocol version, the headers or the era of a call, the client corrects it and repeats the
+//!   call, at most once for each cause.
 //!
 //! # Server-to-client requests
 //!
@@ -72,13 +72,14 @@
 //! # Caching
 //!
 //! Modern servers set a time to live for lists and resources. Until then the client returns them from its cache, unless the
-//! server reports a change or the call sets [`skip_cache`](Call::skip_cache). Each client has its own cache. Private results
-//! are returned only for the credentials that they were requested with, and results that depend on input requests are not
+//! server reports a change or the call sets [`skip_cache`](Call::skip_cache). Each client has its own cache. Results with
+//! the scope `private` are returned only for the credentials that they were requested with, and results that depend on input requests are not
 //! cached.
 //!
 //! # Runtimes
 //!
-//! This crate does not depend on a runtime, except for `MemoryTransport`: transports bring tasks, timers and sockets.
+//! This crate does not depend on an async runtime: transports provide tasks, timers and sockets. `MemoryTransport` needs
+//! tokio.
 
 #![forbid(unsafe_code)]
 

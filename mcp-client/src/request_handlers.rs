@@ -27,7 +27,8 @@ pub(crate) struct RequestHandlers {
     pub(crate) roots: Option<Handler<(), ListRootsResult>>,
 }
 
-/// The return type of a handler for server-to-client requests: a result, or a `Result` whose error becomes a JSON-RPC error.
+/// The types that a handler for server-to-client requests can return: a result, or a `Result` whose error becomes a
+/// JSON-RPC error.
 pub trait IntoClientResult<R>: Send {
     /// Converts the value into a result, or a JSON-RPC error.
     ///

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Cancels a call; made by [`Call::cancel_handle`](crate::Call::cancel_handle).
+/// Cancels a call; created by [`Call::cancel_handle`](crate::Call::cancel_handle).
 #[derive(Clone, Debug, Default)]
 pub struct CancelHandle(Arc<Mutex<CancelState>>);
 

@@ -32,7 +32,7 @@ pub(crate) struct Exchange<'a> {
 
 /// The error of an exchange.
 pub(crate) enum Failure {
-    /// The call was sent in this revision, and failed; `reason` says why the connection or stream broke, if it did.
+    /// The call was sent in this revision, and failed; `reason` is why the connection or stream broke, if it did.
     Call { error: CallError, revision: Revision, reason: Option<String> },
     /// The call was not sent, or the client was closed.
     Local(Error),

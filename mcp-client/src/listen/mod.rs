@@ -29,7 +29,7 @@ use crate::state::{Phase, Shared, Started};
 
 use self::changes::all_of;
 
-/// A stream of changes on the server; made by [`Client::listen`].
+/// A stream of changes on the server; created by [`Client::listen`].
 ///
 /// If the subscription breaks, it is opened again with exponential backoff. Changes may be lost in the meantime, so
 /// everything that it covers is then reported as changed. The stream ends with an error if the server refuses the

@@ -25,7 +25,7 @@ pub struct SavedSession {
     pub info: Option<Implementation>,
     /// The instructions of the server.
     pub instructions: Option<String>,
-    /// The credentials that the session was initialized with, if they are known. With others it is not resumed, and counts
+    /// The credentials that the session was initialized with, if they are known. With other credentials the session counts
     /// as lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<CredentialFingerprint>,

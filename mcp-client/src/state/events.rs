@@ -32,7 +32,7 @@ impl Core {
                 (self.detected, self.exited_on_probe, self.exits_on_probe) = (Some(detected), true, true);
             }
             Event::Failed(why) => {
-                // The reasons of the transport and of the lost session say more than those of the kernel.
+                // The reasons of the transport and of the lost session are more specific than those of the kernel.
                 let lost = if why == ConnectError::Disconnected {
                     self.disconnect_reason.take().map(CloseReason::Disconnected)
                 } else {
@@ -101,7 +101,7 @@ impl Core {
         let was_probed_again = self.detected.is_some_and(|detected| detected.probe_again);
         self.detected = self.kernel.detected_revision();
         self.newly_detected = self.detected.map(|detected| (detected, was_probed_again));
-        // Without a new handshake or probe the facts are still those of the connection before.
+        // Without a new handshake or probe they are still those of the previous connection.
         if server.capabilities.is_some() {
             self.server = server;
         }

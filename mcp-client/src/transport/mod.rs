@@ -19,8 +19,7 @@ pub use self::responses::ResponseHandle;
 /// Carries the messages of one client to one server.
 ///
 /// [`start`](Self::start) receives a [`TransportHandle`] and spawns a task that executes the commands of
-/// [`TransportHandle::next_command`] until it returns `None`. A transport knows how bytes travel, and nothing about their
-/// meaning.
+/// [`TransportHandle::next_command`] until it returns `None`. A transport does not interpret the messages.
 pub trait Transport: Send + 'static {
     /// Returns how messages are carried, which the client has to know for cancellation, headers and era detection.
     fn kind(&self) -> TransportKind;
