@@ -80,7 +80,8 @@
 //! ```
 //!
 //! - The server process gets a short list of environment variables, and those that `ServerCommand::env` sets.
-//! - The server may be modern or legacy. A server that exits when it is probed is restarted without a probe.
+//! - The client probes with `server/discover` whether the server is modern or legacy. A server that exits on the probe is
+//!   restarted once, as legacy.
 //! - A server that exits is restarted, as far as `RestartPolicy` allows. Calls that were in flight fail with its exit
 //!   status; later calls wait for the restart.
 //! - Reading and writing are independent, and queued output is bounded. A line that is not a message is ignored. A line that

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::stderr::Stderr;
 use super::tree::ProcessTree;
 
-/// A server process; made by [`ServerCommand::spawn`](crate::ServerCommand::spawn).
+/// A server process; created by [`ServerCommand::spawn`](crate::ServerCommand::spawn).
 ///
 /// ```text
 ///   running -- exits by itself -------------------------------> wait
@@ -57,7 +57,7 @@ pub struct ShutdownTimeouts {
     pub kill_timeout: Duration,
 }
 
-/// The exit of a server that was not shut down.
+/// The exit of a server process, as returned by [`ChildProcess::wait`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{program}` has exited ({status})")]
 #[non_exhaustive]
@@ -86,7 +86,7 @@ impl ChildProcess {
         &self.program
     }
 
-    /// Returns the process id, until the process was reaped.
+    /// Returns the process id, or `None` after the process was reaped.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.tree.as_ref().and_then(ProcessTree::id)
@@ -94,7 +94,8 @@ impl ChildProcess {
 
     /// Takes the standard input of the process; `None` if it was taken before.
     ///
-    /// Drop it before [`shutdown`](Self::shutdown), which cannot close it otherwise and continues with a signal.
+    /// Drop it before calling [`shutdown`](Self::shutdown), whose first step is to close it. Otherwise the process has to be
+    /// stopped by a signal.
     #[must_use]
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.stdin.take()

@@ -88,7 +88,8 @@ enum Found {
 }
 
 impl<R> LineReader<R> {
-    /// Creates a reader of lines of at most `limit` bytes, without line endings, such as [`DEFAULT_LINE_LIMIT`].
+    /// Creates a reader of lines with at most `limit` bytes, not counting the line ending. [`DEFAULT_LINE_LIMIT`] is the usual
+    /// limit.
     pub fn new(source: R, limit: usize) -> Self {
         Self::with_capacity(source, limit, DEFAULT_CAPACITY)
     }
