@@ -1,8 +1,8 @@
 //! The Streamable HTTP transport of the Model Context Protocol, for servers and clients of every revision.
 //!
-//! [`HttpService`] turns a [`Server`](mcp_server::Server) into a tower service that serves modern and legacy clients at
-//! one endpoint. A modern request names its protocol revision itself. A legacy request is served in the revision of its
-//! `MCP-Protocol-Version` header or, with sessions enabled, in the revision negotiated by `initialize`.
+//! [`HttpService`] turns a [`Server`](mcp_server::Server) into a tower service that serves modern (2026-07-28) and legacy
+//! (older) clients at one endpoint. A modern request names its protocol revision in `_meta`. A legacy request is served in
+//! the revision of its `MCP-Protocol-Version` header or, with sessions enabled, in that negotiated by `initialize`.
 //!
 //! ```no_run
 //! use mcp_server::{NoArguments, Server, tool};
@@ -46,6 +46,15 @@
 //!
 //! Everything that clients can make the server store has a limit. A request that exceeds one gets 429 or 503 with
 //! `Retry-After`; requests in flight are not affected.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `serve` (default) | [`serve`] and [`HttpServer`], on hyper; implies `server` |
+//! | `server` | [`HttpService`], for any HTTP server |
+//! | `client` | `HttpTransport`, on reqwest |
+//! | `client-tls` | `https` and HTTP/2 for `HttpTransport`; implies `client` |
 #![cfg_attr(feature = "client", doc = include_str!("client/guide.md"))]
 #![forbid(unsafe_code)]
 

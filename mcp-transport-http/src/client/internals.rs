@@ -22,7 +22,7 @@ pub struct EventStream {
     pub last_id: Option<String>,
     /// The last `retry` value.
     pub retry: Option<Duration>,
-    /// Whether parsing stopped at an event beyond the limit.
+    /// Whether parsing stopped at an event that exceeds the limit.
     pub is_too_long: bool,
 }
 

@@ -24,7 +24,8 @@ impl<'a, F> HeaderClaims<'a, F>
 where
     F: Fn(&str) -> Option<Arc<[HeaderParam]>>,
 {
-    /// Creates the claims of a request. `header_params` returns the parameters that a tool wants repeated in headers.
+    /// Creates the claims of a request. `header_params` returns the parameters of a tool, by its name, that have to be
+    /// repeated in `Mcp-Param-*` headers.
     pub fn new(headers: &'a HeaderMap, version: &'a VersionHeader, header_params: F) -> Self {
         Self { headers, version, header_params }
     }

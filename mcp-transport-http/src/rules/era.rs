@@ -18,7 +18,7 @@ pub enum SelectedEra {
 }
 
 impl SelectedEra {
-    /// Returns the era of the response.
+    /// Returns the era.
     #[must_use]
     pub fn era(self) -> Era {
         match self {
@@ -41,11 +41,12 @@ impl SelectedEra {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SupportedRevisions<'a> {
-    /// The revisions of the server.
+    /// The revisions that the server supports, of either era.
     pub revisions: &'a [Revision],
     /// Whether legacy clients are served.
     pub serves_legacy: bool,
-    /// Whether legacy clients have sessions, which then decide what may be sent.
+    /// Whether legacy clients have sessions. Without sessions, responses are refused, and batches in all revisions except
+    /// 2025-03-26.
     pub has_sessions: bool,
 }
 

@@ -9,7 +9,7 @@ pub const JSON: &str = "application/json";
 /// The media type of event streams.
 pub const EVENT_STREAM: &str = "text/event-stream";
 
-/// Whether a request body is declared as JSON, once and without a content encoding.
+/// Returns whether a request body is declared as JSON, once and without a content encoding.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
@@ -23,7 +23,7 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     is_json && !is_encoded
 }
 
-/// Whether a client accepts both JSON and event streams.
+/// Returns whether a client accepts both JSON and event streams.
 // H-8
 #[must_use]
 pub fn accepts_both(headers: &HeaderMap) -> bool {
@@ -33,7 +33,7 @@ pub fn accepts_both(headers: &HeaderMap) -> bool {
         || (accepts(headers, JSON) && accepts(headers, EVENT_STREAM))
 }
 
-/// Whether a client accepts a media type. Without an `Accept` header it accepts all (RFC 9110).
+/// Returns whether a client accepts a media type. Without an `Accept` header it accepts all (RFC 9110).
 ///
 /// The most specific range that matches decides.
 #[must_use]

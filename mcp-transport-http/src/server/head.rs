@@ -12,7 +12,7 @@ use super::service::ValidUntil;
 use crate::rules::header_names::SESSION;
 use crate::rules::headers::{VersionHeader, single_value};
 
-/// The head of a request, and what its headers say about revision, session and user.
+/// The head of a request, with the revision, session and user that its headers name.
 pub(crate) struct RequestHead {
     /// For handlers, and for `HttpOptions::select_server`.
     pub(crate) parts: Arc<Parts>,

@@ -31,7 +31,7 @@ pub enum SessionMode {
 ///
 /// The defaults suit a server that is used from the machine on which it runs.
 ///
-/// | setting | default | effect of more |
+/// | setting | default | effect of a larger value |
 /// |---|---|---|
 /// | [`sessions`](Self::sessions) | [`Stateless`](SessionMode::Stateless) | enables sessions for legacy clients |
 /// | [`allow_host`](Self::allow_host), [`allow_origin`](Self::allow_origin) | this machine | allows further host names and web pages; without this check, any page in a browser on this machine could use the server |
@@ -171,8 +171,8 @@ impl HttpOptions {
 
     /// Sets the maximum number of requests in flight; more get 503. Defaults to 1,024.
     ///
-    /// Each request of a batch counts, from when its body was read until its response was sent. The same number of
-    /// refusals, and at least 64, may be unsent; further refusals have a status but no body.
+    /// Each request of a batch counts, from when its body was read until its response was sent. Error responses to
+    /// refused requests have a limit of their own, `count` or 64, whichever is greater: beyond it they have no body.
     ///
     /// [`HttpServer`](crate::HttpServer) accepts at most 100 concurrent requests per connection and
     /// [closes](crate::HttpServer::stall_timeout) responses that clients do not read. Other HTTP servers have to do both

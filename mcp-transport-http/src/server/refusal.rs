@@ -16,7 +16,7 @@ pub struct Refusal {
     status: StatusCode,
     error: ErrorObject,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The id of the refused request, and the revision that it is answered in.
+    /// The id of the refused request, and the revision of its response.
     id: Option<RequestId>,
     revision: Revision,
 }

@@ -76,7 +76,7 @@ const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAM_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Post {
-    /// Makes the call, and passes its messages to the client. Both results say how it ended.
+    /// Makes the call, and passes its messages to the client. `Ok` and `Err` both contain how it ended.
     pub(crate) async fn run(&self, request: Request) -> Result<PostEnd, PostEnd> {
         let may_fall_back = self.kind == PostKind::Handshake && self.sender.options.legacy_sse_fallback;
         let again = if may_fall_back { request.try_clone() } else { None };

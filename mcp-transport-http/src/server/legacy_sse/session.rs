@@ -35,7 +35,7 @@ struct State {
     is_closing: bool,
 }
 
-/// A request in flight. It holds its permit until it is answered, as its POST does not wait for that.
+/// A request in flight. It holds its permit until its response is queued, because its POST is accepted before.
 struct OpenRequest {
     key: RequestKey,
     bytes: usize,
@@ -100,7 +100,7 @@ impl SseSession {
         std::mem::swap(&mut self.lock().reader, &mut reader);
     }
 
-    /// Releases the permits of requests that were answered or cancelled.
+    /// Releases the permits of requests that have a response or were cancelled.
     pub(crate) fn release(&self) {
         self.lock().release(&self.connection);
     }

@@ -154,7 +154,7 @@ impl HttpServer {
         self
     }
 
-    /// Also serves HTTP+SSE, for clients of 2024-11-05: event streams at `/sse`, messages at `/message` or the
+    /// Serves HTTP+SSE in addition, for clients of 2024-11-05: event streams at `/sse`, messages at `/message` or the
     /// [`message_path`](LegacySseService::message_path). Off by default.
     ///
     /// ```no_run

@@ -30,7 +30,7 @@ pub(crate) struct StreamReader {
     reader: u64,
     settings: StreamSettings,
     pacer: Pacer,
-    /// The permit of a listen stream, or of a request that was answered.
+    /// The permit of a listen stream, or of a request that has its response.
     permit: Option<Permit>,
     /// Whether the response has become an event stream.
     is_stream: bool,
@@ -376,7 +376,7 @@ impl StreamReader {
                 stream.close_request.set(retry);
                 return is_held;
             }
-            // Tells the client when to reconnect, and ends the response.
+            // Sends the client the time to reconnect, and ends the response.
             write_retry(events, retry);
             self.is_over = true;
             drop(guard);

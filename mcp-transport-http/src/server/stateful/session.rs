@@ -257,7 +257,7 @@ impl Session {
     fn drain(&self, own: Option<u64>) -> bool {
         let (mut concerned, mut moved) = (Vec::new(), false);
         let mut state = self.lock();
-        // Responses to requests that were answered before this are among the following messages.
+        // Responses that were queued before this are among the following messages.
         let closed = self.closed(&mut state);
         while let Some(transmit) = self.connection.poll_transmit() {
             moved = true;

@@ -107,7 +107,7 @@ impl CloseRequest {
         let _ = self.request.set(request);
     }
 
-    /// Takes the delay after which the client is asked to reconnect, if the handler closed the stream.
+    /// Takes the delay after which the client should reconnect, if the handler closed the stream.
     pub(crate) fn take(&self) -> Option<Duration> {
         self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
