@@ -40,8 +40,8 @@ use crate::rules::media;
 /// Clones share limits, sessions and shutdown. The service ignores the path: mount it at any route.
 ///
 /// Handlers get the HTTP request with `ctx.extension::<http::request::Parts>()`, including the extensions that middleware
-/// inserted. The service itself reads a [`Principal`] (the authenticated user) and a [`ValidUntil`] (when listen streams
-/// have to end).
+/// inserted. The service itself reads a [`Principal`](mcp_server::Principal) (the authenticated user) and a
+/// [`ValidUntil`] (when listen streams have to end).
 ///
 /// [axum]: https://docs.rs/axum
 /// [tower]: https://docs.rs/tower

@@ -74,7 +74,8 @@ use crate::server::upload::Upload;
 /// # Security
 ///
 /// The session id is 256 random bits in the query of a URL, where logs and proxies can see it. Each POST must therefore
-/// have the [`Principal`] that opened the stream. Without principals, anyone who knows the URL can send messages.
+/// have the [`Principal`](mcp_server::Principal) that opened the stream. Without principals, anyone who knows the URL can
+/// send messages.
 ///
 /// # Supported requests
 ///
