@@ -5,7 +5,7 @@
 //! and the `requestState` of that result. Any instance of the server can serve any round, and no instance keeps state
 //! between rounds.
 //!
-//! `mcp-server` and `mcp-client` use this crate; their users need it only to configure keys and limits.
+//! `mcp-server` and `mcp-client` use this crate; their builders take its `KeyRing`, `ReplayGuard` and [`RetryLimits`].
 //!
 //! The server side needs the feature `server`, which is enabled by default:
 //!
