@@ -45,7 +45,7 @@ const READING: &[(&str, &[&str])] = &[
         &["pub fn decode<'a, T: Deserialize<'a>>(&'a self)", "self.0.decode()", "RawJson::deserialize("],
     ),
     ("mcp-types/src/json/schema_budget.rs", &["let Tree(schema) = schema.decode()", "percent_decoded"]),
-    ("mcp-types/src/vocabulary/tasks.rs", &["self.extra.get(TASK_IDS).map(RawJson::decode)"]),
+    ("mcp-types/src/vocabulary/tasks.rs", &["fn decode_task_ids", "self.extra.get(TASK_IDS).map(RawJson::decode)"]),
     ("mcp-kernel/src/server/responses.rs", &["result.decode::<EmptyResult>()"]),
     ("mcp-server/src/asking/form/mod.rs", &["mod decode;", "pub use decode::decode;"]),
     (

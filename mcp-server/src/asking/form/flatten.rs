@@ -25,7 +25,7 @@ impl UnsupportedType {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Fault {
-    #[error("a form is a struct with named fields, and this type is none")]
+    #[error("a form is a struct with named fields, and this type is not")]
     Whole,
     #[error("a form cannot ask for `{name}`: {reason}")]
     Member { name: String, reason: UnsupportedField },
