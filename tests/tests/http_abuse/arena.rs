@@ -85,6 +85,9 @@ impl Arena {
             let answer = client.answer().await.expect("an answer");
             assert_eq!((answer.status, text(&answer.body).as_str()), (200, "still there"), "{answer:?}");
         }
+        // Its permit is released when the server has dropped the connection, and the next abuse may need all of them.
+        client.finish().await;
+        client.is_closed().await;
     }
 
     /// Sends something on a connection of its own, and gives the status of the answer.
