@@ -127,8 +127,8 @@ async fn garbage_is_refused() {
         let key = server.keys("mcp:session:*").await.into_iter().find(|key| *key != other_key).unwrap();
 
         let cases: [(&[&str], &str); 9] = [
-            (&["HSET", &key, "record", "nonsense"], "cannot be read"),
-            (&["HSET", &key, "record", ""], "cannot be read"),
+            (&["HSET", &key, "record", "nonsense"], "cannot be decoded"),
+            (&["HSET", &key, "record", ""], "cannot be decoded"),
             (&["HSET", &key, "record", &json], "another session"),
             (&["HSET", &key, "record", r#"{"format":7}"#], "format 7"),
             (&["HSET", &key, "version", "x"], "version"),
