@@ -20,6 +20,7 @@ const SLOW: &[(&str, usize, &str)] = &[
     ("in the middle of an answer", 5000, "each response has 8 MB"),
     ("large answers that nobody reads", 20_000, "each response has 4 MB"),
     ("large headers", 30_000, "each round of 3 requests encodes 10,000 headers"),
+    ("last bytes that are not read", 20, "each stream waits 5 s for the stall timeout"),
     ("more than the limit", 20_000, "each request has 4 MB"),
     ("progress that nobody reads", 10_000, "each round of 7 requests has a response of 15 MB that is read"),
     ("questions without end", 20_000, "each round of 62 requests waits for the grace of its calls"),
