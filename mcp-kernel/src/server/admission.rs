@@ -23,7 +23,9 @@ use crate::queue::push;
 pub(super) type Refusal = Box<PeerMisbehaved>;
 
 impl Connection {
-    /// Admits a request. Checks id, `_meta`, era, envelope or handshake, method, capability and limits, in this order.
+    /// Admits a request. Checks, in this order: the id, `_meta`, the version that the transport claims, the version, what
+    /// else the transport claims, the method, the extension and the limits. A legacy request has its handshake instead of
+    /// the versions and claims.
     pub(super) fn handle_request(
         &mut self,
         key: RequestKey,

@@ -82,7 +82,7 @@ fn an_extension_adds_to_the_filter() {
 fn an_application_tells_what_it_likes() {
     let (custom, params) = (Method::from("com.example/tick"), RawObject::parse(r#"{"n":1.50}"#).expect("an object"));
     let mut script = Script::new();
-    assert_eq!(script.connection.notify(None, &custom, &params), Ok(Delivery::NotSent), "nobody is there yet");
+    assert_eq!(script.connection.notify(None, &custom, &params), Ok(Delivery::NotSent), "no client is connected yet");
     let asked = script.served(modern_request(1, "tools/call", json!({ "name": "x" })));
     assert_eq!(script.connection.notify(Some(asked.key()), &custom, &params), Ok(Delivery::Queued));
     let (route, message) = script.next();

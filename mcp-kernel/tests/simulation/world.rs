@@ -209,7 +209,7 @@ impl World {
         self.drain_server(&[], None, true, &Why::Gone);
         for (_, responder) in std::mem::take(&mut self.responders) {
             let delivery = self.server.respond_raw(responder, &RawObject::empty());
-            assert_eq!(delivery, server::Delivery::NotSent, "nobody is there");
+            assert_eq!(delivery, server::Delivery::NotSent, "no client is connected");
         }
         self.server.publish(&Change::Tools);
         self.server.handle_bytes(self.now, br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, None);

@@ -34,7 +34,7 @@ async fn one_writer_wins_each_version() {
                             won.push(version.0);
                             found = Some(VersionedRecord { record: next, version });
                         }
-                        SaveOutcome::Conflict(now) => found = Some(*now.expect("nobody removes it")),
+                        SaveOutcome::Conflict(now) => found = Some(*now.expect("the record is not removed")),
                     }
                 }
                 won

@@ -338,7 +338,7 @@ pub(crate) mod tests {
         RequestSender::new(http, url, HeaderMap::new(), authorizer, options, Fingerprinter::new(), responses)
     }
 
-    /// Each request tells whose it is, also if the one before told the same: others may have come up in between.
+    /// Each request records its credentials, even if the previous one had the same: others may have been used in between.
     // covers: SEC-8
     #[test]
     fn sec_8_each_request_tells_whose_it_is() {
