@@ -119,7 +119,9 @@ fn half_a_message_and_the_end() {
         peer.send(&call(1, "slow", json!({"ms": 50})));
         peer.write(r#"{"jsonrpc":"2.0","id":2,"method":"pi"#);
         peer.close_stdin();
-        let answers = peer.rest();
+        let mut answers = peer.rest();
+        // On a busy machine the call may end before the end of the input is seen.
+        answers.sort_by_key(|answer| answer.get("error").is_none());
         assert_eq!(answers.len(), 2, "{answers:?}");
         assert_eq!(code(&answers[0]), -32700);
         assert_eq!(text(&answers[1]), "slept for 50 ms");
