@@ -132,10 +132,10 @@ mod framing;
 mod server;
 
 #[cfg(feature = "client")]
-pub use child::{ChildProcess, Exited, ServerCommand, ShutdownTimeouts, SpawnError, Stderr};
+pub use child::{ChildProcess, ServerCommand, ShutdownTimeouts, SpawnError, Stderr};
 #[cfg(feature = "client")]
 pub use client::{ChildTransport, RestartPolicy, StreamTransport};
-pub use framing::{DEFAULT_LINE_LIMIT, Line, LineReader};
+pub use framing::{Line, LineReader};
 #[cfg(all(unix, feature = "server"))]
 pub use server::serve_unix;
 #[cfg(feature = "server")]

@@ -175,7 +175,7 @@ async fn what_a_server_started_ends_with_it() {
     registry.living(&["obedient", "sleeper"]).await;
     drop(server.take_stdin());
     let exited = within(server.wait()).await.expect("it ends");
-    assert_eq!(exited.status.code(), Some(3));
+    assert_eq!(exited.code(), Some(3));
     registry.gone().await;
 }
 

@@ -64,7 +64,7 @@ impl Started {
     async fn exit_code(mut self) -> (Option<i32>, Vec<String>) {
         let exited = within(self.server.wait()).await.expect("it ends");
         let stderr = self.stderr.lock().expect("no panic").clone();
-        (exited.status.code(), stderr)
+        (exited.code(), stderr)
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_server_that_is_killed() {
     signal(id, "KILL");
     assert_eq!(started.recv().await, None, "the client sees the end");
     let exited = within(started.server.wait()).await.expect("it ends");
-    assert_eq!(exited.status.signal(), Some(9));
+    assert_eq!(exited.signal(), Some(9));
     assert!(!exists(id), "no zombie stays");
     assert!(started.stdin.write_all(b"\n").await.is_err());
 }
@@ -262,7 +262,7 @@ async fn the_output_is_closed() {
     assert!(waits.is_err(), "nothing was to be said: {waits:?}");
     stdin.write_all(format!("{}\n", request(2, "ping", json!({}))).as_bytes()).await.expect("it reads");
     let exited = within(server.wait()).await.expect("it ends");
-    assert_eq!((exited.status.code(), exited.status.signal()), (Some(0), None));
+    assert_eq!((exited.code(), exited.signal()), (Some(0), None));
     assert!(stderr.lock().expect("no panic").is_empty());
 }
 
@@ -276,7 +276,7 @@ async fn the_output_is_closed_under_load() {
     assert!(started.recv().await.is_some());
     drop(started.lines);
     let exited = within(started.server.wait()).await.expect("it ends");
-    assert_eq!(exited.status.code(), Some(0));
+    assert_eq!(exited.code(), Some(0));
     assert!(started.stderr.lock().expect("no panic").is_empty());
 }
 
@@ -288,7 +288,7 @@ async fn both_are_closed() {
     let Started { mut server, stdin, lines, stderr } = started;
     drop((stdin, lines));
     let exited = within(server.wait()).await.expect("it ends");
-    assert_eq!((exited.status.code(), exited.status.signal()), (Some(0), None));
+    assert_eq!((exited.code(), exited.signal()), (Some(0), None));
     assert!(stderr.lock().expect("no panic").is_empty());
 }
 

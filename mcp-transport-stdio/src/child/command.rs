@@ -48,6 +48,7 @@ use super::tree::ProcessTree;
 ///
 /// For settings that are not available here, convert a [`Command`]. It keeps its environment; its standard streams, process
 /// group, `kill_on_drop` and, on Windows, creation flags are replaced.
+#[must_use]
 pub struct ServerCommand {
     command: Command,
     stderr: Stderr,
@@ -64,21 +65,18 @@ impl ServerCommand {
     }
 
     /// Adds an argument.
-    #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.command.arg(arg);
         self
     }
 
     /// Adds arguments.
-    #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.command.args(args);
         self
     }
 
     /// Sets an environment variable of the server.
-    #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
@@ -87,7 +85,6 @@ impl ServerCommand {
     /// Passes the whole current environment of this process, including its secrets.
     ///
     /// Variables that were set with [`env`](Self::env) before are kept.
-    #[must_use]
     pub fn inherit_env(mut self) -> Self {
         for (name, value) in std::env::vars_os() {
             if !self.command.as_std().get_envs().any(|(set, _)| environment::is_same(set, &name)) {
@@ -98,21 +95,18 @@ impl ServerCommand {
     }
 
     /// Removes all environment variables of the server, including those that were set with [`env`](Self::env) before.
-    #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.command.env_clear();
         self
     }
 
     /// Sets the working directory. Defaults to that of this process.
-    #[must_use]
     pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.command.current_dir(dir);
         self
     }
 
     /// Sets what to do with the standard error of the server. Defaults to [`Stderr::Inherit`].
-    #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self

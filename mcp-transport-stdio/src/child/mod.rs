@@ -7,5 +7,5 @@ mod stderr;
 mod tree;
 
 pub use command::{ServerCommand, SpawnError};
-pub use process::{ChildProcess, Exited, ShutdownTimeouts};
+pub use process::{ChildProcess, ShutdownTimeouts};
 pub use stderr::Stderr;

@@ -47,37 +47,17 @@ pub struct ChildProcess {
 
 /// How long [`ChildProcess::shutdown`] waits after each step before it takes the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[must_use]
 pub struct ShutdownTimeouts {
-    /// How long to wait after closing the standard input of the server. Defaults to 2 seconds.
-    pub stdin_timeout: Duration,
-    /// How long to wait after SIGTERM. No effect on Windows. Defaults to 2 seconds.
-    pub terminate_timeout: Duration,
-    /// How long to wait after SIGKILL, or on Windows after the job was terminated. Defaults to 10 seconds.
-    pub kill_timeout: Duration,
-}
-
-/// The exit of a server process, as returned by [`ChildProcess::wait`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{program}` has exited ({status})")]
-#[non_exhaustive]
-pub struct Exited {
-    /// The program.
-    pub program: String,
-    /// The exit status.
-    pub status: ExitStatus,
+    pub(crate) stdin_timeout: Duration,
+    terminate_timeout: Duration,
+    kill_timeout: Duration,
 }
 
 impl ChildProcess {
     pub(super) fn new(program: String, mut tree: ProcessTree, stderr: &Stderr) -> Self {
-        Self {
-            program,
-            stdin: tree.take_stdin(),
-            stdout: tree.take_stdout(),
-            stderr: stderr.read(tree.take_stderr()),
-            tree: Some(tree),
-            runtime: Handle::current(),
-        }
+        let (stdin, stdout, pipe) = tree.take_streams();
+        Self { program, stdin, stdout, stderr: stderr.read(pipe), tree: Some(tree), runtime: Handle::current() }
     }
 
     /// Returns the program.
@@ -114,9 +94,18 @@ impl ChildProcess {
     /// # Errors
     ///
     /// Returns an error if the operating system does not report the exit status.
-    pub async fn wait(&mut self) -> io::Result<Exited> {
-        let status = self.reap().await?;
-        Ok(Exited { program: self.program.clone(), status })
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.wait_for_exit().await?;
+        if let Some(reading) = &mut self.stderr {
+            // A process that left the group may keep the pipe open.
+            if timeout(STDERR_TIMEOUT, &mut *reading).await.is_err() {
+                reading.abort();
+                // The callback must not be called after this method has returned.
+                let _ = reading.await;
+            }
+            self.stderr = None;
+        }
+        Ok(status)
     }
 
     /// Stops the process: closes its standard input, sends SIGTERM, and kills it, with a timeout after each step.
@@ -142,7 +131,7 @@ impl ChildProcess {
             };
             ended?;
         }
-        self.reap().await
+        self.wait().await
     }
 
     /// Sends SIGTERM to the child and its descendants; returns whether the child exited in time.
@@ -159,21 +148,6 @@ impl ChildProcess {
     /// Waits for the child; its descendants are killed then.
     async fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         self.tree.as_mut().ok_or(io::ErrorKind::NotFound)?.wait().await
-    }
-
-    /// Waits for the child, and for the end of its standard error.
-    async fn reap(&mut self) -> io::Result<ExitStatus> {
-        let status = self.wait_for_exit().await?;
-        if let Some(reading) = &mut self.stderr {
-            // A process that left the group may keep the pipe open.
-            if timeout(STDERR_TIMEOUT, &mut *reading).await.is_err() {
-                reading.abort();
-                // The callback must not be called after this method has returned.
-                let _ = reading.await;
-            }
-            self.stderr = None;
-        }
-        Ok(status)
     }
 
     fn kill(&mut self) {
@@ -210,20 +184,17 @@ impl Default for ShutdownTimeouts {
 }
 
 impl ShutdownTimeouts {
-    /// Sets [`stdin_timeout`](Self::stdin_timeout).
-    #[must_use]
+    /// Sets how long to wait after closing the standard input of the server. Defaults to 2 seconds.
     pub fn stdin_timeout(self, stdin_timeout: Duration) -> Self {
         Self { stdin_timeout, ..self }
     }
 
-    /// Sets [`terminate_timeout`](Self::terminate_timeout).
-    #[must_use]
+    /// Sets how long to wait after SIGTERM. No effect on Windows. Defaults to 2 seconds.
     pub fn terminate_timeout(self, terminate_timeout: Duration) -> Self {
         Self { terminate_timeout, ..self }
     }
 
-    /// Sets [`kill_timeout`](Self::kill_timeout).
-    #[must_use]
+    /// Sets how long to wait after SIGKILL, or on Windows after the job was terminated. Defaults to 10 seconds.
     pub fn kill_timeout(self, kill_timeout: Duration) -> Self {
         Self { kill_timeout, ..self }
     }

@@ -15,7 +15,7 @@ use super::restart::{RestartPolicy, Restarts};
 use super::wake_timer::WakeTimer;
 use crate::child::{ChildProcess, ServerCommand, ShutdownTimeouts, SpawnError};
 use crate::clock::now;
-use crate::{DEFAULT_LINE_LIMIT, LineReader};
+use crate::framing::{DEFAULT_LINE_LIMIT, LineReader};
 
 /// Connects a client to a server in a child process, on its standard streams.
 ///
@@ -58,6 +58,7 @@ use crate::{DEFAULT_LINE_LIMIT, LineReader};
 ///
 /// Connecting panics outside of a tokio runtime with I/O and time enabled.
 #[derive(Debug)]
+#[must_use]
 pub struct ChildTransport {
     command: ServerCommand,
     shutdown_timeouts: ShutdownTimeouts,
@@ -67,7 +68,6 @@ pub struct ChildTransport {
 
 impl ChildTransport {
     /// Creates a transport that starts the server with `command`.
-    #[must_use]
     pub fn new(command: ServerCommand) -> Self {
         Self {
             command,
@@ -78,7 +78,6 @@ impl ChildTransport {
     }
 
     /// Sets the timeouts for stopping the server. Defaults to [`ShutdownTimeouts::default`].
-    #[must_use]
     pub fn shutdown_timeouts(mut self, timeouts: ShutdownTimeouts) -> Self {
         self.shutdown_timeouts = timeouts;
         self
@@ -87,14 +86,12 @@ impl ChildTransport {
     /// Sets the maximum number of bytes in a line of the server. A longer line is skipped, and the call that it responds to
     /// fails with [`Error::ResponseTooLong`](mcp_client::Error::ResponseTooLong); if its id is unknown, all calls do.
     /// Defaults to 16 MiB.
-    #[must_use]
     pub fn line_limit(mut self, line_limit: usize) -> Self {
         self.line_limit = line_limit;
         self
     }
 
     /// Sets how often a server that exited is restarted. Defaults to [`RestartPolicy::default`].
-    #[must_use]
     pub fn restart_policy(mut self, policy: RestartPolicy) -> Self {
         self.restart_policy = policy;
         self
@@ -217,7 +214,7 @@ impl Transport for ChildTransport {
 /// Waits for a server that has closed its output to exit, or stops it; returns the exit status.
 async fn wait_or_stop(mut process: ChildProcess, timeouts: ShutdownTimeouts) -> CloseReason {
     match timeout(timeouts.stdin_timeout, process.wait()).await {
-        Ok(Ok(exited)) => CloseReason::Exited { status: exited.status.to_string() },
+        Ok(Ok(status)) => CloseReason::Exited { status: status.to_string() },
         Ok(Err(error)) => CloseReason::Disconnected(error.to_string()),
         Err(_) => match process.shutdown(timeouts.stdin_timeout(Duration::ZERO)).await {
             Ok(status) => CloseReason::Exited { status: format!("it closed its output, and was stopped ({status})") },

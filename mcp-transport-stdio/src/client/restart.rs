@@ -13,14 +13,11 @@ use mcp_kernel::Time;
 /// restart their servers at the same moment. When [`max_restarts`](Self::max_restarts) is reached, the client is closed
 /// with the exit status of the last process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[must_use]
 pub struct RestartPolicy {
-    /// Maximum number of restarts within [`window`](Self::window); 0 disables restarts. Defaults to 5.
-    pub max_restarts: usize,
-    /// The period in which restarts are counted. Defaults to 60 seconds.
-    pub window: Duration,
-    /// The delay before the first restart. Defaults to 100 milliseconds.
-    pub initial_delay: Duration,
+    max_restarts: usize,
+    window: Duration,
+    initial_delay: Duration,
 }
 
 impl Default for RestartPolicy {
@@ -31,25 +28,21 @@ impl Default for RestartPolicy {
 
 impl RestartPolicy {
     /// Creates a policy that never restarts the server.
-    #[must_use]
     pub fn never() -> Self {
         Self { max_restarts: 0, ..Self::default() }
     }
 
-    /// Sets [`max_restarts`](Self::max_restarts).
-    #[must_use]
+    /// Sets the maximum number of restarts within [`window`](Self::window); 0 disables restarts. Defaults to 5.
     pub fn max_restarts(self, max_restarts: usize) -> Self {
         Self { max_restarts, ..self }
     }
 
-    /// Sets [`window`](Self::window).
-    #[must_use]
+    /// Sets the period in which restarts are counted. Defaults to 60 seconds.
     pub fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 
-    /// Sets [`initial_delay`](Self::initial_delay).
-    #[must_use]
+    /// Sets the delay before the first restart. Defaults to 100 milliseconds.
     pub fn initial_delay(self, initial_delay: Duration) -> Self {
         Self { initial_delay, ..self }
     }

@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::lines::{LineConnection, LinesEnd};
 use super::wake_timer::WakeTimer;
-use crate::DEFAULT_LINE_LIMIT;
 use crate::clock::now;
+use crate::framing::DEFAULT_LINE_LIMIT;
 
 /// Connects a client to a server on any pair of byte streams, such as a socket.
 ///
@@ -34,6 +34,7 @@ use crate::clock::now;
 ///
 /// Connecting panics outside of a tokio runtime with time enabled.
 #[derive(Debug)]
+#[must_use]
 pub struct StreamTransport<R, W> {
     reader: R,
     writer: W,
@@ -53,7 +54,6 @@ where
     /// Sets the maximum number of bytes in a line of the server. A longer line is skipped, and the call that it responds to
     /// fails with [`Error::ResponseTooLong`](mcp_client::Error::ResponseTooLong); if its id is unknown, all calls do.
     /// Defaults to 16 MiB.
-    #[must_use]
     pub fn line_limit(mut self, line_limit: usize) -> Self {
         self.line_limit = line_limit;
         self

@@ -88,8 +88,7 @@ enum Found {
 }
 
 impl<R> LineReader<R> {
-    /// Creates a reader of lines with at most `limit` bytes, not counting the line ending. [`DEFAULT_LINE_LIMIT`] is the usual
-    /// limit.
+    /// Creates a reader of lines with at most `limit` bytes, not counting the line ending.
     pub fn new(source: R, limit: usize) -> Self {
         Self::with_capacity(source, limit, DEFAULT_CAPACITY)
     }
@@ -97,7 +96,7 @@ impl<R> LineReader<R> {
     /// Creates a reader with a buffer of `capacity` bytes, which grows for larger lines only.
     ///
     /// A larger buffer means fewer reads when many messages arrive at once, and more memory for each idle connection.
-    pub fn with_capacity(source: R, limit: usize, capacity: usize) -> Self {
+    pub(crate) fn with_capacity(source: R, limit: usize, capacity: usize) -> Self {
         let initial = capacity.max(1);
         let buffer = vec![0; initial];
         Self {
@@ -126,8 +125,8 @@ impl<R> LineReader<R> {
     /// Returns whether [`next`](Self::next) would return a line without reading from the source. Blank lines do not count.
     ///
     /// Use it to flush responses only when no more requests are buffered.
-    #[must_use]
-    pub fn has_buffered_line(&self) -> bool {
+    #[cfg(any(test, feature = "server"))]
+    pub(crate) fn has_buffered_line(&self) -> bool {
         match self.find() {
             Found::Message { .. } | Found::TooLong { next: Some(_), .. } => true,
             Found::TooLong { line, next: None } => self.truncates || self.scan(line).is_complete(),
@@ -308,7 +307,8 @@ fn is_blank(line: &[u8]) -> bool {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The default maximum length of a line: 16 MiB.
-pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
+#[cfg(any(feature = "client", feature = "server"))]
+pub(crate) const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The default capacity: about 64 typical messages.
 const DEFAULT_CAPACITY: usize = 16 * 1024;

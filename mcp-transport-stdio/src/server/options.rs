@@ -2,32 +2,17 @@
 
 use std::time::Duration;
 
-use crate::DEFAULT_LINE_LIMIT;
+use crate::framing::DEFAULT_LINE_LIMIT;
 
 /// Settings of [`serve_io`](crate::serve_io), [`serve_stdio_with`](crate::serve_stdio_with) and the servers on sockets.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
+#[must_use]
 pub struct ServeOptions {
-    /// Maximum number of bytes in a line. A longer line is skipped. If it is a request, it gets an error response, with its
-    /// id if that can be read; if it is a response, the server-to-client request fails. Defaults to 16 MiB.
-    pub line_limit: usize,
-    /// How long handlers may continue after the input has ended or the server was stopped. Then they are cancelled, and the
-    /// client has the same time again to read the responses. Defaults to 30 seconds.
-    pub drain_timeout: Duration,
-    /// How long each teardown callback of a connection may take. Defaults to 5 seconds.
-    pub teardown_timeout: Duration,
-    /// Maximum number of concurrent connections to a socket; more wait to be accepted. 0 counts as 1. Defaults to 100.
-    pub max_connections: usize,
-    /// Whether several clients use one connection, one after the other, as behind a gateway that starts one process for all
-    /// of its clients. A second `initialize` then starts a new connection if no request is in flight: subscriptions, the
-    /// log level and the state that handlers keep for the connection are dropped, and teardown callbacks run first.
-    ///
-    /// If `false`, or while requests are in flight, a second `initialize` gets the same response again if it requests the
-    /// same version and declares the same capabilities, and changes nothing; any other gets an error. Defaults to `false`.
-    ///
-    /// Clients that share a connection can see the state that the server keeps for it. Enable this only if all of them
-    /// belong to one user.
-    pub shared_pipe: bool,
+    pub(super) line_limit: usize,
+    pub(super) drain_timeout: Duration,
+    pub(super) teardown_timeout: Duration,
+    pub(super) max_connections: usize,
+    pub(super) shared_pipe: bool,
 }
 
 impl Default for ServeOptions {
@@ -43,32 +28,38 @@ impl Default for ServeOptions {
 }
 
 impl ServeOptions {
-    /// Sets [`line_limit`](Self::line_limit).
-    #[must_use]
+    /// Sets the maximum number of bytes in a line. A longer line is skipped. If it is a request, it gets an error response,
+    /// with its id if that can be read; if it is a response, the server-to-client request fails. Defaults to 16 MiB.
     pub fn line_limit(self, line_limit: usize) -> Self {
         Self { line_limit, ..self }
     }
 
-    /// Sets [`drain_timeout`](Self::drain_timeout).
-    #[must_use]
+    /// Sets how long handlers may continue after the input has ended or the server was stopped. Then they are cancelled, and
+    /// the client has the same time again to read the responses. Defaults to 30 seconds.
     pub fn drain_timeout(self, drain_timeout: Duration) -> Self {
         Self { drain_timeout, ..self }
     }
 
-    /// Sets [`teardown_timeout`](Self::teardown_timeout).
-    #[must_use]
+    /// Sets how long each teardown callback of a connection may take. Defaults to 5 seconds.
     pub fn teardown_timeout(self, teardown_timeout: Duration) -> Self {
         Self { teardown_timeout, ..self }
     }
 
-    /// Sets [`max_connections`](Self::max_connections).
-    #[must_use]
+    /// Sets the maximum number of concurrent connections to a socket; more wait to be accepted. 0 counts as 1. Defaults to
+    /// 100.
     pub fn max_connections(self, max_connections: usize) -> Self {
         Self { max_connections: max_connections.max(1), ..self }
     }
 
-    /// Sets [`shared_pipe`](Self::shared_pipe).
-    #[must_use]
+    /// Sets whether several clients use one connection, one after the other, as behind a gateway that starts one process for
+    /// all of its clients. A second `initialize` then starts a new connection if no request is in flight: subscriptions, the
+    /// log level and the state that handlers keep for the connection are dropped, and teardown callbacks run first.
+    ///
+    /// If `false`, or while requests are in flight, a second `initialize` gets the same response again if it requests the
+    /// same version and declares the same capabilities, and changes nothing; any other gets an error. Defaults to `false`.
+    ///
+    /// Clients that share a connection can see the state that the server keeps for it. Enable this only if all of them
+    /// belong to one user.
     pub fn shared_pipe(self, shared_pipe: bool) -> Self {
         Self { shared_pipe, ..self }
     }

@@ -82,7 +82,6 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let options = Arc::new(options);
-    let max_connections = options.max_connections.max(1);
     let (stopped, stopping) = watch::channel(false);
     let mut clients = JoinSet::new();
     let mut stop = pin!(stop);
@@ -93,7 +92,7 @@ where
             if stop.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }
-            if clients.len() >= max_connections {
+            if clients.len() >= options.max_connections {
                 return Poll::Pending;
             }
             if let Some(retry_delay) = &mut retry_delay {

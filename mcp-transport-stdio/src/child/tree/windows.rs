@@ -30,16 +30,9 @@ impl ProcessTree {
         self.child.id()
     }
 
-    pub(in crate::child) fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin().take()
-    }
-
-    pub(in crate::child) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout().take()
-    }
-
-    pub(in crate::child) fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr().take()
+    /// Takes the standard input, output and error.
+    pub(in crate::child) fn take_streams(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin().take(), self.child.stdout().take(), self.child.stderr().take())
     }
 
     /// Returns `false`: Windows has no signal that asks a process to exit.
