@@ -18,6 +18,7 @@ use std::time::Duration;
 ///
 /// With the defaults, a session takes up to 32 MiB in Redis, for half an hour after its last event.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct RedisOptions {
     pub(crate) prefix: String,
     pub(crate) command_timeout: Duration,
@@ -48,28 +49,24 @@ impl Default for RedisOptions {
 
 impl RedisOptions {
     /// Sets the prefix of all keys. Servers with different prefixes do not share sessions.
-    #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
     /// Sets the timeout of a command, including the time to connect if necessary.
-    #[must_use]
     pub fn command_timeout(mut self, time: Duration) -> Self {
         self.command_timeout = time;
         self
     }
 
     /// Sets the maximum number of events in the queue; further events are dropped.
-    #[must_use]
     pub fn max_queued_events(mut self, count: usize) -> Self {
         self.max_queued_events = count;
         self
     }
 
     /// Sets the maximum number of bytes in the queue; events beyond it are dropped.
-    #[must_use]
     pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
         self.max_queued_bytes = bytes;
         self
@@ -80,35 +77,30 @@ impl RedisOptions {
     ///
     /// While Redis is unavailable, it is also the maximum number of streams with dropped events, and of removed
     /// sessions. Beyond it, all instances treat all streams in Redis as incomplete.
-    #[must_use]
     pub fn max_tracked_streams(mut self, count: usize) -> Self {
         self.max_tracked_streams = count;
         self
     }
 
     /// Sets the maximum number of events of a stream; the oldest are evicted.
-    #[must_use]
     pub fn max_stream_events(mut self, count: usize) -> Self {
         self.max_stream_events = count;
         self
     }
 
     /// Sets the maximum number of bytes of a stream; the oldest events are evicted. A message that is larger is not stored.
-    #[must_use]
     pub fn max_stream_bytes(mut self, bytes: usize) -> Self {
         self.max_stream_bytes = bytes;
         self
     }
 
     /// Sets the maximum number of streams of a session; the least recently written are evicted.
-    #[must_use]
     pub fn max_session_streams(mut self, count: usize) -> Self {
         self.max_session_streams = count;
         self
     }
 
     /// Sets how long a stream is stored after its last event.
-    #[must_use]
     pub fn stream_timeout(mut self, time: Duration) -> Self {
         self.stream_timeout = time;
         self

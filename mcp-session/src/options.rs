@@ -31,6 +31,7 @@ pub enum WrongOwnerPolicy {
 /// | [`limit_per_principal`](Self::limit_per_principal) | 64 | lets one user have more of the sessions |
 /// | [`wrong_owner`](Self::wrong_owner) | [`Forbidden`](WrongOwnerPolicy::Forbidden) | |
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct SessionOptions {
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) sweep_interval: Duration,
@@ -55,14 +56,12 @@ impl Default for SessionOptions {
 
 impl SessionOptions {
     /// Sets how long a session may be idle before it expires. Defaults to 2 hours; `None` disables expiry.
-    #[must_use]
     pub fn idle_timeout(mut self, time: Option<Duration>) -> Self {
         self.idle_timeout = time;
         self
     }
 
     /// Sets the minimum time between two sweeps. Defaults to 5 seconds.
-    #[must_use]
     pub fn sweep_interval(mut self, time: Duration) -> Self {
         self.sweep_interval = time;
         self
@@ -70,7 +69,6 @@ impl SessionOptions {
 
     /// Sets the maximum number of idle sessions. Beyond that, idle sessions are evicted: those that were never used first, as
     /// long as they are more than a tenth of this, then the oldest. Active sessions do not count. Defaults to 10,000.
-    #[must_use]
     pub fn idle_limit(mut self, count: usize) -> Self {
         self.idle_limit = count;
         self
@@ -79,7 +77,6 @@ impl SessionOptions {
     /// Sets the maximum number of bytes in all idle sessions, as far as the transport
     /// [measures](crate::SessionManager::measured) them. Beyond that, sessions are evicted as for
     /// [`idle_limit`](Self::idle_limit). Defaults to 256 MiB.
-    #[must_use]
     pub fn idle_bytes_limit(mut self, bytes: usize) -> Self {
         self.idle_bytes_limit = bytes;
         self
@@ -87,14 +84,12 @@ impl SessionOptions {
 
     /// Sets the maximum number of sessions of one principal, idle or active. A new session evicts its oldest idle one, and is
     /// refused if all are active. Defaults to 64.
-    #[must_use]
     pub fn limit_per_principal(mut self, count: usize) -> Self {
         self.limit_per_principal = count;
         self
     }
 
     /// Sets the error of requests for the session of another principal. Defaults to [`WrongOwnerPolicy::Forbidden`].
-    #[must_use]
     pub fn wrong_owner(mut self, policy: WrongOwnerPolicy) -> Self {
         self.wrong_owner = policy;
         self

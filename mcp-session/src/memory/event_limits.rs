@@ -11,6 +11,7 @@ use std::time::Duration;
 /// | [`max_bytes`](Self::max_bytes) | 64 MiB | takes more memory |
 /// | [`max_age`](Self::max_age) | 30 min | lets a client be away for longer |
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct MemoryEventLimits {
     pub(super) max_session_events: usize,
     pub(super) max_session_bytes: usize,
@@ -31,7 +32,6 @@ impl Default for MemoryEventLimits {
 
 impl MemoryEventLimits {
     /// Sets the maximum number of events of one session.
-    #[must_use]
     pub fn max_session_events(mut self, count: usize) -> Self {
         self.max_session_events = count;
         self
@@ -39,21 +39,18 @@ impl MemoryEventLimits {
 
     /// Sets the maximum number of bytes in the events of one session. An event counts as its message and
     /// [`EVENT_OVERHEAD`](Self::EVENT_OVERHEAD).
-    #[must_use]
     pub fn max_session_bytes(mut self, bytes: usize) -> Self {
         self.max_session_bytes = bytes;
         self
     }
 
     /// Sets the maximum number of bytes in all events.
-    #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
     /// Sets the maximum age of an event.
-    #[must_use]
     pub fn max_age(mut self, time: Duration) -> Self {
         self.max_age = time;
         self

@@ -45,6 +45,7 @@ pub enum SessionMode {
 /// | [`keep_alive_interval`](Self::keep_alive_interval) | 15 s | less traffic, but proxies may close idle streams |
 /// | [`retry_after`](Self::retry_after) | 1 s | refused clients retry later |
 #[derive(Clone)]
+#[must_use]
 pub struct HttpOptions {
     pub(crate) sessions: SessionMode,
     pub(crate) allowed: AllowList,
@@ -103,7 +104,6 @@ impl HttpOptions {
     /// A server that [requires sessions](mcp_server::ServerBuilder::requires_sessions) needs [`SessionMode::Stateful`]:
     /// otherwise the service is not created, or the request is refused if [`select_server`](Self::select_server) returned
     /// that server.
-    #[must_use]
     pub fn sessions(mut self, sessions: SessionMode) -> Self {
         self.sessions = sessions;
         self
@@ -111,7 +111,6 @@ impl HttpOptions {
 
     /// Allows a host: the name or address by which clients reach the server, optionally with a port to allow only that
     /// port. Loopback names are always allowed.
-    #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
         self.allowed.add_host(host);
         self
@@ -119,7 +118,6 @@ impl HttpOptions {
 
     /// Allows any `Host`. Use this only behind a proxy that checks it, or web pages can reach the server by DNS
     /// rebinding.
-    #[must_use]
     pub fn allow_any_host(mut self) -> Self {
         self.allowed.allow_any_host();
         self
@@ -130,14 +128,12 @@ impl HttpOptions {
     ///
     /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer such
     /// as `tower_http::cors`.
-    #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.allowed.add_origin(origin);
         self
     }
 
     /// Allows web pages of any origin: every page that a user opens can use the server on their behalf.
-    #[must_use]
     pub fn allow_any_origin(mut self) -> Self {
         self.allowed.allow_any_origin();
         self
@@ -146,14 +142,12 @@ impl HttpOptions {
     /// Sets the maximum size of a request body in bytes; larger ones get 413. Defaults to 4 MiB.
     ///
     /// [`HttpServer`](crate::HttpServer) discards the rest of the body, so that clients receive the response.
-    #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
         self
     }
 
     /// Sets how long a request body may take to arrive; slower ones get 408. Defaults to 30 seconds.
-    #[must_use]
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.body_timeout = timeout;
         self
@@ -163,7 +157,6 @@ impl HttpOptions {
     ///
     /// An incomplete body counts after one second or 16 KiB, so slow clients do not use up
     /// [`max_in_flight`](Self::max_in_flight).
-    #[must_use]
     pub fn max_uploads(mut self, count: usize) -> Self {
         self.max_uploads = count;
         self
@@ -177,7 +170,6 @@ impl HttpOptions {
     /// [`HttpServer`](crate::HttpServer) accepts at most 100 concurrent requests per connection and
     /// [closes](crate::HttpServer::stall_timeout) responses that clients do not read. Other HTTP servers have to do both
     /// themselves.
-    #[must_use]
     pub fn max_in_flight(mut self, count: usize) -> Self {
         self.max_in_flight = count;
         self
@@ -185,7 +177,6 @@ impl HttpOptions {
 
     /// Sets the maximum number of requests in flight per [`Principal`](mcp_server::Principal); more get 429. Defaults to
     /// 256. No effect without a `Principal` in the request's extensions.
-    #[must_use]
     pub fn max_in_flight_per_principal(mut self, count: usize) -> Self {
         self.max_in_flight_per_principal = count;
         self
@@ -195,7 +186,6 @@ impl HttpOptions {
     ///
     /// These are the streams that stay open for notifications: `subscriptions/listen` of modern clients, GET streams of
     /// sessions, and HTTP+SSE streams.
-    #[must_use]
     pub fn max_listen_streams(mut self, count: usize) -> Self {
         self.max_listen_streams = count;
         self
@@ -203,7 +193,6 @@ impl HttpOptions {
 
     /// Sets the maximum number of open listen streams per [`Principal`](mcp_server::Principal); more get 429. Defaults to
     /// 16.
-    #[must_use]
     pub fn max_listen_streams_per_principal(mut self, count: usize) -> Self {
         self.max_listen_streams_per_principal = count;
         self
@@ -212,21 +201,18 @@ impl HttpOptions {
     /// Sets after how long without a message a comment is sent on an event stream. A response that is not an event stream
     /// yet becomes one. Defaults to 15 seconds; the minimum is 100 milliseconds.
     // H-21
-    #[must_use]
     pub fn keep_alive_interval(mut self, interval: Duration) -> Self {
         self.keep_alive_interval = interval.max(Duration::from_millis(100));
         self
     }
 
     /// Sets the `Retry-After` of 429 and 503 responses, rounded down to seconds, at least one. Defaults to 1 second.
-    #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = delay;
         self
     }
 
     /// Sets the lifetime, number and memory limits of sessions.
-    #[must_use]
     pub fn session_options(mut self, options: SessionOptions) -> Self {
         self.session_options = options;
         self
@@ -234,7 +220,6 @@ impl HttpOptions {
 
     /// Sets whether clients with sessions can resume event streams with `Last-Event-ID`. Defaults to `true`. The number
     /// of stored events is limited by the [event store](Self::event_store).
-    #[must_use]
     pub fn resumable(mut self, resumable: bool) -> Self {
         self.resumable = resumable;
         self
@@ -243,7 +228,6 @@ impl HttpOptions {
     /// Sets how long a request of a session continues after its client disconnected, which does not cancel it. Defaults
     /// to 5 minutes.
     // B-28
-    #[must_use]
     pub fn orphaned_request_timeout(mut self, timeout: Duration) -> Self {
         self.orphaned_request_timeout = timeout;
         self
@@ -251,7 +235,6 @@ impl HttpOptions {
 
     /// Sets the `retry` field of event streams in sessions: how long clients wait before they reconnect. Defaults to 1
     /// second.
-    #[must_use]
     pub fn sse_retry(mut self, delay: Duration) -> Self {
         self.sse_retry = delay;
         self
@@ -261,7 +244,6 @@ impl HttpOptions {
     ///
     /// A record expires `time_to_live` after the session was last used, or up to a tenth earlier. Each request of a
     /// session then costs one access to the store.
-    #[must_use]
     pub fn session_store(mut self, store: Arc<dyn SessionStore>, time_to_live: Duration) -> Self {
         (self.session_store, self.record_ttl) = (Some(store), time_to_live);
         self
@@ -269,7 +251,6 @@ impl HttpOptions {
 
     /// Stores the events of session streams, so that clients can resume them in another process. All processes need the
     /// same `key`.
-    #[must_use]
     pub fn event_store(mut self, store: Arc<dyn EventStore>, key: EventIdKey) -> Self {
         (self.event_store, self.event_key) = (Some(store), Some(Arc::new(key)));
         self
@@ -298,7 +279,6 @@ impl HttpOptions {
     /// # Ok::<(), mcp_server::BuildError>(())
     /// ```
     // S4.64, S4.65
-    #[must_use]
     pub fn select_server<F, Fut>(mut self, select_server: F) -> Self
     where
         F: Fn(Arc<Parts>) -> Fut + Send + Sync + 'static,

@@ -93,6 +93,7 @@ pub async fn shutdown_signal() {
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use]
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -148,7 +149,6 @@ impl HttpServer {
     }
 
     /// Sets the path of the service. Defaults to `/mcp`.
-    #[must_use]
     pub fn path(mut self, path: &str) -> Self {
         self.path = format!("/{}", path.trim_start_matches('/'));
         self
@@ -169,21 +169,18 @@ impl HttpServer {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn legacy_sse(mut self, sse: LegacySseService) -> Self {
         self.sse = Some(sse);
         self
     }
 
     /// Sets the maximum number of connections; further ones are accepted when one is closed. Defaults to 10,000.
-    #[must_use]
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
         self
     }
 
     /// Sets how long requests in flight may take to finish during shutdown. Defaults to 30 seconds.
-    #[must_use]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
@@ -195,7 +192,6 @@ impl HttpServer {
     /// read uses up the limit. An HTTP/1.1 connection is closed. Of an HTTP/2 connection the stream is reset, even if the
     /// client answers pings and reads other streams; the connection is closed if the stream's window is smaller than
     /// 16 KiB. Progress is every 64 KiB sent, or the rest of a response.
-    #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.stall_timeout = timeout;
         self
