@@ -19,7 +19,7 @@ pub(crate) struct Admission {
     listen_streams: Counter,
     refusals: Counter,
     lookups: Counter,
-    uploads: AtomicUsize,
+    uploads: Counter,
 }
 
 #[derive(Default)]
@@ -39,15 +39,23 @@ pub(crate) enum PermitKind {
     Lookup,
     /// The unsent response to a refused request.
     Refusal,
+    /// A slow or large upload.
+    Upload,
 }
 
 impl Admission {
+    /// Creates the permit for what was counted.
+    fn permit(self: &Arc<Self>, kind: PermitKind, count: usize) -> Permit {
+        Permit { admission: Arc::clone(self), kind, count, principal: None }
+    }
+
     fn counter(&self, kind: PermitKind) -> &Counter {
         match kind {
             PermitKind::Request => &self.requests,
             PermitKind::ListenStream => &self.listen_streams,
             PermitKind::Lookup => &self.lookups,
             PermitKind::Refusal => &self.refusals,
+            PermitKind::Upload => &self.uploads,
         }
     }
 
@@ -60,7 +68,7 @@ impl Admission {
         options: &HttpOptions,
     ) -> Result<Permit, Refusal> {
         let (most, most_of_one, all, one) = match kind {
-            PermitKind::Request | PermitKind::Lookup | PermitKind::Refusal => (
+            PermitKind::Request | PermitKind::Lookup | PermitKind::Refusal | PermitKind::Upload => (
                 options.max_in_flight,
                 options.max_in_flight_per_principal,
                 "too many requests in flight: try again later",
@@ -77,7 +85,7 @@ impl Admission {
         if !take(&counter.all, count, most) {
             return Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, all, options.retry_after));
         }
-        let mut permit = Permit { admission: Arc::clone(self), kind, count, principal: None };
+        let mut permit = self.permit(kind, count);
         if let Some(principal) = principal {
             let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
             let taken = by_principal.entry(principal.clone()).or_default();
@@ -101,8 +109,7 @@ impl Admission {
             return;
         }
         if take(&self.refusals.all, 1, options.max_in_flight.max(MIN_REFUSALS)) {
-            let permit = Permit { admission: Arc::clone(self), kind: PermitKind::Refusal, count: 1, principal: None };
-            response.body_mut().hold(permit);
+            response.body_mut().hold(self.permit(PermitKind::Refusal, 1));
             return;
         }
         *response.body_mut() = ResponseBody::empty();
@@ -110,9 +117,9 @@ impl Admission {
     }
 
     /// Acquires a permit for a slow upload.
-    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<UploadPermit, Refusal> {
-        if take(&self.uploads, 1, options.max_uploads) {
-            return Ok(UploadPermit(Arc::clone(self)));
+    pub(crate) fn admit_upload(self: &Arc<Self>, options: &HttpOptions) -> Result<Permit, Refusal> {
+        if take(&self.uploads.all, 1, options.max_uploads) {
+            return Ok(self.permit(PermitKind::Upload, 1));
         }
         let text = "too many slow uploads: send the body at once, or try again later";
         Err(Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, options.retry_after))
@@ -163,15 +170,6 @@ impl Drop for Permit {
                 }
             }
         }
-    }
-}
-
-/// Counts a slow upload until it is dropped.
-pub(crate) struct UploadPermit(Arc<Admission>);
-
-impl Drop for UploadPermit {
-    fn drop(&mut self) {
-        self.0.uploads.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut as _, Bytes};
 use http::StatusCode;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::admission::{Admission, UploadPermit};
+use super::admission::{Admission, Permit};
 use super::options::HttpOptions;
 use super::pacer::after;
 use super::refusal::Refusal;
@@ -28,7 +28,7 @@ pin_project! {
 
 impl<B: Body> Upload<B> {
     pub(crate) fn new(body: B) -> Self {
-        Self { body, parts: Parts::None, waiting: None }
+        Self { body, parts: Parts::default(), waiting: None }
     }
 
     pub(crate) fn poll(
@@ -55,7 +55,7 @@ impl<B: Body> Upload<B> {
                 Poll::Ready(Some(Err(_))) => {
                     return Poll::Ready(Err(Refusal::new(StatusCode::BAD_REQUEST, "the request body is incomplete")));
                 }
-                Poll::Ready(None) => return Poll::Ready(Ok(std::mem::replace(this.parts, Parts::None).into_bytes())),
+                Poll::Ready(None) => return Poll::Ready(Ok(std::mem::take(this.parts).into_bytes())),
                 Poll::Pending => {
                     let waiting = this.waiting.get_or_insert_with(Waiting::new);
                     let is_late = waiting.poll_timeout(cx, this.parts.len(), options, admission)?;
@@ -85,7 +85,7 @@ const MAX_TIME_WITHOUT_PERMIT: Duration = Duration::from_secs(1);
 struct Waiting {
     since: Instant,
     time: Pin<Box<Sleep>>,
-    permit: Option<UploadPermit>,
+    permit: Option<Permit>,
 }
 
 impl Waiting {
@@ -114,48 +114,31 @@ impl Waiting {
     }
 }
 
-/// The bytes received so far.
-enum Parts {
-    None,
-    One(Bytes),
-    Many(Vec<u8>),
+/// The parts of a body that were read. A single one is not copied.
+#[derive(Default)]
+struct Parts {
+    one: Bytes,
+    many: Vec<u8>,
 }
 
 impl Parts {
     fn len(&self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::One(bytes) => bytes.len(),
-            Self::Many(bytes) => bytes.len(),
-        }
+        self.one.len() + self.many.len()
     }
 
     fn add(&mut self, mut data: impl Buf) {
-        match std::mem::replace(self, Self::None) {
-            Self::None => *self = Self::One(data.copy_to_bytes(data.remaining())),
-            Self::One(first) => {
-                let mut all = Vec::with_capacity(first.len() + data.remaining());
-                all.extend_from_slice(&first);
-                *self = Self::Many(all);
-                self.add(data);
-            }
-            Self::Many(mut all) => {
-                while data.has_remaining() {
-                    let chunk = data.chunk();
-                    all.extend_from_slice(chunk);
-                    let taken = chunk.len();
-                    data.advance(taken);
-                }
-                *self = Self::Many(all);
-            }
+        if self.len() == 0 {
+            self.one = data.copy_to_bytes(data.remaining());
+            return;
         }
+        if self.many.is_empty() {
+            self.many.reserve(self.one.len() + data.remaining());
+            self.many.extend_from_slice(&std::mem::take(&mut self.one));
+        }
+        self.many.put(data);
     }
 
     fn into_bytes(self) -> Bytes {
-        match self {
-            Self::None => Bytes::new(),
-            Self::One(bytes) => bytes,
-            Self::Many(bytes) => bytes.into(),
-        }
+        if self.many.is_empty() { self.one } else { self.many.into() }
     }
 }
