@@ -43,7 +43,7 @@ pub fn read_events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize)
             }
         }
     }
-    EventStream { events, last_id: parser.last_id().map(str::to_owned), retry: parser.retry(), is_too_long }
+    EventStream { events, last_id: parser.last_id, retry: parser.retry, is_too_long }
 }
 
 /// Responds to requests in place of the network.

@@ -15,8 +15,8 @@ pub(crate) struct EventParser {
     has_data: bool,
     /// The id of the event that is being read, which takes effect when the event is complete.
     id: Option<String>,
-    last_id: Option<String>,
-    retry: Option<Duration>,
+    pub(crate) last_id: Option<String>,
+    pub(crate) retry: Option<Duration>,
     /// Whether the first line is being read, which may begin with a byte order mark.
     is_first_line: bool,
     /// Whether the last line ended with CR, so that a following LF belongs to it.
@@ -62,16 +62,6 @@ impl EventParser {
             is_first_line: true,
             after_cr: false,
         }
-    }
-
-    /// Returns the id of the last complete event that had one.
-    pub(crate) fn last_id(&self) -> Option<&str> {
-        self.last_id.as_deref()
-    }
-
-    /// Returns the last `retry` value.
-    pub(crate) fn retry(&self) -> Option<Duration> {
-        self.retry
     }
 
     /// Parses up to the end of the next event, and removes what was parsed from `input`. Returns `None` if the event is
@@ -184,7 +174,7 @@ mod tests {
             }
             assert!(rest.is_empty(), "everything is taken");
         }
-        Ok((events, parser.last_id().map(str::to_owned), parser.retry()))
+        Ok((events, parser.last_id, parser.retry))
     }
 
     fn messages(input: &str) -> Vec<String> {

@@ -30,7 +30,7 @@ mod tests {
                 events.push((event.name, event.data));
             }
         }
-        (events, parser.last_id().map(str::to_owned), parser.retry())
+        (events, parser.last_id, parser.retry)
     }
 
     /// Everything that a server writes is read by a client as it was written.

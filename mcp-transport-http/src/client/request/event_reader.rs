@@ -1,7 +1,5 @@
 //! Reads the events of a response.
 
-use std::time::Duration;
-
 use bytes::{Buf, Bytes};
 use reqwest::Response;
 use tokio::time::Instant;
@@ -12,10 +10,10 @@ use crate::event_stream::decode::{Event, EventParser};
 /// Reads the events of a response.
 pub(crate) struct EventReader {
     response: Response,
-    parser: EventParser,
+    pub(crate) parser: EventParser,
     /// Received bytes that are not parsed yet.
     chunk: Bytes,
-    opened: Instant,
+    pub(crate) opened: Instant,
 }
 
 /// The error of reading an event stream.
@@ -46,20 +44,5 @@ impl EventReader {
                 None => return Ok(None),
             }
         }
-    }
-
-    /// Returns how long ago the stream was opened.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.opened.elapsed()
-    }
-
-    /// Returns the id of the last event, if the stream can be resumed.
-    pub(crate) fn last_id(&self) -> Option<&str> {
-        self.parser.last_id()
-    }
-
-    /// Returns the last `retry` value of the server.
-    pub(crate) fn retry(&self) -> Option<Duration> {
-        self.parser.retry()
     }
 }

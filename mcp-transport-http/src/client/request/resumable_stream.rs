@@ -48,11 +48,11 @@ impl ResumableStream {
 
     /// Records the last event id and `retry` value of a stream that ended.
     pub(crate) fn record_progress(&mut self, events: &EventReader) -> Result<(), String> {
-        self.retry = events.retry().or(self.retry);
-        if events.elapsed() >= MAX_DELAY {
+        self.retry = events.parser.retry.or(self.retry);
+        if events.opened.elapsed() >= MAX_DELAY {
             self.failed_attempts = 0;
         }
-        let Some(id) = events.last_id() else { return Ok(()) };
+        let Some(id) = &events.parser.last_id else { return Ok(()) };
         let last_event_id = HeaderValue::from_bytes(id.as_bytes()).map_err(|_| {
             format!("the event id {id:?} of the server has characters that are not allowed in a header")
         })?;
