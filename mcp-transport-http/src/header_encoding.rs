@@ -1,4 +1,7 @@
 //! The encoding of text in header values: literal, or Base64 as `=?base64?...?=`.
+//!
+//! This crate encodes and decodes `Mcp-Name` and `Mcp-Param-*` itself. The functions are for gateways that read or write
+//! these headers.
 
 use std::borrow::Cow;
 

@@ -23,7 +23,7 @@
 //! | Close a response stream while its request continues | [`ResponseStream`] |
 //! | Shut down gracefully | [`HttpService::drain`], [`Drained`], [`shutdown_signal`] |
 //! | Serve clients that only support HTTP+SSE (2024-11-05) | [`HttpService::legacy_sse`], [`LegacySseService`] |
-//! | Check headers in a gateway | [`rules`] |
+//! | Encode and decode header values in a gateway | [`header_encoding`] |
 //! | Connect a client (feature `client`; `client-tls` for `https`) | `HttpTransport` |
 //! | Provide a client's credentials | `Authorizer`, `Credential` |
 //!
@@ -64,7 +64,9 @@ mod client;
 mod clock;
 #[cfg(any(feature = "client", feature = "server"))]
 mod event_stream;
-pub mod rules;
+pub mod header_encoding;
+#[cfg(any(feature = "client", feature = "server"))]
+mod rules;
 #[cfg(feature = "server")]
 mod server;
 
@@ -79,8 +81,8 @@ pub use mcp_session as session;
 pub use mcp_session::{SessionMetrics, SessionOptions};
 #[cfg(feature = "server")]
 pub use server::{
-    Drained, HttpOptions, HttpService, LegacySseError, LegacySseFuture, LegacySseService, Refusal, ResponseBody,
-    ResponseFuture, ResponseStream, SessionMode, StartError, ValidUntil,
+    Drained, HttpOptions, HttpService, LegacySseError, LegacySseService, Refusal, ResponseBody, ResponseFuture,
+    ResponseStream, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
 pub use server::{HttpServer, serve, shutdown_signal};

@@ -68,8 +68,8 @@ pub trait Authorizer: Send + Sync + 'static {
 /// The value of an `Authorization` header. Its `Debug` output does not contain the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    value: HeaderValue,
-    subject: Option<Arc<str>>,
+    pub(super) value: HeaderValue,
+    pub(super) subject: Option<Arc<str>>,
 }
 
 impl Credential {
@@ -108,14 +108,6 @@ impl Credential {
     pub fn subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.subject = Some(subject.into());
         self
-    }
-
-    pub(crate) fn value(&self) -> &HeaderValue {
-        &self.value
-    }
-
-    pub(crate) fn named_subject(&self) -> Option<&str> {
-        self.subject.as_deref()
     }
 }
 

@@ -42,9 +42,9 @@ impl Fingerprinter {
 
     pub(crate) fn of(&self, presented: PresentedCredential<'_>) -> CredentialFingerprint {
         let (kind, text) = match presented {
-            PresentedCredential::Credential(credential) => match credential.named_subject() {
+            PresentedCredential::Credential(credential) => match credential.subject.as_deref() {
                 Some(subject) => (b's', subject.as_bytes()),
-                None => (b'c', credential.value().as_bytes()),
+                None => (b'c', credential.value.as_bytes()),
             },
             PresentedCredential::Header(value) => (b'c', value.as_bytes()),
             PresentedCredential::Nothing => (b'n', &b""[..]),

@@ -1,35 +1,24 @@
 //! The headers of a modern request, as claims about its body.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use http::HeaderMap;
 use mcp_kernel::server::RequestClaims;
-use mcp_server::HeaderParam;
+use mcp_server::Server;
 use mcp_types::jsonrpc::Request;
 use mcp_types::{ErrorObject, Method, ProtocolVersion};
 
-use super::header_names::{VERSION, display};
 use super::headers::{HeaderMismatch, HeaderMismatchKind, VersionHeader, check_method_and_name, check_param};
 
 /// The headers of a modern request, for the kernel to compare with the body.
-#[derive(Debug)]
-pub struct HeaderClaims<'a, F> {
-    headers: &'a HeaderMap,
-    version: &'a VersionHeader,
-    header_params: F,
+pub(crate) struct HeaderClaims<'a> {
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) version: &'a VersionHeader,
+    /// Knows the parameters of each tool that have to be repeated in `Mcp-Param-*` headers.
+    pub(crate) server: &'a Server,
 }
 
-impl<'a, F> HeaderClaims<'a, F>
-where
-    F: Fn(&str) -> Option<Arc<[HeaderParam]>>,
-{
-    /// Creates the claims of a request. `header_params` returns the parameters of a tool, by its name, that have to be
-    /// repeated in `Mcp-Param-*` headers.
-    pub fn new(headers: &'a HeaderMap, version: &'a VersionHeader, header_params: F) -> Self {
-        Self { headers, version, header_params }
-    }
-
+impl HeaderClaims<'_> {
     /// Checks the `Mcp-Param-*` headers of a tool call.
     // H-77, H-79
     fn check_params(&self, request: &Request<'_>) -> Result<(), HeaderMismatch> {
@@ -40,7 +29,7 @@ where
             // A name with escapes is rare, and has to be decoded.
             let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
             let name = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
-            (self.header_params)(&name)
+            self.server.header_params(&name)
         });
         let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
         let mut repeated = repeated.iter().flat_map(|repeated| repeated.iter());
@@ -48,10 +37,7 @@ where
     }
 }
 
-impl<F> RequestClaims for HeaderClaims<'_, F>
-where
-    F: Fn(&str) -> Option<Arc<[HeaderParam]>>,
-{
+impl RequestClaims for HeaderClaims<'_> {
     fn check_version(&self, version: &ProtocolVersion) -> Result<(), ErrorObject> {
         if *self.version == VersionHeader::Missing {
             return Ok(());
@@ -60,11 +46,10 @@ where
     }
 
     fn check_request(&self, request: &Request<'_>) -> Result<(), ErrorObject> {
-        let is_missing = *self.version == VersionHeader::Missing;
-        let missing =
-            if is_missing { Err(HeaderMismatch::new(display(&VERSION), HeaderMismatchKind::Missing)) } else { Ok(()) };
-        missing
-            .and_then(|()| check_method_and_name(self.headers, request))
+        if *self.version == VersionHeader::Missing {
+            return Err(HeaderMismatch::of_version(HeaderMismatchKind::Missing).to_error_object());
+        }
+        check_method_and_name(self.headers, request)
             .and_then(|()| self.check_params(request))
             .map_err(|fault| fault.to_error_object())
     }
@@ -73,7 +58,7 @@ where
 #[cfg(test)]
 mod tests {
     use http::{HeaderName, HeaderValue};
-    use mcp_server::{Caller, Connection, NoArguments, Server, tool};
+    use mcp_server::{Caller, Connection, NoArguments, tool};
     use mcp_types::jsonrpc::{Limits, Message, parse};
 
     use super::*;
@@ -92,7 +77,7 @@ mod tests {
         let server = Server::builder("demo", "1.0").tool(tool("a", async |_, _: NoArguments| "done")).build().unwrap();
         let mut connection = Connection::modern_request(&server);
         let (incoming, version) = (parse(body.as_bytes(), &Limits::default()).unwrap(), VersionHeader::read(&headers));
-        let claims = HeaderClaims::new(&headers, &version, |tool| server.header_params(tool));
+        let claims = HeaderClaims { headers: &headers, version: &version, server: &server };
         connection.feed_parsed(now(), incoming, &Caller::default(), Some(&claims));
         let response = connection.poll_transmit()?.message;
         let Ok(Message::Response(response)) = Message::parse(&response, &Limits::default()) else { panic!("{body}") };

@@ -3,71 +3,50 @@
 //! They must match the body, so that a gateway that routes by them sees the same request as the server.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use http::{HeaderMap, HeaderName};
 use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
-use mcp_types::{ErrorCode, ErrorObject, Method, ProtocolVersion, Revision};
+use mcp_types::{ErrorCode, ErrorObject, ProtocolVersion, Revision};
 
-use super::header_encoding;
-use super::header_names::{METHOD, NAME, PARAM_PREFIX, VERSION, display};
-
-/// Returns the member of `params` that [`NAME`] repeats.
-// H-47, H-48
-#[must_use]
-pub fn name_member(method: &str) -> Option<&'static str> {
-    Method::from(method).name_member()
-}
+use super::header_names::{METHOD, NAME, PARAM_PREFIX, VERSION};
+use crate::header_encoding;
 
 /// The error of a header that does not match the body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HeaderMismatch {
-    /// The name of the header.
-    pub header: Cow<'static, str>,
-    /// What is wrong with it.
-    pub kind: HeaderMismatchKind,
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the header `{header}` {kind}")]
+pub(crate) struct HeaderMismatch {
+    header: Cow<'static, str>,
+    kind: HeaderMismatchKind,
 }
 
 /// How a header does not match the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a header cannot mismatch in another way")]
-pub enum HeaderMismatchKind {
-    /// The header is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HeaderMismatchKind {
+    #[error("is missing: it must repeat the value of the body")]
     Missing,
-    /// The header is repeated.
+    #[error("is repeated")]
     Repeated,
     /// The value has characters beyond visible ASCII, or invalid Base64.
+    #[error("has invalid characters or invalid Base64")]
     Malformed,
-    /// The value differs from the body.
+    #[error("differs from the body")]
     Differs,
 }
 
 impl HeaderMismatch {
-    pub(super) fn new(header: impl Into<Cow<'static, str>>, kind: HeaderMismatchKind) -> Self {
+    fn new(header: impl Into<Cow<'static, str>>, kind: HeaderMismatchKind) -> Self {
         Self { header: header.into(), kind }
     }
 
+    pub(super) fn of_version(kind: HeaderMismatchKind) -> Self {
+        Self::new("MCP-Protocol-Version", kind)
+    }
+
     /// Returns the JSON-RPC error for the client.
-    #[must_use]
-    pub fn to_error_object(&self) -> ErrorObject {
+    pub(crate) fn to_error_object(&self) -> ErrorObject {
         ErrorObject::new(ErrorCode::HEADER_MISMATCH, self.to_string())
     }
 }
-
-impl fmt::Display for HeaderMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            HeaderMismatchKind::Missing => "is missing: it must repeat the value of the body",
-            HeaderMismatchKind::Repeated => "is repeated",
-            HeaderMismatchKind::Malformed => "has invalid characters or invalid Base64",
-            HeaderMismatchKind::Differs => "differs from the body",
-        };
-        write!(f, "the header `{}` {what}", self.header)
-    }
-}
-
-impl std::error::Error for HeaderMismatch {}
 
 /// Returns the trimmed value of a header that must not be repeated.
 ///
@@ -75,20 +54,21 @@ impl std::error::Error for HeaderMismatch {}
 ///
 /// Returns an error if the header is repeated, or has characters beyond visible ASCII, space and tab.
 // H-51
-pub fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HeaderMismatch> {
+pub(crate) fn single_value<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, HeaderMismatchKind> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let fault = |kind| HeaderMismatch::new(display(name), kind);
     if values.next().is_some() {
-        return Err(fault(HeaderMismatchKind::Repeated));
+        return Err(HeaderMismatchKind::Repeated);
     }
-    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| fault(HeaderMismatchKind::Malformed))
+    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| HeaderMismatchKind::Malformed)
 }
 
 /// The [`VERSION`] header of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a header cannot be anything else")]
-pub enum VersionHeader {
+pub(crate) enum VersionHeader {
     /// There is none.
     Missing,
     /// A revision of the protocol.
@@ -101,18 +81,16 @@ pub enum VersionHeader {
 
 impl VersionHeader {
     /// Reads the header.
-    #[must_use]
-    pub fn read(headers: &HeaderMap) -> Self {
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
         match single_value(headers, &VERSION) {
             Ok(None) => Self::Missing,
             Ok(Some(version)) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
-            Err(fault) => Self::Invalid(fault),
+            Err(kind) => Self::Invalid(HeaderMismatch::of_version(kind)),
         }
     }
 
     /// Returns the revision, if the header names one.
-    #[must_use]
-    pub fn revision(&self) -> Option<Revision> {
+    pub(crate) fn revision(&self) -> Option<Revision> {
         if let Self::Known(revision) = self { Some(*revision) } else { None }
     }
 
@@ -122,7 +100,7 @@ impl VersionHeader {
     ///
     /// Returns an error if it is missing, invalid or differs.
     // H-41, H-42, H-45
-    pub fn check(&self, version: &ProtocolVersion) -> Result<(), HeaderMismatch> {
+    pub(crate) fn check(&self, version: &ProtocolVersion) -> Result<(), HeaderMismatch> {
         let kind = match self {
             Self::Known(known) if known.as_str() == version.as_str() => return Ok(()),
             Self::Unknown(unknown) if **unknown == *version.as_str() => return Ok(()),
@@ -130,7 +108,7 @@ impl VersionHeader {
             Self::Missing => HeaderMismatchKind::Missing,
             Self::Invalid(fault) => return Err(fault.clone()),
         };
-        Err(HeaderMismatch::new(display(&VERSION), kind))
+        Err(HeaderMismatch::of_version(kind))
     }
 }
 
@@ -140,15 +118,17 @@ impl VersionHeader {
 ///
 /// Returns an error for the first header that is missing or differs.
 // H-46, H-47, H-52, H-55
-pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
-    let method = request.method.as_str();
-    match single_value(headers, &METHOD)? {
-        Some(value) if value == method => {}
-        Some(_) => return Err(HeaderMismatch::new(display(&METHOD), HeaderMismatchKind::Differs)),
-        None => return Err(HeaderMismatch::new(display(&METHOD), HeaderMismatchKind::Missing)),
-    }
+pub(crate) fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
+    let method = single_value(headers, &METHOD).and_then(|value| match value {
+        Some(value) if value == request.method.as_str() => Ok(()),
+        Some(_) => Err(HeaderMismatchKind::Differs),
+        None => Err(HeaderMismatchKind::Missing),
+    });
+    method.map_err(|kind| HeaderMismatch::new("Mcp-Method", kind))?;
     let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
-    check(headers, &NAME, named.map(|raw| raw.get()))
+    let Some(json) = named.map(|raw| raw.get()).filter(|json| json.starts_with('"')) else { return Ok(()) };
+    let name = single_value(headers, &NAME).and_then(|value| compare(value.ok_or(HeaderMismatchKind::Missing)?, json));
+    name.map_err(|kind| HeaderMismatch::new("Mcp-Name", kind))
 }
 
 /// Checks that the `Mcp-Param-*` header of a parameter matches the tool arguments.
@@ -159,37 +139,31 @@ pub fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Resu
 ///
 /// Returns an error if the header is missing or differs, or if it is present and the argument is not.
 // H-53, H-54, H-77..H-79
-pub fn check_param(headers: &HeaderMap, name: &str, path: &[String], arguments: &str) -> Result<(), HeaderMismatch> {
-    let header = format!("{PARAM_PREFIX}{name}");
-    let fault = |kind| Err(HeaderMismatch::new(format!("Mcp-Param-{name}"), kind));
-    // The header name was checked when the tool was registered.
-    let Ok(header_name) = HeaderName::try_from(header) else { return fault(HeaderMismatchKind::Malformed) };
-    // An ambiguous argument must not count as absent.
-    let Ok(argument) = value_at(path, arguments) else { return fault(HeaderMismatchKind::Differs) };
-    let value = single_value(headers, &header_name)
-        .map_err(|found| HeaderMismatch { header: format!("Mcp-Param-{name}").into(), ..found })?;
-    match (value, argument.filter(|argument| *argument != "null")) {
-        (None, None) => Ok(()),
-        (None, Some(_)) => fault(HeaderMismatchKind::Missing),
-        (Some(_), None) => fault(HeaderMismatchKind::Differs),
-        (Some(value), Some(argument)) => match header_encoding::decode(value) {
-            None => fault(HeaderMismatchKind::Malformed),
-            Some(value) if is_same(&value, argument) => Ok(()),
-            Some(_) => fault(HeaderMismatchKind::Differs),
-        },
-    }
+pub(crate) fn check_param(
+    headers: &HeaderMap,
+    name: &str,
+    path: &[String],
+    arguments: &str,
+) -> Result<(), HeaderMismatch> {
+    let check = || {
+        // The header name was checked when the tool was registered.
+        let header = format!("{PARAM_PREFIX}{name}").try_into().map_err(|_| HeaderMismatchKind::Malformed)?;
+        // An ambiguous argument must not count as absent.
+        let argument = value_at(path, arguments).map_err(|_| HeaderMismatchKind::Differs)?;
+        match (single_value(headers, &header)?, argument.filter(|argument| *argument != "null")) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(HeaderMismatchKind::Missing),
+            (Some(_), None) => Err(HeaderMismatchKind::Differs),
+            (Some(value), Some(argument)) => compare(value, argument),
+        }
+    };
+    check().map_err(|kind| HeaderMismatch::new(format!("Mcp-Param-{name}"), kind))
 }
 
-/// Compares a header with a JSON string of the body, if there is one.
-fn check(headers: &HeaderMap, name: &HeaderName, json: Option<&str>) -> Result<(), HeaderMismatch> {
-    let Some(json) = json.filter(|json| json.starts_with('"')) else { return Ok(()) };
-    let fault = |kind| Err(HeaderMismatch::new(display(name), kind));
-    let Some(value) = single_value(headers, name)? else { return fault(HeaderMismatchKind::Missing) };
-    match header_encoding::decode(value) {
-        None => fault(HeaderMismatchKind::Malformed),
-        Some(value) if is_same(&value, json) => Ok(()),
-        Some(_) => fault(HeaderMismatchKind::Differs),
-    }
+/// Compares the encoded value of a header with a JSON value.
+fn compare(value: &str, json: &str) -> Result<(), HeaderMismatchKind> {
+    let text = header_encoding::decode(value).ok_or(HeaderMismatchKind::Malformed)?;
+    if is_same(&text, json) { Ok(()) } else { Err(HeaderMismatchKind::Differs) }
 }
 
 /// Whether text equals a JSON value.

@@ -3,8 +3,6 @@
 //! A web page can make its own host name resolve to this machine, and then send requests to local servers as if they were
 //! its own. The browser sends that host name or origin, by which such requests are recognised.
 
-use std::fmt;
-
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 
@@ -12,24 +10,26 @@ use http::{HeaderMap, Uri};
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The allowed hosts and origins. Defaults to loopback names only.
-#[derive(Clone, Debug)]
-pub struct AllowList {
-    hosts: Names,
-    origins: Names,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AllowList {
+    pub(crate) hosts: Names,
+    pub(crate) origins: Names,
 }
 
 #[derive(Clone, Debug)]
-enum Names {
+pub(crate) enum Names {
     Any,
     These(Vec<String>),
 }
 
-impl Names {
-    fn loopback() -> Self {
+impl Default for Names {
+    fn default() -> Self {
         Self::These(LOOPBACK.map(str::to_owned).to_vec())
     }
+}
 
-    fn add(&mut self, name: &str) {
+impl Names {
+    pub(crate) fn add(&mut self, name: &str) {
         if let Self::These(names) = self {
             let name = name.trim_end_matches('/').to_ascii_lowercase();
             let is_address = name.parse::<std::net::Ipv6Addr>().is_ok();
@@ -45,33 +45,12 @@ impl Names {
     }
 }
 
-impl Default for AllowList {
-    fn default() -> Self {
-        Self { hosts: Names::loopback(), origins: Names::loopback() }
-    }
-}
-
 impl AllowList {
     /// Allows a host: a name or an address, optionally with a port to allow only that port.
-    pub fn add_host(&mut self, host: &str) {
+    pub(crate) fn add_host(&mut self, host: &str) {
         // Of a URL only the host counts.
         let host = host.split_once("://").map_or(host, |(_, host)| host);
         self.hosts.add(host.split_once('/').map_or(host, |(host, _)| host));
-    }
-
-    /// Allows an origin such as `https://app.example.com`, or all origins of a host name.
-    pub fn add_origin(&mut self, origin: &str) {
-        self.origins.add(origin);
-    }
-
-    /// Allows every host.
-    pub fn allow_any_host(&mut self) {
-        self.hosts = Names::Any;
-    }
-
-    /// Allows every origin.
-    pub fn allow_any_origin(&mut self) {
-        self.origins = Names::Any;
     }
 
     /// Checks the host and the origin of a request.
@@ -79,14 +58,14 @@ impl AllowList {
     /// # Errors
     ///
     /// Returns the host or origin that is not allowed.
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Forbidden> {
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Forbidden> {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, another) = (hosts.next(), hosts.next());
         // HTTP/2 has the host in the URI. If there is a `Host` header as well, both are checked.
         let named = [uri.authority().map(|authority| Some(authority.as_str())), host.map(|host| host.to_str().ok())];
         let mut named = named.into_iter().flatten().peekable();
         if another.is_some() || named.peek().is_none() {
-            return Err(Forbidden::Host(String::new()));
+            return Err(Forbidden::NoHost);
         }
         for name in named {
             let name = name.unwrap_or_default();
@@ -132,34 +111,15 @@ fn shortened(name: &str) -> String {
 }
 
 /// The error of a request whose host or origin is not allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is nothing else to look at")]
-pub enum Forbidden {
-    /// The host is not allowed. Empty if the request has no host or several.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Forbidden {
+    #[error("the request must name exactly one host")]
+    NoHost,
+    #[error("the host `{0}` is not allowed here; if it should be, add it with `HttpOptions::allow_host`")]
     Host(String),
-    /// The origin is not allowed.
+    #[error("the origin `{0}` is not allowed here; if it should be, add it with `HttpOptions::allow_origin`")]
     Origin(String),
 }
-
-impl fmt::Display for Forbidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host(host) if host.is_empty() => f.write_str("the request must name exactly one host"),
-            Self::Host(host) => {
-                write!(
-                    f,
-                    "the host `{host}` is not allowed here; if it should be, add it with `HttpOptions::allow_host`"
-                )
-            }
-            Self::Origin(origin) => write!(
-                f,
-                "the origin `{origin}` is not allowed here; if it should be, add it with `HttpOptions::allow_origin`"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Forbidden {}
 
 #[cfg(test)]
 mod tests {
@@ -245,8 +205,8 @@ mod tests {
         list.add_host("other.example.com:8443");
         list.add_host("https://third.example.com/mcp");
         list.add_host("fd00::1");
-        list.add_origin("https://app.example.com/");
-        list.add_origin("example.org");
+        list.origins.add("https://app.example.com/");
+        list.origins.add("example.org");
         for (host, expected) in [
             ("mcp.example.com", true),
             ("mcp.example.com:8080", true),
@@ -268,9 +228,9 @@ mod tests {
         ] {
             assert_eq!(check(&list, "/", &["localhost"], &[origin]), expected, "{origin}");
         }
-        list.allow_any_host();
+        list.hosts = Names::Any;
         assert!(check(&list, "/", &["anything"], &[]) && !check(&list, "/", &["anything"], &["http://any.thing"]));
-        list.allow_any_origin();
+        list.origins = Names::Any;
         assert!(check(&list, "/", &["anything"], &["http://any.thing"]));
     }
 

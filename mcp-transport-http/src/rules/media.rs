@@ -3,15 +3,10 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 
-/// The media type of JSON.
-pub const JSON: &str = "application/json";
-
-/// The media type of event streams.
-pub const EVENT_STREAM: &str = "text/event-stream";
+use super::header_names::{EVENT_STREAM, JSON};
 
 /// Returns whether a request body is declared as JSON, once and without a content encoding.
-#[must_use]
-pub fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(kind), None) = (types.next(), types.next()) else { return false };
     let is_json = kind == JSON || {
@@ -25,8 +20,7 @@ pub fn is_json(headers: &HeaderMap) -> bool {
 
 /// Returns whether a client accepts both JSON and event streams.
 // H-8
-#[must_use]
-pub fn accepts_both(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_both(headers: &HeaderMap) -> bool {
     // Nearly all clients send exactly this.
     const COMMON_ACCEPT: &str = "application/json, text/event-stream";
     headers.get(ACCEPT).is_some_and(|accepted| accepted == COMMON_ACCEPT)
@@ -36,8 +30,7 @@ pub fn accepts_both(headers: &HeaderMap) -> bool {
 /// Returns whether a client accepts a media type. Without an `Accept` header it accepts all (RFC 9110).
 ///
 /// The most specific range that matches decides.
-#[must_use]
-pub fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let mut ranges = headers.get_all(ACCEPT).iter().peekable();
     if ranges.peek().is_none() {
         return true;

@@ -8,8 +8,7 @@ use mcp_types::{Era, ErrorCode};
 ///
 /// In the legacy era 404 means that a session has ended, so only invalid messages have an error status.
 // AMB-7, DU-25
-#[must_use]
-pub fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {
+pub(crate) fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {
     let Some(failure) = failure else { return StatusCode::OK };
     let (Failure::Refused(code) | Failure::Failed(code)) = failure;
     match (era, failure) {

@@ -78,9 +78,9 @@ impl EventSource {
     /// Whether all events have been returned.
     pub(crate) fn is_over(&self) -> bool {
         match self {
-            Self::Alone(exchange) => exchange.is_over(),
-            Self::Session(reader) => reader.is_over(),
-            Self::Sse(stream) => stream.is_over(),
+            Self::Alone(exchange) => exchange.is_over,
+            Self::Session(reader) => reader.is_over,
+            Self::Sse(stream) => stream.is_over,
         }
     }
 
@@ -88,7 +88,7 @@ impl EventSource {
     pub(crate) fn take_permit(&mut self) -> Option<Permit> {
         match self {
             Self::Alone(exchange) => exchange.take_permit(),
-            Self::Session(reader) => reader.take_permit(),
+            Self::Session(reader) => reader.permit.take(),
             Self::Sse(stream) => stream.take_permit(),
         }
     }
@@ -96,8 +96,8 @@ impl EventSource {
     /// Whether the request was aborted by a shutdown.
     pub(crate) fn is_aborted(&self) -> bool {
         match self {
-            Self::Alone(exchange) => exchange.is_aborted(),
-            Self::Session(reader) => reader.is_aborted(),
+            Self::Alone(exchange) => exchange.is_aborted,
+            Self::Session(reader) => reader.is_aborted,
             // Its status was sent long ago.
             Self::Sse(_) => false,
         }
@@ -117,9 +117,7 @@ impl ResponseBody {
     pub(crate) fn events(source: EventSource, first: Vec<u8>) -> Self {
         Self(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
     }
-}
 
-impl ResponseBody {
     /// Whether this is a message without a permit.
     pub(crate) fn needs_permit(&self) -> bool {
         matches!(&self.0, BodyState::Full(_, None))
@@ -135,24 +133,18 @@ impl ResponseBody {
     /// Takes the next frame off a large message.
     fn next_frame(&mut self, mut rest: Bytes) -> Frame<Bytes> {
         let next = split(&mut rest);
-        self.0 = if rest.is_empty() { BodyState::flushing() } else { BodyState::Rest(rest) };
+        self.0 = if rest.is_empty() { BodyState::flushing(None) } else { BodyState::Rest(rest) };
         frame(next, None)
     }
 }
 
 impl BodyState {
-    fn flushing() -> Self {
-        match UnsentFrames::current().filter(|unsent| unsent.is_stream()) {
-            Some(unsent) => Self::Flushing(unsent, None),
-            None => Self::Empty,
-        }
-    }
-
-    /// The state after frames that may be unsent, and do not hold the permit.
-    fn flushing_with(permit: Option<Permit>) -> Self {
-        match UnsentFrames::current().filter(|_| permit.is_some()) {
+    /// The state after the last frame: waits until the frames of an HTTP/2 stream, or those of a response with a permit, are
+    /// sent.
+    fn flushing(permit: Option<Permit>) -> Self {
+        match UnsentFrames::current().filter(|unsent| permit.is_some() || unsent.is_stream) {
             Some(unsent) => Self::Flushing(unsent, permit),
-            None => Self::flushing(),
+            None => Self::Empty,
         }
     }
 }
@@ -204,13 +196,13 @@ impl Body for ResponseBody {
             match ready!(stream.poll(cx)) {
                 Next::Frame(frame) => return Poll::Ready(Some(Ok(frame))),
                 Next::Last(events, permit) if events.len() <= MAX_FRAME_BYTES => {
-                    self.0 = BodyState::flushing();
+                    self.0 = BodyState::flushing(None);
                     return Poll::Ready(Some(Ok(frame(events, permit))));
                 }
                 Next::Last(events, permit) => {
                     return Poll::Ready(Some(Ok(self.next_frame(message_bytes(events, permit)))));
                 }
-                Next::Nothing(permit) => self.0 = BodyState::flushing_with(permit),
+                Next::Nothing(permit) => self.0 = BodyState::flushing(permit),
             }
         }
         let frame = match std::mem::replace(&mut self.0, BodyState::Empty) {

@@ -19,8 +19,8 @@ pub(crate) struct Exchange {
     connection: Connection,
     key: RequestKey,
     pacer: Pacer,
-    is_aborted: bool,
-    is_over: bool,
+    pub(crate) is_aborted: bool,
+    pub(crate) is_over: bool,
     permit: Option<Permit>,
 }
 
@@ -50,16 +50,6 @@ impl Exchange {
         Self { connection, key, pacer, is_aborted: false, is_over: false, permit: Some(permit) }
     }
 
-    /// Whether the last message was sent.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Whether the request was aborted by a shutdown.
-    pub(crate) fn is_aborted(&self) -> bool {
-        self.is_aborted
-    }
-
     /// Takes the permit of the request, to be held until its response is sent.
     pub(crate) fn take_permit(&mut self) -> Option<Permit> {
         self.tear_down(|permit| permit.as_ref().map(Permit::additional));
@@ -70,7 +60,7 @@ impl Exchange {
     fn tear_down(&mut self, hold: impl FnOnce(&mut Option<Permit>) -> Option<Permit>) {
         if self.permit.is_some() {
             let (pacer, permit) = (&self.pacer, &mut self.permit);
-            spawn_teardown(&mut self.connection, || (pacer.work_guard().additional(), hold(permit)));
+            spawn_teardown(&mut self.connection, || (pacer.work_guard.additional(), hold(permit)));
         }
     }
 

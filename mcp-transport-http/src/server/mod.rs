@@ -20,7 +20,7 @@ mod unsent;
 mod upload;
 
 pub use body::ResponseBody;
-pub use legacy_sse::{LegacySseError, LegacySseFuture, LegacySseService};
+pub use legacy_sse::{LegacySseError, LegacySseService};
 pub use options::{HttpOptions, SessionMode};
 pub use refusal::Refusal;
 pub use response_future::ResponseFuture;

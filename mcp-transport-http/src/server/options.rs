@@ -8,7 +8,7 @@ use mcp_server::{BoxFuture, Server};
 use mcp_session::{EventIdKey, EventStore, SessionOptions, SessionStore};
 
 use super::refusal::Refusal;
-use crate::rules::hosts::AllowList;
+use crate::rules::hosts::{AllowList, Names};
 
 /// Whether legacy clients get sessions. Modern clients never need one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl HttpOptions {
     /// Allows any `Host`. Use this only behind a proxy that checks it, or web pages can reach the server by DNS
     /// rebinding.
     pub fn allow_any_host(mut self) -> Self {
-        self.allowed.allow_any_host();
+        self.allowed.hosts = Names::Any;
         self
     }
 
@@ -129,13 +129,13 @@ impl HttpOptions {
     /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer such
     /// as `tower_http::cors`.
     pub fn allow_origin(mut self, origin: &str) -> Self {
-        self.allowed.add_origin(origin);
+        self.allowed.origins.add(origin);
         self
     }
 
     /// Allows web pages of any origin: every page that a user opens can use the server on their behalf.
     pub fn allow_any_origin(mut self) -> Self {
-        self.allowed.allow_any_origin();
+        self.allowed.origins = Names::Any;
         self
     }
 

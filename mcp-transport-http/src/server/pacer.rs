@@ -12,7 +12,7 @@ use crate::clock::now;
 
 /// The timers of a response: shutdown, expiry, the deadlines of its connection, and keep-alive.
 pub(crate) struct Pacer {
-    work_guard: WorkGuard,
+    pub(crate) work_guard: WorkGuard,
     keep_alive_interval: Duration,
     /// The stage of the shutdown that was reported last.
     stage: Stage,
@@ -46,10 +46,6 @@ impl Pacer {
     pub(crate) fn new(work_guard: WorkGuard, keep_alive_interval: Duration) -> Self {
         let stage = Stage::Serving;
         Self { work_guard, keep_alive_interval, stage, expiry: None, deadline: None, waiting: None }
-    }
-
-    pub(crate) fn work_guard(&self) -> &WorkGuard {
-        &self.work_guard
     }
 
     /// Sets when the response has to end.

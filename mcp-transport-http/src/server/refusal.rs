@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use mcp_types::jsonrpc::{EncodedMessage, UnknownId, write_error};
+use mcp_types::jsonrpc::{EncodedMessage, InvalidMessage, UnknownId, write_error};
 use mcp_types::{ErrorCode, ErrorObject, RequestId, Revision};
 
 use super::body::ResponseBody;
-use crate::rules::media;
+use crate::rules::header_names::JSON;
 
 /// A refusal of a request: an HTTP status, a JSON-RPC error for the body, and optional headers.
 #[derive(Clone, Debug)]
@@ -49,6 +49,13 @@ impl Refusal {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, HeaderValue::from_static(allowed))
     }
 
+    /// Refuses a body that is not a message.
+    pub(crate) fn invalid_message(invalid: &InvalidMessage, revision: Revision) -> Self {
+        tracing::debug!(target: "mcp", error = %invalid, "invalid message");
+        let refusal = Self::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
+        refusal.of(invalid.request_id().cloned(), revision)
+    }
+
     /// Adds a header, such as `WWW-Authenticate`.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -73,7 +80,7 @@ impl Refusal {
         let mut response = Response::new(ResponseBody::full(message, None));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         for (name, value) in self.headers {
             headers.append(name, value);
         }

@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{Method as Verb, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Server};
+use mcp_types::Era;
 use pin_project_lite::pin_project;
 
 use super::body::{EventSource, ResponseBody};
@@ -19,14 +20,13 @@ use super::service::{Inner, SelectedServer, accepted, event_stream, json};
 use super::shutdown::WorkGuard;
 use super::upload::Upload;
 use crate::event_stream::encode::KEEP_ALIVE;
-use crate::rules::era::SelectedEra;
 use crate::rules::status::status_of;
 
 pin_project! {
     /// The future of an [`HttpService`](crate::HttpService) response. Dropping it cancels the request.
     pub struct ResponseFuture<B> {
         inner: Arc<Inner>,
-        stage: Stage,
+        stage: ResponseStage,
         // Not part of the stage, as it must not move.
         #[pin]
         upload: Option<Upload<B>>,
@@ -39,30 +39,23 @@ pin_project! {
 /// Preparing --> Uploading --> Running or Saving --> Finished
 ///     \-------------- \--------------- \--refusal------/
 /// ```
-enum Stage {
+pub(crate) enum ResponseStage {
     /// Waits for `HttpOptions::select_server` and the session store.
     Preparing(BoxFuture<SelectedServer>, RequestHead, WorkGuard),
     /// Waits for the body, with the server that was selected. Bodies of other methods than POST are not read.
     Uploading(Option<Server>, RequestHead, WorkGuard),
     /// The handler runs, and nothing was sent yet.
-    Running(EventSource, SelectedEra),
+    Running(EventSource, Era),
     /// The session record has to be saved before the response.
     Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
-    /// The future is ready: with the refusal of the head, or with what it returned before.
-    Finished(Option<Refusal>),
-}
-
-/// A request that was started.
-pub(crate) enum Started {
-    Running(EventSource, SelectedEra),
-    Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
-    Response(Response<ResponseBody>),
+    /// The future is ready, or was.
+    Finished(Option<Result<Response<ResponseBody>, Refusal>>),
 }
 
 impl<B: Body> ResponseFuture<B> {
     pub(crate) fn new(inner: Arc<Inner>, parts: Parts, body: B, work_guard: WorkGuard) -> Self {
-        let stage =
-            Stage::check_head(&inner, parts, work_guard).unwrap_or_else(|refusal| Stage::Finished(Some(refusal)));
+        let stage = ResponseStage::check_head(&inner, parts, work_guard)
+            .unwrap_or_else(|refusal| ResponseStage::Finished(Some(Err(refusal))));
         Self { inner, stage, upload: Some(Upload::new(body)) }
     }
 
@@ -70,46 +63,45 @@ impl<B: Body> ResponseFuture<B> {
         let mut this = self.project();
         loop {
             match this.stage {
-                Stage::Preparing(preparing, ..) => {
+                ResponseStage::Preparing(preparing, ..) => {
                     let selected = ready!(preparing.as_mut().poll(cx))?;
-                    if let Stage::Preparing(_, head, work_guard) = this.stage.take() {
-                        *this.stage = Stage::Uploading(selected, head, work_guard);
+                    if let ResponseStage::Preparing(_, head, work_guard) = this.stage.take() {
+                        *this.stage = ResponseStage::Uploading(selected, head, work_guard);
                     }
                 }
-                Stage::Uploading(_, head, _) => {
+                ResponseStage::Uploading(_, head, _) => {
                     let body = match this.upload.as_mut().as_pin_mut().filter(|_| head.parts.method == Verb::POST) {
                         Some(upload) => Some(ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?),
                         None => None,
                     };
                     this.upload.set(None);
-                    if let Stage::Uploading(selected, head, work_guard) = this.stage.take() {
-                        let started = match body {
+                    if let ResponseStage::Uploading(selected, head, work_guard) = this.stage.take() {
+                        *this.stage = match body {
                             Some(body) => this.inner.start(selected.as_ref(), head, &body, work_guard)?,
                             None => this.inner.start_without_body(head, work_guard)?,
                         };
-                        *this.stage = match started {
-                            Started::Running(source, era) => Stage::Running(source, era),
-                            Started::Saving(saving) => Stage::Saving(saving),
-                            Started::Response(response) => return Poll::Ready(Ok(response)),
-                        };
                     }
                 }
-                Stage::Running(source, _) => {
+                ResponseStage::Running(source, _) => {
                     let mut events = Vec::new();
                     let first = ready!(source.poll_first(cx, &mut events));
-                    if let Stage::Running(source, era) = this.stage.take() {
+                    if let ResponseStage::Running(source, era) = this.stage.take() {
                         return Poll::Ready(Ok(respond(first, events, source, era)));
                     }
                 }
-                Stage::Saving(saving) => return saving.as_mut().poll(cx),
-                // Without a refusal the future was polled after it was ready.
-                Stage::Finished(refusal) => return refusal.take().map_or(Poll::Pending, |it| Poll::Ready(Err(it))),
+                ResponseStage::Saving(saving) => return saving.as_mut().poll(cx),
+                // Without a response the future was polled after it was ready.
+                ResponseStage::Finished(response) => return response.take().map_or(Poll::Pending, Poll::Ready),
             }
         }
     }
 }
 
-impl Stage {
+impl ResponseStage {
+    pub(crate) fn ready(response: Response<ResponseBody>) -> Self {
+        Self::Finished(Some(Ok(response)))
+    }
+
     /// Checks the head of a request.
     fn check_head(inner: &Inner, parts: Parts, work_guard: WorkGuard) -> Result<Self, Refusal> {
         inner.check(&parts)?;
@@ -143,12 +135,12 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
 /// Builds the HTTP response from what happened first. A message before the response makes it an event stream, and so does
 /// a keep-alive interval without one; until then the status is open.
 // H-29
-fn respond(first: ResponseStart, events: Vec<u8>, mut source: EventSource, era: SelectedEra) -> Response<ResponseBody> {
+fn respond(first: ResponseStart, events: Vec<u8>, mut source: EventSource, era: Era) -> Response<ResponseBody> {
     match first {
         ResponseStart::Message(answer) => {
             let status = match source.is_aborted() {
                 true => StatusCode::SERVICE_UNAVAILABLE,
-                false => status_of(era.era(), answer.failure),
+                false => status_of(era, answer.failure),
             };
             json(status, answer.message, source.take_permit())
         }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Connection, Server};
 use mcp_session::SessionMetrics;
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, parse};
-use mcp_types::{Method, Revision};
+use mcp_types::{Era, Method, Revision};
 use tower_service::Service;
 
 use super::admission::{Admission, Permit, PermitKind};
@@ -24,16 +24,16 @@ use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
 use super::pacer::Pacer;
 use super::refusal::Refusal;
-use super::response_future::{ResponseFuture, Started};
+use super::response_future::{ResponseFuture, ResponseStage};
 use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
 use super::start_error::StartError;
 use super::stateful::Sessions;
 use crate::clock::now;
 use crate::event_stream::encode::KEEP_ALIVE;
 use crate::rules::claims::HeaderClaims;
-use crate::rules::era::{SelectedEra, SupportedRevisions, request_id, select_era};
-use crate::rules::header_names::BUFFERING;
+use crate::rules::header_names::{EVENT_STREAM, JSON};
 use crate::rules::media;
+use crate::rules::revision::{SupportedRevisions, request_id, select_revision};
 
 /// A [tower] service that serves a [`Server`] over Streamable HTTP, for [axum], hyper and other tower-based servers.
 ///
@@ -283,7 +283,7 @@ impl Inner {
         head: RequestHead,
         body: &[u8],
         work_guard: WorkGuard,
-    ) -> Result<Started, Refusal> {
+    ) -> Result<ResponseStage, Refusal> {
         let server = selected.unwrap_or(&self.server);
         let session = self.sessions.as_ref().and_then(|sessions| sessions.enter(&head));
         let limits = match &session {
@@ -293,30 +293,26 @@ impl Inner {
         let incoming = parse(body, &limits);
         // In a session the revision is the negotiated one, whichever revisions the selected server has.
         let revisions: &[Revision] = if session.is_some() { &Revision::ALL } else { &server.config().revisions };
-        let supported =
-            SupportedRevisions::new(revisions, self.options.sessions != SessionMode::Off).sessions(self.has_sessions());
-        let era = select_era(&supported, &head.version, &incoming).map_err(|error| {
+        let serves_legacy = self.options.sessions != SessionMode::Off;
+        let supported = SupportedRevisions::new(revisions, serves_legacy, self.has_sessions());
+        let revision = select_revision(&supported, &head.version, &incoming).map_err(|error| {
             let id = incoming.as_ref().ok().and_then(request_id).cloned();
             Refusal::with_error(StatusCode::BAD_REQUEST, error).of(id, Revision::LATEST)
         })?;
-        let incoming = incoming.map_err(|invalid| {
-            tracing::debug!(target: "mcp", error = %invalid, "invalid message");
-            let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
-            refusal.of(invalid.request_id().cloned(), era.revision())
-        })?;
+        let incoming = incoming.map_err(|invalid| Refusal::invalid_message(&invalid, revision))?;
         let id = request_id(&incoming);
-        let refuse = |refusal: Refusal| refusal.of(id.cloned(), era.revision());
+        let refuse = |refusal: Refusal| refusal.of(id.cloned(), revision);
         // A request that began before the shutdown may still run while the service drains.
         if work_guard.stage() == Stage::Aborting {
             return Err(refuse(self.ending()));
         }
-        let is_listen = era == SelectedEra::Modern && is_listen(&incoming);
+        let is_listen = revision.era() == Era::Modern && is_listen(&incoming);
         let kind = if is_listen { PermitKind::ListenStream } else { PermitKind::Request };
         let permit = self.admit(kind, requests(&incoming), &head).map_err(refuse)?;
-        let mut connection = match (era, &self.sessions) {
-            (SelectedEra::Modern, _) => Connection::modern_request(server),
-            (SelectedEra::Legacy(revision), None) => Connection::legacy_request(server, revision),
-            (SelectedEra::Legacy(revision), Some(sessions)) => {
+        let mut connection = match (revision.era(), &self.sessions) {
+            (Era::Modern, _) => Connection::modern_request(server),
+            (Era::Legacy, None) => Connection::legacy_request(server, revision),
+            (Era::Legacy, Some(sessions)) => {
                 let id = id.cloned();
                 let admit = |head: &RequestHead| self.admit(PermitKind::Lookup, 1, head);
                 let started = sessions.post(server, session, head, incoming, (work_guard, permit), admit);
@@ -327,15 +323,19 @@ impl Inner {
         if let Some(ValidUntil(at)) = head.valid_until().filter(|_| is_listen) {
             pacer.expire_at(at);
         }
-        let claims = HeaderClaims::new(&head.parts.headers, &head.version, |tool| server.header_params(tool));
+        let claims = HeaderClaims { headers: &head.parts.headers, version: &head.version, server };
         let Some(key) = connection.feed_parsed(now(), incoming, &head.caller(), Some(&claims)) else {
-            return Ok(Started::Response(accepted()));
+            return Ok(ResponseStage::ready(accepted()));
         };
-        Ok(Started::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), era))
+        Ok(ResponseStage::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), revision.era()))
     }
 
     /// Starts a GET or DELETE, which only clients with sessions send.
-    pub(crate) fn start_without_body(&self, head: RequestHead, work_guard: WorkGuard) -> Result<Started, Refusal> {
+    pub(crate) fn start_without_body(
+        &self,
+        head: RequestHead,
+        work_guard: WorkGuard,
+    ) -> Result<ResponseStage, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if head.parts.method == Verb::DELETE {
             let restoring = self.restore(&head)?;
@@ -344,13 +344,13 @@ impl Inner {
         let (mut reader, mut first) =
             sessions.get(&head, work_guard, || self.admit(PermitKind::ListenStream, 1, &head))?;
         if let Some(ValidUntil(at)) = head.valid_until() {
-            reader.expire_at(at);
+            reader.pacer.expire_at(at);
         }
         if first.is_empty() {
             // Sends the response head at once.
             first.extend_from_slice(KEEP_ALIVE);
         }
-        Ok(Started::Response(event_stream(ResponseBody::events(EventSource::Session(Box::new(reader)), first))))
+        Ok(ResponseStage::ready(event_stream(ResponseBody::events(EventSource::Session(Box::new(reader)), first))))
     }
 }
 
@@ -380,7 +380,7 @@ async fn poll_record_store(inner: Weak<Inner>) {
 
 /// Checks that the client accepts an event stream.
 pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
-    if media::accepts(&parts.headers, media::EVENT_STREAM) {
+    if media::accepts(&parts.headers, EVENT_STREAM) {
         return Ok(());
     }
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow `text/event-stream`"))
@@ -423,7 +423,7 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<Permit>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::full(message.into_bytes(), permit));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
 }
 
@@ -438,8 +438,9 @@ pub(crate) fn accepted() -> Response<ResponseBody> {
 pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::EVENT_STREAM));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    // Tells nginx not to buffer the response.
+    headers.insert(const { HeaderName::from_static("x-accel-buffering") }, HeaderValue::from_static("no"));
     response
 }

@@ -24,7 +24,7 @@ pub(crate) struct UnsentFrames {
     pieces: AtomicUsize,
     sent: AtomicUsize,
     waiting: Mutex<Option<Waker>>,
-    is_stream: bool,
+    pub(crate) is_stream: bool,
 }
 
 impl UnsentFrames {
@@ -43,11 +43,6 @@ impl UnsentFrames {
     /// Returns the counter of the connection or stream that is being polled.
     pub(crate) fn current() -> Option<Arc<Self>> {
         UNSENT.try_with(Arc::clone).ok()
-    }
-
-    /// Whether it belongs to an HTTP/2 stream, which can be reset without closing its connection.
-    pub(crate) fn is_stream(&self) -> bool {
-        self.is_stream
     }
 
     #[cfg(feature = "serve")]

@@ -8,10 +8,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame};
 use mcp_transport_http::internals::{Script as Network, Sent};
-use mcp_transport_http::rules::header_names::SESSION;
 use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
 use super::client::{DELETE, Heard, NO_REQUEST, Script, response_to, use_everything, with_id};
@@ -170,7 +169,7 @@ fn respond(
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     for (sign, name, value) in [
-        (b's', SESSION, "the-session"),
+        (b's', HeaderName::from_static("mcp-session-id"), "the-session"),
         (b'z', CONTENT_ENCODING, "gzip"),
         (b'r', LOCATION, "http://elsewhere.example/"),
         (b'w', WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""),

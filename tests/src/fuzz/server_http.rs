@@ -12,7 +12,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, StatusCo
 use http_body::{Body, Frame};
 use mcp_server::{NoArguments, RequestContext, Server, text_resource, tool};
 use mcp_transport_http::internals::read_events;
-use mcp_transport_http::rules::header_names::SESSION;
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use mcp_types::jsonrpc::{Limits, parse};
 use reqwest::Url;
@@ -58,7 +57,7 @@ pub fn server_http(data: &[u8]) {
             if reply.status != StatusCode::FORBIDDEN {
                 is_welcome(&uri, &headers);
             }
-            if let Some(id) = reply.headers.get(&SESSION) {
+            if let Some(id) = reply.headers.get("mcp-session-id") {
                 session = id.clone();
             }
         }

@@ -5,8 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_client::{CredentialFingerprint, OutgoingMessage, SessionLossReason};
 use mcp_types::{Era, Method, Revision};
 
-use crate::rules::header_names::{LAST_EVENT, METHOD, NAME, PARAM_PREFIX, SESSION, VERSION};
-use crate::rules::{header_encoding, media};
+use crate::header_encoding;
+use crate::rules::header_names::{EVENT_STREAM, JSON, LAST_EVENT, METHOD, NAME, PARAM_PREFIX, SESSION, VERSION};
 
 /// The session that requests are sent in.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Resu
     // There is room for the headers that the HTTP client adds.
     let mut head = HeaderMap::with_capacity(12);
     head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    head.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
+    head.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     match outgoing.revision {
         Some(revision) if revision.era() == Era::Modern => {
             head.insert(VERSION, HeaderValue::from_static(revision.as_str()));
@@ -75,7 +75,7 @@ pub(crate) fn for_message(outgoing: &OutgoingMessage, session: &Session) -> Resu
 // B-101
 pub(crate) fn for_stream(revision: Option<Revision>, session: &Session, last_event: Option<&HeaderValue>) -> HeaderMap {
     let mut head = HeaderMap::new();
-    head.insert(ACCEPT, HeaderValue::from_static(media::EVENT_STREAM));
+    head.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
     legacy(&mut head, revision, session);
     if let Some(last_event) = last_event {
         head.insert(LAST_EVENT, last_event.clone());

@@ -16,7 +16,7 @@ use crate::client::authorizer::{Authorizer, Challenge, Credential};
 use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::state::State;
 use crate::client::transport::Options;
-use crate::rules::media;
+use crate::rules::header_names::{EVENT_STREAM, JSON};
 
 /// Sends requests to one server.
 pub(crate) struct RequestSender {
@@ -131,7 +131,7 @@ impl RequestSender {
             let by = self.identify(credential.as_ref(), session)?;
             let again = if attempts < MAX_CREDENTIAL_RETRIES { request.try_clone() } else { None };
             if let Some(credential) = &credential {
-                request.headers_mut().insert(AUTHORIZATION, credential.value().clone());
+                request.headers_mut().insert(AUTHORIZATION, credential.value.clone());
             }
             let response = self.execute(request).await?;
             let status = response.status();
@@ -226,9 +226,9 @@ pub(crate) fn body_type(headers: &HeaderMap) -> Result<BodyType, String> {
     };
     let kind = content_type.to_str().unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
-    if kind.eq_ignore_ascii_case(media::JSON) {
+    if kind.eq_ignore_ascii_case(JSON) {
         Ok(BodyType::Json)
-    } else if kind.eq_ignore_ascii_case(media::EVENT_STREAM) {
+    } else if kind.eq_ignore_ascii_case(EVENT_STREAM) {
         Ok(BodyType::EventStream)
     } else {
         Err(format!("the response is {content_type:?}, and neither JSON nor an event stream"))

@@ -7,5 +7,5 @@ mod stream;
 
 #[cfg(feature = "serve")]
 pub(crate) use service::method_not_allowed;
-pub use service::{LegacySseError, LegacySseFuture, LegacySseService};
+pub use service::{LegacySseError, LegacySseService};
 pub(crate) use stream::SseStream;

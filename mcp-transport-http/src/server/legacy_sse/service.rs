@@ -1,11 +1,11 @@
 //! The tower service for HTTP+SSE: GET opens a stream, POST sends a message.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::header::ALLOW;
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -17,14 +17,13 @@ use mcp_session::SessionId;
 use mcp_types::jsonrpc::{Incoming, Message, parse};
 use mcp_types::meta::key;
 use mcp_types::{Era, ErrorObject, ProtocolVersion, Revision};
-use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::session::{FeedError, SseSession};
+use super::session::SseSession;
 use super::sessions::{SseSessions, unknown_session};
 use super::stream::SseStream;
 use crate::event_stream::encode::write_named_event;
-use crate::rules::era::request_id;
+use crate::rules::revision::request_id;
 use crate::server::admission::{Permit, PermitKind};
 use crate::server::body::{EventSource, ResponseBody};
 use crate::server::head::RequestHead;
@@ -36,6 +35,7 @@ use crate::server::service::{
     event_stream, requests,
 };
 use crate::server::shutdown::{Stage, WorkGuard};
+use crate::server::stateful::FeedError;
 use crate::server::upload::Upload;
 
 /// A tower service for HTTP+SSE, the transport of 2024-11-05, for clients that support no other.
@@ -92,32 +92,22 @@ struct Inner {
 }
 
 /// The error of creating a [`LegacySseService`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LegacySseError {
     /// Sessions are not enabled, and an HTTP+SSE stream is a session.
+    #[error(
+        "HTTP+SSE needs sessions, and `HttpOptions::sessions` is `SessionMode::{0:?}`: set it to \
+         `SessionMode::Stateful`, or do not enable HTTP+SSE"
+    )]
     NoSessions(SessionMode),
     /// The server has no legacy revision.
+    #[error(
+        "HTTP+SSE (`HttpService::legacy_sse`) is for legacy clients, and the server has no legacy revision: add one \
+         with `ServerBuilder::revisions`, or do not enable HTTP+SSE"
+    )]
     NoLegacyRevision,
 }
-
-impl std::fmt::Display for LegacySseError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoSessions(mode) => write!(
-                f,
-                "HTTP+SSE needs sessions, and `HttpOptions::sessions` is `SessionMode::{mode:?}`: set it to \
-                 `SessionMode::Stateful`, or do not enable HTTP+SSE"
-            ),
-            Self::NoLegacyRevision => f.write_str(
-                "HTTP+SSE (`HttpService::legacy_sse`) is for legacy clients, and the server has no legacy revision: add one \
-                 with `ServerBuilder::revisions`, or do not enable HTTP+SSE",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LegacySseError {}
 
 /// The last segment of the default message path.
 const MESSAGE: &str = "message";
@@ -178,27 +168,27 @@ impl std::fmt::Debug for LegacySseService {
     }
 }
 
-impl<B: Body> Service<Request<B>> for LegacySseService {
+impl<B: Body + Send + 'static> Service<Request<B>> for LegacySseService {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = LegacySseFuture<B>;
+    type Future = BoxFuture<Result<Response<ResponseBody>, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> LegacySseFuture<B> {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         let (parts, body) = request.into_parts();
         // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.http.shutdown);
-        let (step, upload) = match self.check_head(parts, work_guard) {
-            Ok(step) => {
-                let upload = matches!(step, Step::Write(..)).then(|| Upload::new(body));
-                (step, upload)
-            }
-            Err(refusal) => (Step::Refuse(refusal), None),
-        };
-        LegacySseFuture { service: self.clone(), step: Some(step), upload }
+        let (service, step) = (self.clone(), self.check_head(parts, work_guard));
+        Box::pin(async move {
+            let served = match step {
+                Ok(step) => service.serve(step, body).await,
+                Err(refusal) => Err(refusal),
+            };
+            Ok(service.0.http.finish(served))
+        })
     }
 }
 
@@ -214,7 +204,7 @@ impl LegacySseService {
                 let head = RequestHead::new(parts, false);
                 let permit = http.admit(PermitKind::ListenStream, 1, &head)?;
                 let selection = http.select_server(&head)?;
-                Ok(Step::Open(Opening { selection, head, work_guard, permit }))
+                Ok(Step::Open { selection, head, work_guard, permit })
             }
             Verb::POST => {
                 http.check_serving()?;
@@ -228,10 +218,35 @@ impl LegacySseService {
         }
     }
 
+    async fn serve(&self, step: Step, body: impl Body) -> Result<Response<ResponseBody>, Refusal> {
+        match step {
+            Step::Open { selection, head, work_guard, permit } => {
+                drop(body);
+                let selected = match selection {
+                    Some(selection) => selection.await?,
+                    None => None,
+                };
+                self.open(selected.as_ref(), &head, work_guard, permit)
+            }
+            Step::Write(session, head, _work_guard) => {
+                let body = {
+                    let (http, mut upload) = (&self.0.http, pin!(Upload::new(body)));
+                    poll_fn(|cx| upload.as_mut().poll(cx, &http.options, &http.admission)).await?
+                };
+                self.write(&session, &head, &body)
+            }
+        }
+    }
+
     /// Opens a stream.
-    fn open(&self, opening: Opening, selected: Option<&Server>) -> Result<Response<ResponseBody>, Refusal> {
+    fn open(
+        &self,
+        selected: Option<&Server>,
+        head: &RequestHead,
+        work_guard: WorkGuard,
+        permit: Permit,
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let Inner { http, sessions, .. } = &*self.0;
-        let Opening { head, work_guard, permit, .. } = opening;
         if work_guard.stage() == Stage::Aborting {
             return Err(http.ending());
         }
@@ -260,14 +275,11 @@ impl LegacySseService {
     }
 
     /// Passes a message to the stream of its session.
-    fn write(&self, session: &SseSession, head: RequestHead, body: &Bytes) -> Result<Response<ResponseBody>, Refusal> {
+    fn write(&self, session: &SseSession, head: &RequestHead, body: &[u8]) -> Result<Response<ResponseBody>, Refusal> {
         let server = session.server();
         let revision = legacy(server).max().unwrap_or(Revision::LATEST);
-        let incoming = parse(body, &server.config().limits.message).map_err(|invalid| {
-            tracing::debug!(target: "mcp", error = %invalid, "invalid message");
-            let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, invalid.to_error_object());
-            refusal.of(invalid.request_id().cloned(), revision)
-        })?;
+        let incoming = parse(body, &server.config().limits.message)
+            .map_err(|invalid| Refusal::invalid_message(&invalid, revision))?;
         let id = request_id(&incoming).cloned();
         self.feed(session, head, incoming, body.len()).map_err(|refusal| refusal.of(id, revision))?;
         Ok(accepted())
@@ -276,16 +288,16 @@ impl LegacySseService {
     fn feed(
         &self,
         session: &SseSession,
-        head: RequestHead,
+        head: &RequestHead,
         incoming: Incoming<'_>,
         bytes: usize,
     ) -> Result<(), Refusal> {
-        let Inner { http, .. } = &*self.0;
+        let http = &self.0.http;
         if let Some(error) = modern(session.server(), &incoming) {
             return Err(Refusal::with_error(StatusCode::BAD_REQUEST, error));
         }
         // Notifications and responses need no permit, as requests in flight may wait for them.
-        let permit = http.admit(PermitKind::Request, requests(&incoming), &head)?;
+        let permit = http.admit(PermitKind::Request, requests(&incoming), head)?;
         session.feed(incoming, bytes, &head.caller(), permit).map_err(|error| match error {
             FeedError::Ended => unknown_session(),
             FeedError::Full => http.busy("too much is queued on your stream: read it, and try again later"),
@@ -316,70 +328,16 @@ fn modern(server: &Server, incoming: &Incoming<'_>) -> Option<ErrorObject> {
     Some(ErrorObject::unsupported_protocol_version(ProtocolVersion::from(version), offered))
 }
 
-pin_project! {
-    /// The future of a [`LegacySseService`] response.
-    pub struct LegacySseFuture<B> {
-        service: LegacySseService,
-        step: Option<Step>,
-        #[pin]
-        upload: Option<Upload<B>>,
-    }
-}
-
 /// What a request does.
 enum Step {
-    Refuse(Refusal),
-    Open(Opening),
+    Open {
+        /// Selects the server, if `HttpOptions::select_server` is set.
+        selection: Option<BoxFuture<SelectedServer>>,
+        head: RequestHead,
+        work_guard: WorkGuard,
+        permit: Permit,
+    },
     Write(Arc<SseSession>, RequestHead, WorkGuard),
-}
-
-/// A stream that is being opened.
-struct Opening {
-    /// Selects the server, if `HttpOptions::select_server` is set.
-    selection: Option<BoxFuture<SelectedServer>>,
-    head: RequestHead,
-    work_guard: WorkGuard,
-    permit: Permit,
-}
-
-impl<B: Body> LegacySseFuture<B> {
-    fn poll_response(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Refusal>> {
-        let mut this = self.project();
-        let selected = match this.step {
-            Some(Step::Open(Opening { selection: Some(selection), .. })) => ready!(selection.as_mut().poll(cx))?,
-            Some(_) | None => None,
-        };
-        let body = match this.upload.as_mut().as_pin_mut() {
-            Some(upload) => {
-                let http = &this.service.0.http;
-                ready!(upload.poll(cx, &http.options, &http.admission))?
-            }
-            None => Bytes::new(),
-        };
-        this.upload.set(None);
-        // The future was polled after it was ready.
-        let Some(step) = this.step.take() else { return Poll::Pending };
-        Poll::Ready(match step {
-            Step::Refuse(refusal) => Err(refusal),
-            Step::Open(opening) => this.service.open(opening, selected.as_ref()),
-            Step::Write(session, head, _work_guard) => this.service.write(&session, head, &body),
-        })
-    }
-}
-
-impl<B: Body> Future for LegacySseFuture<B> {
-    type Output = Result<Response<ResponseBody>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let served = ready!(self.as_mut().poll_response(cx));
-        Poll::Ready(Ok(self.service.0.http.finish(served)))
-    }
-}
-
-impl<B> std::fmt::Debug for LegacySseFuture<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LegacySseFuture").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use mcp_types::jsonrpc::{Incoming, Message};
 
 use crate::clock::now;
 use crate::server::admission::Permit;
+use crate::server::stateful::FeedError;
 
 /// The state that a stream and its POSTs share.
 ///
@@ -40,15 +41,6 @@ struct OpenRequest {
     key: RequestKey,
     bytes: usize,
     _permit: Permit,
-}
-
-/// The error of passing a message to a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FeedError {
-    /// The stream has ended.
-    Ended,
-    /// Too many messages are queued, or too many requests are in flight.
-    Full,
 }
 
 impl SseSession {

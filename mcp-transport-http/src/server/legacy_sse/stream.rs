@@ -27,7 +27,7 @@ pub(crate) struct SseStream {
     sessions: Arc<SseSessions>,
     pacer: Pacer,
     permit: Option<Permit>,
-    is_over: bool,
+    pub(crate) is_over: bool,
 }
 
 impl SseStream {
@@ -40,11 +40,6 @@ impl SseStream {
         sessions.insert(&session);
         let sessions = Arc::clone(sessions);
         Self { session, connection, sessions, pacer, permit: Some(permit), is_over: false }
-    }
-
-    /// Whether the last message was sent.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// Returns a permit to hold until the last event is sent.
@@ -104,7 +99,7 @@ impl Drop for SseStream {
         self.sessions.remove(&self.session.id);
         let (pacer, permit) = (&self.pacer, &mut self.permit);
         // The teardown counts as an open stream until it is done.
-        spawn_teardown(&mut self.connection, || (pacer.work_guard().additional(), permit.take()));
+        spawn_teardown(&mut self.connection, || (pacer.work_guard.additional(), permit.take()));
         self.connection.handle_disconnect();
         self.session.end();
     }

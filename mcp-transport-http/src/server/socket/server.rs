@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use mcp_server::Server;
+use mcp_server::{BoxFuture, Server};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -24,7 +25,7 @@ use super::discard::{Discards, RequestBody};
 use super::stall_detector::{StallDetector, StreamExecutor, StuckStreams};
 use super::stall_timeout::StallTimeout;
 use crate::server::body::ResponseBody;
-use crate::server::legacy_sse::{LegacySseFuture, LegacySseService, method_not_allowed};
+use crate::server::legacy_sse::{LegacySseService, method_not_allowed};
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
 use crate::server::refusal::Refusal;
@@ -80,7 +81,7 @@ pub async fn shutdown_signal() {
 /// response only after they sent the whole request, and would see a connection reset instead.
 ///
 /// ```no_run
-/// use mcp_server::Server;
+/// use mcp_server::{BoxFuture, Server};
 /// use mcp_transport_http::{HttpOptions, HttpServer, HttpService};
 ///
 /// # async fn run(server: Server) -> std::io::Result<()> {
@@ -158,7 +159,7 @@ impl HttpServer {
     /// [`message_path`](LegacySseService::message_path). Off by default.
     ///
     /// ```no_run
-    /// use mcp_server::Server;
+    /// use mcp_server::{BoxFuture, Server};
     /// use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode};
     ///
     /// # async fn run(server: Server) -> Result<(), Box<dyn std::error::Error>> {
@@ -300,7 +301,7 @@ impl Routes {
         if *request.method() != verb {
             return Routed::MethodNotAllowed(allowed);
         }
-        Routed::Sse(Box::pin(sse.clone().call(request)))
+        Routed::Sse(sse.clone().call(request))
     }
 
     async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
@@ -321,7 +322,7 @@ impl Routes {
 )]
 enum Routed {
     Service(ResponseFuture<RequestBody>),
-    Sse(Pin<Box<LegacySseFuture<RequestBody>>>),
+    Sse(BoxFuture<Result<Response<ResponseBody>, Infallible>>),
     /// Tells clients that try Streamable HTTP first that this endpoint is HTTP+SSE.
     MethodNotAllowed(&'static str),
     NotFound,
@@ -349,7 +350,7 @@ async fn serve_connection(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut stall = StallDetector::new(Arc::default(), stall_timeout);
     let mut ending = pin!(async move { ending.wait_for(|is_ending| *is_ending).await.is_ok() });
-    let mut stuck_stream = pin!(stuck.wait());
+    let mut stuck_stream = pin!(stuck.stalled.notified());
     let mut is_ending = false;
     let served = poll_fn(|cx| {
         if !is_ending && ending.as_mut().poll(cx).is_ready() {
@@ -360,7 +361,7 @@ async fn serve_connection(
             return Poll::Ready(served);
         }
         if stall.poll(cx).is_pending() {
-            if !stuck.is_http2() {
+            if !stuck.is_http2.load(Ordering::Relaxed) {
                 return Poll::Pending;
             }
             ready!(stuck_stream.as_mut().poll(cx));

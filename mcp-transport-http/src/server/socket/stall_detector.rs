@@ -62,18 +62,8 @@ pub(crate) struct StreamExecutor {
 #[derive(Debug, Default)]
 pub(crate) struct StuckStreams {
     /// Whether a stream was spawned, which only HTTP/2 connections do.
-    is_http2: AtomicBool,
-    stalled: Notify,
-}
-
-impl StuckStreams {
-    pub(crate) fn is_http2(&self) -> bool {
-        self.is_http2.load(Ordering::Relaxed)
-    }
-
-    pub(crate) async fn wait(&self) {
-        self.stalled.notified().await;
-    }
+    pub(crate) is_http2: AtomicBool,
+    pub(crate) stalled: Notify,
 }
 
 impl<F> Executor<F> for StreamExecutor

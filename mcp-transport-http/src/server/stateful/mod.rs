@@ -10,5 +10,6 @@ mod sessions;
 mod stream;
 
 pub(crate) use reader::StreamReader;
+pub(crate) use session::FeedError;
 pub(crate) use sessions::Sessions;
 pub use stream::ResponseStream;

@@ -1,7 +1,6 @@
 //! Finishes requests whose client disconnected.
 
 use std::future::poll_fn;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -93,9 +92,7 @@ async fn save(session: &SessionLease<Session>, settings: &StreamSettings) {
             stream.replace_response(message);
         }
         while let Some(transmit) = stream.pop() {
-            if !session.store_event(number, stream, transmit.message) {
-                session.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
-            }
+            session.store_event(number, stream, transmit.message);
         }
         state.streams.remove(&number);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_kernel::server::{Route, Transmit};
 use mcp_server::BoxFuture;
@@ -29,15 +29,15 @@ pub(crate) struct StreamReader {
     number: u64,
     reader: u64,
     settings: StreamSettings,
-    pacer: Pacer,
+    pub(crate) pacer: Pacer,
     /// The permit of a listen stream, or of a request that has its response.
-    permit: Option<Permit>,
+    pub(crate) permit: Option<Permit>,
     /// Whether the response has become an event stream.
     is_stream: bool,
     /// Whether the requests of the session have to be aborted.
     must_abort: bool,
-    is_aborted: bool,
-    is_over: bool,
+    pub(crate) is_aborted: bool,
+    pub(crate) is_over: bool,
     saving: Saving,
     /// The missed events that are being loaded.
     missed: Option<BoxFuture<Result<Replay, StoreError>>>,
@@ -131,39 +131,10 @@ impl StreamReader {
             Some(Box::pin(async move { store.replay(id, stream, after).await }))
         };
         let missed = place.and_then(replay);
-        let reader = Self {
-            saving: if session.record_state.is_some() { Saving::Due } else { Saving::Done },
-            session,
-            number,
-            reader,
-            pacer: Pacer::new(work_guard, settings.keep_alive_interval),
-            settings,
-            permit: Some(permit),
-            is_stream: true,
-            must_abort: false,
-            is_aborted: false,
-            is_over,
-            missed,
-        };
+        let mut reader = Self::of_request(session, (number, reader), settings, work_guard);
+        (reader.permit, reader.is_stream) = (Some(permit), true);
+        (reader.is_over, reader.missed) = (is_over, missed);
         (reader, first)
-    }
-
-    /// Ends the response at a time. The stream can be resumed.
-    pub(crate) fn expire_at(&mut self, at: Instant) {
-        self.pacer.expire_at(at);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Takes the permit of a finished request, to be held until its response is sent.
-    pub(crate) fn take_permit(&mut self) -> Option<Permit> {
-        self.permit.take()
-    }
-
-    pub(crate) fn is_aborted(&self) -> bool {
-        self.is_aborted
     }
 
     /// Waits for the response, or for the first message before it.
@@ -188,7 +159,7 @@ impl StreamReader {
                     if let Err(refusal) = saved {
                         return Poll::Ready(ResponseStart::Refused(refusal.of(stream.id, self.session.revision)));
                     }
-                    self.is_aborted |= answer.failure.is_some() && self.pacer.work_guard().stage() == Stage::Aborting;
+                    self.is_aborted |= answer.failure.is_some() && self.pacer.work_guard.stage() == Stage::Aborting;
                     return Poll::Ready(ResponseStart::Message(answer));
                 }
             }
@@ -405,9 +376,7 @@ impl StreamReader {
         while !(stream.is_response_next() && self.session.record_state.is_some())
             && let Some(transmit) = stream.pop()
         {
-            if !self.session.store_event(self.number, stream, transmit.message) {
-                self.session.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
-            }
+            self.session.store_event(self.number, stream, transmit.message);
         }
         let was_blocked = self.session.unblock(&mut state, self.number);
         let is_left = |stream: &Stream| stream.request.is_some() || !stream.queue.is_empty();
@@ -417,7 +386,7 @@ impl StreamReader {
         }
         drop(state);
         if self.number != STANDALONE && is_orphan {
-            orphaned::supervise(&self.session, &self.settings, self.pacer.work_guard());
+            orphaned::supervise(&self.session, &self.settings, &self.pacer.work_guard);
         } else if was_blocked {
             // Messages that were blocked can be delivered now.
             self.session.readers.wake_route(None);

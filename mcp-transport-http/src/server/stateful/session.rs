@@ -21,7 +21,7 @@ use super::record_sync::RecordState;
 use super::runner::{Held, Runner};
 use super::stream::{ResponseStream, Stream};
 use crate::clock::now;
-use crate::rules::era::request_id;
+use crate::rules::revision::request_id;
 use crate::server::admission::Permit;
 use crate::server::teardown::TEARDOWN_TIMEOUT;
 
@@ -309,8 +309,8 @@ impl Session {
                 stream.is_blocked = true;
                 self.connection.block(route);
             }
-        } else if !self.store_event(number, stream, transmit.message) {
-            self.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.store_event(number, stream, transmit.message);
         }
         if let (true, Some(key)) = (is_last, key) {
             state.by_request.remove(&key);
@@ -322,18 +322,15 @@ impl Session {
         reader.or_else(|| state.orphan_reader.filter(|_| is_last))
     }
 
-    /// Stores an event for a client that may resume the stream. Returns whether it was stored.
-    pub(crate) fn store_event(&self, number: u64, stream: &mut Stream, message: EncodedMessage) -> bool {
+    /// Stores an event, or counts it as dropped if the client could not resume its stream.
+    pub(crate) fn store_event(&self, number: u64, stream: &mut Stream, message: EncodedMessage) {
         let Some(events) = self.events.as_ref().filter(|_| stream.is_known && self.is_resumable()) else {
-            return false;
+            self.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
+            return;
         };
         stream.number += 1;
-        events.store.append(
-            self.id,
-            number,
-            StoredEvent { number: stream.number, message: Bytes::from(message.into_bytes()) },
-        );
-        true
+        let event = StoredEvent { number: stream.number, message: Bytes::from(message.into_bytes()) };
+        events.store.append(self.id, number, event);
     }
 
     /// Unblocks a stream after its reader took messages. Returns whether it was blocked.

@@ -23,16 +23,16 @@ use super::reader::{StreamReader, StreamSettings};
 use super::record_sync::{self, RecordState, RecordSync};
 use super::session::{EventLog, FeedError, Session, SessionCounters};
 use crate::clock::now;
-use crate::rules::era::{SelectedEra, request_id};
 use crate::rules::header_names::{LAST_EVENT, SESSION};
 use crate::rules::headers::{VersionHeader, single_value};
+use crate::rules::revision::request_id;
 use crate::rules::status::status_of;
 use crate::server::admission::Permit;
 use crate::server::body::{EventSource, ResponseBody};
 use crate::server::head::{RequestHead, SessionHeader};
 use crate::server::options::{HttpOptions, SelectServer};
 use crate::server::refusal::Refusal;
-use crate::server::response_future::Started;
+use crate::server::response_future::ResponseStage;
 use crate::server::service::{accepted, json, requests};
 use crate::server::shutdown::WorkGuard;
 use crate::server::teardown::TEARDOWN_TIMEOUT;
@@ -227,7 +227,7 @@ impl Sessions {
         incoming: Incoming<'_>,
         (work_guard, permit): (WorkGuard, Permit),
         admit: impl FnOnce(&RequestHead) -> Result<Permit, Refusal>,
-    ) -> Result<Started, Refusal> {
+    ) -> Result<ResponseStage, Refusal> {
         if let Incoming::Single(Message::Request(request)) = &incoming
             && request.method == Method::INITIALIZE
             && head.session == SessionHeader::Missing
@@ -250,16 +250,15 @@ impl Sessions {
             }
         })?;
         let Some(begun) = begun else {
-            let Some((record_sync, permit)) = record_sync else { return Ok(Started::Response(accepted())) };
-            return Ok(Started::Saving(Box::pin(async move {
+            let Some((record_sync, permit)) = record_sync else { return Ok(ResponseStage::ready(accepted())) };
+            return Ok(ResponseStage::Saving(Box::pin(async move {
                 let _held = (work_guard, permit);
                 record_sync.save(&session).await?;
                 Ok(accepted())
             })));
         };
-        let era = SelectedEra::Legacy(session.revision);
         let reader = StreamReader::of_request(session, begun, self.settings.clone(), work_guard);
-        Ok(Started::Running(EventSource::Session(Box::new(reader)), era))
+        Ok(ResponseStage::Running(EventSource::Session(Box::new(reader)), Era::Legacy))
     }
 
     /// Handles `initialize`, and creates a session if it succeeds.
@@ -270,15 +269,19 @@ impl Sessions {
         head: RequestHead,
         incoming: Incoming<'_>,
         (work_guard, permit): (WorkGuard, Permit),
-    ) -> Result<Started, Refusal> {
+    ) -> Result<ResponseStage, Refusal> {
         let principal = head.principal.clone();
         let request = request_id(&incoming).filter(|_| self.record_sync.is_some()).cloned();
         let mut connection = Connection::long_lived(server);
         connection.feed_parsed(now(), incoming, &head.caller(), None);
         let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
-        let Some(answer) = answer else { return Ok(Started::Response(accepted())) };
+        let Some(answer) = answer else { return Ok(ResponseStage::ready(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
-            return Ok(Started::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
+            return Ok(ResponseStage::ready(json(
+                status_of(Era::Legacy, answer.failure),
+                answer.message,
+                Some(permit),
+            )));
         };
         let record_state =
             self.record_sync.as_ref().and_then(|_| record_sync::new_state(&connection, principal.clone()));
@@ -289,10 +292,10 @@ impl Sessions {
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
-            return Ok(Started::Response(with_session_id(response, session.id)));
+            return Ok(ResponseStage::ready(with_session_id(response, session.id)));
         };
         let manager = self.manager.clone();
-        Ok(Started::Saving(Box::pin(async move {
+        Ok(ResponseStage::Saving(Box::pin(async move {
             let _work_guard = work_guard;
             if let Err(refusal) = record_sync.save_new(&session).await {
                 // A session that cannot be saved is not kept in memory either.
@@ -333,10 +336,10 @@ impl Sessions {
         head: RequestHead,
         restoring: Option<BoxFuture<Result<(), Refusal>>>,
         work_guard: WorkGuard,
-    ) -> Result<Started, Refusal> {
+    ) -> Result<ResponseStage, Refusal> {
         let (Some(record_sync), Some(restoring)) = (self.record_sync.clone(), restoring) else {
             self.end(&head)?;
-            return Ok(Started::Response(no_content()));
+            return Ok(ResponseStage::ready(no_content()));
         };
         let sessions = Arc::clone(self);
         let ending = tokio::spawn(async move {
@@ -348,7 +351,7 @@ impl Sessions {
             drop(tear_down(session.end(EndReason::Deleted)));
             Ok(())
         });
-        Ok(Started::Saving(Box::pin(async move {
+        Ok(ResponseStage::Saving(Box::pin(async move {
             let failed = |_| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the session could not be ended"));
             ending.await.unwrap_or_else(failed)?;
             Ok(no_content())
