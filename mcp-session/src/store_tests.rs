@@ -57,12 +57,7 @@ pub async fn check_event_store<S: EventStore>(make: impl AsyncFn() -> S) {
 }
 
 /// Returns a record with a value in every member.
-///
-/// # Panics
-///
-/// Never, as it parses a constant.
-#[must_use]
-pub fn record() -> SessionRecord {
+pub(crate) fn record() -> SessionRecord {
     let text = r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"ein Prüfer 🦀","version":"1"}}"#;
     let initialize = RawObject::parse(text).expect("the text is an object");
     let principal = Principal::new(Some("https://issuer.example/ü"), "ann|🦀 \"quoted\"\n\u{0}");
