@@ -19,14 +19,10 @@ use mcp_session::SessionId;
 /// Keys of different prefixes never collide, whatever the prefixes contain.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    prefix: String,
+    pub(crate) prefix: String,
 }
 
 impl Keys {
-    pub(crate) fn new(prefix: String) -> Self {
-        Self { prefix }
-    }
-
     pub(crate) fn session(&self, id: SessionId) -> String {
         format!("{}:session:{}", self.prefix, hash(id))
     }

@@ -33,7 +33,7 @@ pub use sessions::RedisSessionStore;
 use connection::Connection;
 use keys::Keys;
 use mcp_session::StoreError;
-use queue::{Queue, QueueLimits};
+use queue::Queue;
 use writer::Writer;
 
 /// A connection to a Redis server, in which several instances of an MCP server keep their sessions.
@@ -115,17 +115,11 @@ impl Redis {
         let commands = connect();
         commands.execute(|_| redis::cmd("PING")).await.map_err(StoreError::from)?;
 
-        let keys = Keys::new(options.prefix.clone());
-        let limits = QueueLimits {
-            events: options.max_queued_events,
-            bytes: options.max_queued_bytes,
-            streams: options.max_tracked_streams,
-        };
-        let queue = Arc::new(Queue::new(limits));
-        let writer =
-            Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), limits: (&options).into() };
+        let keys = Keys { prefix: options.prefix.clone() };
+        let (limit, queue) = (options.command_timeout, Arc::new(Queue::new(options.clone())));
+        let writer = Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), options };
         tokio::spawn(writer.run());
-        Ok(Self { shared: Arc::new(Shared { commands, keys, limit: options.command_timeout, queue }) })
+        Ok(Self { shared: Arc::new(Shared { commands, keys, limit, queue }) })
     }
 
     /// Returns the session store.

@@ -10,24 +10,18 @@ use tokio::sync::{Notify, watch};
 
 use mcp_session::{SessionId, StoredEvent};
 
+use crate::options::RedisOptions;
+
 type Stream = (SessionId, u64);
 
 /// The queue between callers, which never wait, and the writer.
 pub(crate) struct Queue {
     state: Mutex<State>,
-    limits: QueueLimits,
+    options: RedisOptions,
     wake: Notify,
     /// All operations up to this ticket were written, or dropped.
     done: watch::Sender<u64>,
     dropped: AtomicU64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueLimits {
-    pub(crate) events: usize,
-    pub(crate) bytes: usize,
-    /// The maximum number of entries in each of `lost`, `forgotten` and `last_numbers`.
-    pub(crate) streams: usize,
 }
 
 #[derive(Default)]
@@ -91,20 +85,21 @@ impl Batch {
 }
 
 impl Queue {
-    pub(crate) fn new(limits: QueueLimits) -> Self {
+    pub(crate) fn new(options: RedisOptions) -> Self {
         let (state, wake, done, dropped) = Default::default();
-        Self { state, limits, wake, done: watch::Sender::new(done), dropped }
+        Self { state, options, wake, done: watch::Sender::new(done), dropped }
     }
 
     pub(crate) fn append(&self, session: SessionId, stream: u64, event: StoredEvent) {
         let mut state = self.state();
         state.ticket += 1;
-        let previous = state.use_number((session, stream), event.number, self.limits.streams);
+        let previous = state.use_number((session, stream), event.number, self.options.max_tracked_streams);
         let cost = cost(&event);
-        if state.is_closed || state.events >= self.limits.events || state.bytes.saturating_add(cost) > self.limits.bytes
-        {
+        let is_full = state.events >= self.options.max_queued_events
+            || state.bytes.saturating_add(cost) > self.options.max_queued_bytes;
+        if state.is_closed || is_full {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            state.lose((session, stream), event.number, self.limits.streams);
+            state.lose((session, stream), event.number, self.options.max_tracked_streams);
         } else {
             state.events += 1;
             state.bytes += cost;
@@ -130,7 +125,7 @@ impl Queue {
         remove_session(&mut state.lost, session);
         remove_session(&mut state.last_numbers, session);
         state.forgotten.insert(session);
-        if state.forgotten.len() > self.limits.streams {
+        if state.forgotten.len() > self.options.max_tracked_streams {
             state.forgotten.clear();
             state.invalidates_all = true;
         }
@@ -180,7 +175,7 @@ impl Queue {
         }
         for item in refused.iter().filter_map(|index| batch.items.get(*index)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            state.lose((item.session, item.stream), item.event.number, self.limits.streams);
+            state.lose((item.session, item.stream), item.event.number, self.options.max_tracked_streams);
         }
         // Otherwise the next batch has to record the loss first.
         if let (Some(ticket), []) = (batch.ticket, refused) {
@@ -323,7 +318,9 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: QueueLimits = QueueLimits { events: 4, bytes: 4096, streams: 3 };
+    fn queue() -> Queue {
+        Queue::new(RedisOptions::default().max_queued_events(4).max_queued_bytes(4096).max_tracked_streams(3))
+    }
 
     fn event(number: u64) -> StoredEvent {
         StoredEvent { number, message: Bytes::from_static(b"{}") }
@@ -335,7 +332,7 @@ mod tests {
 
     #[tokio::test]
     async fn events_beyond_the_limits_are_counted_and_recorded() {
-        let (queue, session) = (Queue::new(LIMITS), id());
+        let (queue, session) = (queue(), id());
         for number in 1..=7 {
             queue.append(session, 0, event(number));
         }
@@ -354,7 +351,7 @@ mod tests {
 
     #[tokio::test]
     async fn tracked_streams_are_bounded() {
-        let queue = Queue::new(LIMITS);
+        let queue = queue();
         for _ in 0..4 {
             queue.append(id(), 0, event(1));
         }
@@ -379,7 +376,7 @@ mod tests {
 
     #[tokio::test]
     async fn sessions_are_removed_before_later_events() {
-        let (queue, session, other) = (Queue::new(LIMITS), id(), id());
+        let (queue, session, other) = (queue(), id(), id());
         queue.append(session, 0, event(1));
         queue.append(other, 0, event(1));
         queue.forget(session);
@@ -400,7 +397,7 @@ mod tests {
 
     #[tokio::test]
     async fn flushing_fails_without_a_writer() {
-        let queue = Queue::new(LIMITS);
+        let queue = queue();
         queue.append(id(), 0, event(1));
         let (flushed, ()) = tokio::join!(queue.flushed(), async { queue.close() });
         assert!(!flushed);

@@ -16,26 +16,7 @@ pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) queue: Arc<Queue>,
     pub(crate) keys: Keys,
-    pub(crate) limits: StreamLimits,
-}
-
-/// The limits of streams in Redis.
-pub(crate) struct StreamLimits {
-    events: usize,
-    bytes: usize,
-    streams: usize,
-    time_to_live: u64,
-}
-
-impl From<&RedisOptions> for StreamLimits {
-    fn from(options: &RedisOptions) -> Self {
-        Self {
-            events: options.max_stream_events,
-            bytes: options.max_stream_bytes,
-            streams: options.max_session_streams,
-            time_to_live: milliseconds(options.stream_timeout),
-        }
-    }
+    pub(crate) options: RedisOptions,
 }
 
 impl Writer {
@@ -135,7 +116,7 @@ impl Writer {
         let mut command = self.call(scripts, Script::Append, &self.keys.events(item.session), item.stream);
         command.arg(padded(number)).arg(number).arg(previous);
         command.arg(number.checked_sub(1).map_or_else(String::new, padded));
-        command.arg(&*item.event.message).arg(self.limits.events).arg(self.limits.bytes);
+        command.arg(&*item.event.message).arg(self.options.max_stream_events).arg(self.options.max_stream_bytes);
         command
     }
 
@@ -143,7 +124,7 @@ impl Writer {
     fn call(&self, scripts: &Scripts, script: Script, events: &str, stream: u64) -> Cmd {
         let mut command = scripts.call(script, 2);
         command.arg(events).arg(self.keys.epoch());
-        command.arg(stream).arg(self.limits.time_to_live).arg(self.limits.streams);
+        command.arg(stream).arg(milliseconds(self.options.stream_timeout)).arg(self.options.max_session_streams);
         command
     }
 }
