@@ -137,7 +137,7 @@ struct Value<'a>(&'a str);
 ///
 /// Forwarding all of them to `deserialize_any` would lose the type hint, on which `serde_json` depends for some types.
 macro_rules! delegate_to_serde_json {
-    ($($method:ident($($argument:ident: $type:ty),*);)*) => {
+    ($($method:ident($($argument:ident: $type:ty),*))*) => {
         $(
             fn $method<V: Visitor<'a>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value> {
                 let mut inner = serde_json::Deserializer::from_str(self.0);
@@ -167,34 +167,14 @@ impl<'a> Deserializer<'a> for Value<'a> {
     }
 
     delegate_to_serde_json! {
-        deserialize_any();
-        deserialize_bool();
-        deserialize_i8();
-        deserialize_i16();
-        deserialize_i32();
-        deserialize_i64();
-        deserialize_i128();
-        deserialize_u8();
-        deserialize_u16();
-        deserialize_u32();
-        deserialize_u64();
-        deserialize_u128();
-        deserialize_f32();
-        deserialize_f64();
-        deserialize_char();
-        deserialize_str();
-        deserialize_string();
-        deserialize_bytes();
-        deserialize_byte_buf();
-        deserialize_unit();
-        deserialize_unit_struct(name: &'static str);
-        deserialize_seq();
-        deserialize_tuple(len: usize);
-        deserialize_tuple_struct(name: &'static str, len: usize);
-        deserialize_map();
-        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
-        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
-        deserialize_identifier();
+        deserialize_any() deserialize_bool() deserialize_char() deserialize_str() deserialize_string()
+        deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64() deserialize_i128()
+        deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
+        deserialize_f32() deserialize_f64() deserialize_bytes() deserialize_byte_buf() deserialize_identifier()
+        deserialize_unit() deserialize_unit_struct(name: &'static str) deserialize_map() deserialize_seq()
+        deserialize_tuple(len: usize) deserialize_tuple_struct(name: &'static str, len: usize)
+        deserialize_struct(name: &'static str, fields: &'static [&'static str])
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 }
 

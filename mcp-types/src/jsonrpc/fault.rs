@@ -95,30 +95,14 @@ impl Fault {
     /// Returns the code for the error response, if one is sent.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax { .. } => ErrorCode::PARSE_ERROR,
-            Self::WrongKind { member: "params", .. } | Self::DuplicatePayloadMember { payload: "params", .. } => {
-                ErrorCode::INVALID_PARAMS
-            }
-            Self::TooDeep { .. }
-            | Self::ReservedName
-            | Self::NotAnObject { .. }
-            | Self::EmptyBatch
-            | Self::BatchTooLarge { .. }
-            | Self::BatchNotAllowed
-            | Self::TooManyMembers { .. }
-            | Self::MissingMember(_)
-            | Self::WrongKind { .. }
-            | Self::WrongVersion { .. }
-            | Self::EmptyMethod
-            | Self::DuplicateMember(_)
-            | Self::DuplicatePayloadMember { .. }
-            | Self::MixedKinds
-            | Self::ResultAndError
-            | Self::NoKind
-            | Self::NullId
-            | Self::FractionalId
-            | Self::IdOutOfRange => ErrorCode::INVALID_REQUEST,
+        if matches!(self, Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax { .. }) {
+            ErrorCode::PARSE_ERROR
+        } else if let Self::WrongKind { member: "params", .. }
+        | Self::DuplicatePayloadMember { payload: "params", .. } = self
+        {
+            ErrorCode::INVALID_PARAMS
+        } else {
+            ErrorCode::INVALID_REQUEST
         }
     }
 }
@@ -137,25 +121,17 @@ impl fmt::Display for Fault {
             }
             Self::TooDeep { limit } => write!(f, "the text nests deeper than {limit} levels"),
             Self::ReservedName => f.write_str("the name of a member is reserved"),
-            Self::NotAnObject { found } => {
-                write!(f, "a message must be an object, found {found}")
-            }
+            Self::NotAnObject { found } => write!(f, "a message must be an object, found {found}"),
             Self::EmptyBatch => f.write_str("a batch must hold a message"),
-            Self::BatchTooLarge { limit } => {
-                write!(f, "a batch may hold {limit} messages at most")
-            }
+            Self::BatchTooLarge { limit } => write!(f, "a batch may hold {limit} messages at most"),
             Self::BatchNotAllowed => f.write_str("a batch is not allowed here"),
-            Self::TooManyMembers { payload, limit } => {
-                write!(f, "`{payload}` may have {limit} members at most")
-            }
+            Self::TooManyMembers { payload, limit } => write!(f, "`{payload}` may have {limit} members at most"),
             Self::MissingMember(member) => write!(f, "`{member}` is missing"),
             Self::WrongKind { member, expected, found } => write!(f, "`{member}` must be {expected}, found {found}"),
             Self::WrongVersion { found } => write!(f, "`jsonrpc` must be \"2.0\", found {found}"),
             Self::EmptyMethod => f.write_str("`method` must not be empty"),
             Self::DuplicateMember(member) => write!(f, "`{member}` appears twice"),
-            Self::DuplicatePayloadMember { payload, member } => {
-                write!(f, "`{payload}.{member}` appears twice")
-            }
+            Self::DuplicatePayloadMember { payload, member } => write!(f, "`{payload}.{member}` appears twice"),
             Self::MixedKinds => f.write_str("`method` must not be combined with `result` or `error`"),
             Self::ResultAndError => f.write_str("`result` must not be combined with `error`"),
             Self::NoKind => f.write_str("one of `method`, `result` and `error` is required"),
