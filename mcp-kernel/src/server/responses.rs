@@ -77,7 +77,7 @@ impl Connection {
     ) -> Result<EncodedMessage, Option<ErrorObject>> {
         self.complete(&mut result, entry.scope.facts, entry.scope.revision);
         // Before the revision removes the member.
-        let asks = result.result_type_mut().is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
+        let asks = result.members_mut().result_type.is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
         let restriction = self.restrict(&mut result, entry.scope.revision);
         let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
         let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_require_input.contains(entry.scope.revision));
@@ -85,7 +85,10 @@ impl Connection {
             //
             what.push("InputRequiredResult");
         }
-        if result.is_empty_input_required() {
+        if let Some(result) = result.as_input_required()
+            && result.input_requests.is_none()
+            && result.request_state.is_none()
+        {
             //
             what.push("InputRequiredResult without inputRequests and requestState");
         }
@@ -107,7 +110,7 @@ impl Connection {
         result: &mut impl ResultBody,
         revision: Revision,
     ) -> Option<EncodedMessage> {
-        let has_no_meta = revision.era() == Era::Modern && result.meta_mut().is_some_and(|meta| meta.is_none());
+        let has_no_meta = revision.era() == Era::Modern && result.members_mut().meta.is_some_and(|meta| meta.is_none());
         let mut message = EncodedMessage::result(id, result).ok()?;
         if let Some(meta) = self.config.info_meta().filter(|_| has_no_meta) {
             message.add_meta(meta);
@@ -133,21 +136,22 @@ impl Connection {
         }
         let mut is_complete = true;
         let default = result.default_result_type();
-        if let Some(kind) = result.result_type_mut() {
+        let members = result.members_mut();
+        if let Some(kind) = members.result_type {
             is_complete = *kind.get_or_insert(default) == ResultType::COMPLETE;
         }
         if self.config.send_server_info
-            && let Some(Some(meta)) = result.meta_mut()
+            && let Some(Some(meta)) = members.meta
         {
             meta.server_info.get_or_insert_with(|| self.config.info().clone());
         }
         let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
         if is_complete
             && cacheable
-            && let Some(hints) = result.cache_mut()
+            && let Some((ttl_ms, scope)) = members.cache
         {
-            hints.ttl_ms.get_or_insert_with(|| self.config.ttl_ms());
-            hints.scope.get_or_insert_with(|| self.config.cache_scope.clone());
+            ttl_ms.get_or_insert_with(|| self.config.ttl_ms());
+            scope.get_or_insert_with(|| self.config.cache_scope.clone());
         }
     }
 }
@@ -158,7 +162,8 @@ fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
     if entry.scope.revision.era() == Era::Legacy {
         return None;
     }
-    let needed = result.input_requests_ref()?.iter().flat_map(|(_, question)| ClientCapability::required_by(question));
+    let requests = result.as_input_required()?.input_requests.as_ref()?;
+    let needed = requests.iter().flat_map(|(_, question)| ClientCapability::required_by(question));
     let mut required = None;
     for missing in needed.filter(|needed| !needed.is_declared(&entry.scope.client.capabilities)) {
         missing.declare(required.get_or_insert_default());

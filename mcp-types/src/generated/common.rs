@@ -11,7 +11,7 @@ use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
     ClientCapabilities, Implementation, JsonObject, LoggingLevel, Number, ProgressToken, ProtocolVersion, RequestId,
-    Restrict, Restriction, ResultBody, ResultType,
+    Restrict, Restriction, ResultBody, ResultMembers, ResultType,
 };
 
 open_set! {
@@ -303,11 +303,8 @@ impl Restrict for EmptyResult {
 }
 
 impl ResultBody for EmptyResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
 }
 

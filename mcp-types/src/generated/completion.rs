@@ -9,7 +9,9 @@ use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::codec::tagged::tagged_union;
 use crate::gate::Revisions;
-use crate::{JsonObject, OrderedMap, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, ResultType};
+use crate::{
+    JsonObject, OrderedMap, RequestMeta, Restrict, Restriction, ResultBody, ResultMembers, ResultMeta, ResultType,
+};
 
 /// Suggested values for an argument.
 ///
@@ -305,10 +307,7 @@ impl Restrict for CompleteResult {
 }
 
 impl ResultBody for CompleteResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
 }

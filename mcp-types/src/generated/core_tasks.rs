@@ -10,7 +10,9 @@ use crate::Revision::V2025_11_25;
 use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, TaskStatus};
+use crate::{
+    JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMembers, ResultMeta, TaskStatus,
+};
 
 /// The state of a task: a request whose result is fetched later.
 ///
@@ -201,8 +203,8 @@ impl Restrict for CancelTaskResult {
 }
 
 impl ResultBody for CancelTaskResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }
 
@@ -248,8 +250,8 @@ impl Restrict for CreateTaskResult {
 }
 
 impl ResultBody for CreateTaskResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }
 
@@ -324,8 +326,8 @@ impl Restrict for GetTaskPayloadResult {
 }
 
 impl ResultBody for GetTaskPayloadResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }
 
@@ -448,8 +450,8 @@ impl Restrict for GetTaskResult {
 }
 
 impl ResultBody for GetTaskResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }
 
@@ -500,8 +502,8 @@ impl Restrict for ListTasksResult {
 }
 
 impl ResultBody for ListTasksResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }
 

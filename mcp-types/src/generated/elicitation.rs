@@ -12,7 +12,7 @@ use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
     ElicitValue, JsonObject, NotificationMeta, OrderedMap, RequestMeta, RequestedSchema, Restrict, Restriction,
-    ResultBody, ResultMeta, TaskMetadata,
+    ResultBody, ResultMembers, ResultMeta, TaskMetadata,
 };
 
 closed_set! {
@@ -312,8 +312,8 @@ impl Restrict for ElicitResult {
 }
 
 impl ResultBody for ElicitResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::codec::tagged::tagged_union;
 use crate::gate::Revisions;
 use crate::{
     CreateMessageRequest, ElicitRequest, JsonObject, ListRootsRequest, OrderedMap, RawObject, Restrict, Restriction,
-    ResultBody, ResultMeta, ResultType,
+    ResultBody, ResultMembers, ResultMeta, ResultType,
 };
 
 /// Input requests of a server, under keys that it chooses and that the responses repeat.
@@ -142,19 +142,13 @@ impl Restrict for InputRequiredResult {
 }
 
 impl ResultBody for InputRequiredResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
     fn default_result_type(&self) -> ResultType {
         ResultType::INPUT_REQUIRED
     }
-    fn is_empty_input_required(&self) -> bool {
-        self.input_requests.is_none() && self.request_state.is_none()
-    }
-    fn input_requests_ref(&self) -> Option<&InputRequests> {
-        self.input_requests.as_ref()
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn as_input_required(&self) -> Option<&Self> {
+        Some(self)
     }
 }

@@ -9,8 +9,8 @@ use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    CacheHints, CacheScope, ClientCapabilities, Implementation, JsonObject, ProtocolVersion, RequestMeta, Restrict,
-    Restriction, ResultBody, ResultMeta, ResultType, ServerCapabilities,
+    CacheScope, ClientCapabilities, Implementation, JsonObject, ProtocolVersion, RequestMeta, Restrict, Restriction,
+    ResultBody, ResultMembers, ResultMeta, ResultType, ServerCapabilities,
 };
 
 /// Result of `server/discover`: the protocol versions and capabilities of the server.
@@ -105,14 +105,12 @@ impl Restrict for DiscoverResult {
 }
 
 impl ResultBody for DiscoverResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
-    }
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
-        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers {
+            result_type: Some(&mut self.result_type),
+            meta: Some(&mut self.meta),
+            cache: Some((&mut self.ttl_ms, &mut self.cache_scope)),
+        }
     }
 }
 
@@ -243,7 +241,7 @@ impl Restrict for InitializeResult {
 }
 
 impl ResultBody for InitializeResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }

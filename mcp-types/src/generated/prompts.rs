@@ -9,8 +9,8 @@ use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    CacheHints, CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, OrderedMap, RequestMeta, Restrict,
-    Restriction, ResultBody, ResultMeta, ResultType, Role,
+    CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, OrderedMap, RequestMeta, Restrict, Restriction,
+    ResultBody, ResultMembers, ResultMeta, ResultType, Role,
 };
 
 /// The definition of a prompt that a server offers to users, with optional arguments.
@@ -302,11 +302,8 @@ impl Restrict for GetPromptResult {
 }
 
 impl ResultBody for GetPromptResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
 }
 
@@ -402,13 +399,11 @@ impl Restrict for ListPromptsResult {
 }
 
 impl ResultBody for ListPromptsResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
-    }
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
-        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers {
+            result_type: Some(&mut self.result_type),
+            meta: Some(&mut self.meta),
+            cache: Some((&mut self.ttl_ms, &mut self.cache_scope)),
+        }
     }
 }

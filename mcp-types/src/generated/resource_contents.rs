@@ -9,7 +9,7 @@ use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    CacheHints, CacheScope, InputResponses, JsonObject, Meta, RequestMeta, Restrict, Restriction, ResultBody,
+    CacheScope, InputResponses, JsonObject, Meta, RequestMeta, Restrict, Restriction, ResultBody, ResultMembers,
     ResultMeta, ResultType,
 };
 
@@ -280,13 +280,11 @@ impl Restrict for ReadResourceResult {
 }
 
 impl ResultBody for ReadResourceResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
-    }
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
-        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers {
+            result_type: Some(&mut self.result_type),
+            meta: Some(&mut self.meta),
+            cache: Some((&mut self.ttl_ms, &mut self.cache_scope)),
+        }
     }
 }

@@ -9,8 +9,8 @@ use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    Annotations, CacheHints, CacheScope, Icon, JsonObject, Meta, NotificationMeta, RequestMeta, Restrict, Restriction,
-    ResultBody, ResultMeta, ResultType,
+    Annotations, CacheScope, Icon, JsonObject, Meta, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody,
+    ResultMembers, ResultMeta, ResultType,
 };
 
 /// The definition of a resource that a server offers.
@@ -297,14 +297,12 @@ impl Restrict for ListResourceTemplatesResult {
 }
 
 impl ResultBody for ListResourceTemplatesResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
-    }
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
-        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers {
+            result_type: Some(&mut self.result_type),
+            meta: Some(&mut self.meta),
+            cache: Some((&mut self.ttl_ms, &mut self.cache_scope)),
+        }
     }
 }
 
@@ -400,14 +398,12 @@ impl Restrict for ListResourcesResult {
 }
 
 impl ResultBody for ListResourcesResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
-    }
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
-        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers {
+            result_type: Some(&mut self.result_type),
+            meta: Some(&mut self.meta),
+            cache: Some((&mut self.ttl_ms, &mut self.cache_scope)),
+        }
     }
 }
 

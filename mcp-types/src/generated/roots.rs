@@ -10,7 +10,7 @@ use crate::Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::{JsonObject, Meta, RequestParams, Restrict, Restriction, ResultBody, ResultMeta};
+use crate::{JsonObject, Meta, RequestParams, Restrict, Restriction, ResultBody, ResultMembers, ResultMeta};
 
 /// A directory or file that the client wants the server to work on.
 ///
@@ -131,7 +131,7 @@ impl Restrict for ListRootsResult {
 }
 
 impl ResultBody for ListRootsResult {
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: Some(&mut self.meta), cache: None }
     }
 }

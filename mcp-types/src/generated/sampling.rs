@@ -13,8 +13,8 @@ use crate::codec::open_set::open_set;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    JsonObject, Meta, Number, OneOrMany, RawObject, RequestMeta, Restrict, Restriction, ResultBody, Role,
-    SamplingContent, SamplingMessage, TaskMetadata, Tool, ToolChoice,
+    JsonObject, Meta, Number, OneOrMany, RawObject, RequestMeta, Restrict, Restriction, ResultBody, ResultMembers,
+    Role, SamplingContent, SamplingMessage, TaskMetadata, Tool, ToolChoice,
 };
 
 closed_set! {
@@ -360,4 +360,8 @@ impl Restrict for CreateMessageResult {
     }
 }
 
-impl ResultBody for CreateMessageResult {}
+impl ResultBody for CreateMessageResult {
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: None, meta: None, cache: None }
+    }
+}

@@ -9,7 +9,9 @@ use crate::Revision::V2026_07_28;
 use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::{JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMeta, ResultType};
+use crate::{
+    JsonObject, NotificationMeta, RequestMeta, Restrict, Restriction, ResultBody, ResultMembers, ResultMeta, ResultType,
+};
 
 /// The notifications that a subscription selects.
 ///
@@ -182,10 +184,7 @@ impl Restrict for SubscriptionsListenResult {
 }
 
 impl ResultBody for SubscriptionsListenResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
 }

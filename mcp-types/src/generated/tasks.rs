@@ -10,7 +10,7 @@ use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
     ErrorObject, InputRequests, InputResponses, JsonObject, NotificationMeta, RawObject, RequestMeta, Restrict,
-    Restriction, ResultBody, ResultMeta, ResultType, TaskStatus,
+    Restriction, ResultBody, ResultMembers, ResultMeta, ResultType, TaskStatus,
 };
 
 /// A task with the members of its status: pending input requests, the result, or the error.
@@ -253,14 +253,11 @@ impl Restrict for CreateTaskResult {
 }
 
 impl ResultBody for CreateTaskResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
     fn default_result_type(&self) -> ResultType {
         ResultType::TASK
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
     }
 }
 
@@ -375,11 +372,8 @@ impl Restrict for GetTaskResult {
 }
 
 impl ResultBody for GetTaskResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
 }
 

@@ -10,8 +10,8 @@ use crate::codec::open_set::open_set;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    CacheHints, CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, RawJson, RawObject, RequestMeta,
-    Restrict, Restriction, ResultBody, ResultMeta, ResultType, TaskMetadata,
+    CacheScope, ContentBlock, Icon, InputResponses, JsonObject, Meta, RawJson, RawObject, RequestMeta, Restrict,
+    Restriction, ResultBody, ResultMembers, ResultMeta, ResultType, TaskMetadata,
 };
 
 open_set! {
@@ -387,11 +387,8 @@ impl Restrict for CallToolResult {
 }
 
 impl ResultBody for CallToolResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers { result_type: Some(&mut self.result_type), meta: Some(&mut self.meta), cache: None }
     }
 }
 
@@ -487,13 +484,11 @@ impl Restrict for ListToolsResult {
 }
 
 impl ResultBody for ListToolsResult {
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        Some(&mut self.result_type)
-    }
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        Some(&mut self.meta)
-    }
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
-        Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })
+    fn members_mut(&mut self) -> ResultMembers<'_> {
+        ResultMembers {
+            result_type: Some(&mut self.result_type),
+            meta: Some(&mut self.meta),
+            cache: Some((&mut self.ttl_ms, &mut self.cache_scope)),
+        }
     }
 }

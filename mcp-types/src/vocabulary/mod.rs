@@ -25,5 +25,5 @@ pub use self::header_param::HeaderParam;
 pub use self::id::{ProgressToken, RequestId};
 pub use self::logging_level::LoggingLevel;
 pub use self::meta::Meta;
-pub use self::result_body::{CacheHints, ResultBody};
+pub use self::result_body::{ResultBody, ResultMembers};
 pub use self::result_type::ResultType;

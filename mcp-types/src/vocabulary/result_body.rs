@@ -2,17 +2,14 @@
 
 use serde::Serialize;
 
-use crate::{CacheScope, InputRequests, Restrict, ResultMeta, ResultType};
+use crate::{CacheScope, InputRequiredResult, Restrict, ResultMeta, ResultType};
 
 /// A result of a request; implemented by all generated result types.
 ///
-/// It gives the protocol layer access to the members that handlers leave empty. Members that a type does not have are
-/// `None`.
+/// It gives the protocol layer access to the members that handlers leave empty.
 pub trait ResultBody: Serialize + Restrict {
-    /// Returns the `resultType`.
-    fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {
-        None
-    }
+    /// Returns the members that the protocol layer sets.
+    fn members_mut(&mut self) -> ResultMembers<'_>;
 
     /// Returns the value of an empty `resultType`.
     // M-7
@@ -20,34 +17,20 @@ pub trait ResultBody: Serialize + Restrict {
         ResultType::COMPLETE
     }
 
-    /// Returns whether the result is `input_required` without input requests and state, which the schemas do not forbid.
-    //
-    fn is_empty_input_required(&self) -> bool {
-        false
-    }
-
-    /// Returns the input requests.
-    fn input_requests_ref(&self) -> Option<&InputRequests> {
-        None
-    }
-
-    /// Returns the metadata.
-    fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {
-        None
-    }
-
-    /// Returns the cache hints.
-    fn cache_mut(&mut self) -> Option<CacheHints<'_>> {
+    /// Returns the result if it requires input.
+    fn as_input_required(&self) -> Option<&InputRequiredResult> {
         None
     }
 }
 
-/// The cache hints of a result.
+/// The members of a result that the protocol layer sets. Those that the type does not have are `None`.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct CacheHints<'a> {
-    /// The time for which the result is fresh, in milliseconds.
-    pub ttl_ms: &'a mut Option<i64>,
-    /// The scope in which caches may share the result.
-    pub scope: &'a mut Option<CacheScope>,
+pub struct ResultMembers<'a> {
+    /// The `resultType`.
+    pub result_type: Option<&'a mut Option<ResultType>>,
+    /// The metadata.
+    pub meta: Option<&'a mut Option<ResultMeta>>,
+    /// The time for which the result is fresh, in milliseconds, and the scope in which caches may share it.
+    pub cache: Option<(&'a mut Option<i64>, &'a mut Option<CacheScope>)>,
 }

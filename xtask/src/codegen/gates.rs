@@ -7,7 +7,7 @@ use super::docs::doc_lines;
 use super::revisions::RevisionSet;
 use super::types::CODEC_MEMBERS;
 use super::{Generator, is_message_part};
-use crate::model::{Discriminator, Kind, Member, Method, MethodKind, REVISIONS, Required, Shape, Type, Variant};
+use crate::model::{Discriminator, Member, Method, MethodKind, REVISIONS, Required, Shape, Type, Variant};
 
 impl Generator<'_> {
     /// Emits what cuts a type down to a revision; nothing, where every revision has the same.
@@ -34,38 +34,28 @@ impl Generator<'_> {
         if !definition.rust.ends_with("Result") {
             return String::new();
         }
-        self.uses(["ResultBody"]);
-        let mut body = String::new();
-        if members.contains_key("resultType") {
-            self.uses(["ResultType"]);
-            body.push_str(
-                "fn result_type_mut(&mut self) -> Option<&mut Option<ResultType>> {\nSome(&mut self.result_type)\n}\n",
-            );
-        }
+        self.uses(["ResultBody", "ResultMembers"]);
+        let has = |member: &str| members.contains_key(member);
+        let field = |is_there: bool, value: &'static str| if is_there { value } else { "None" };
+        let has_meta = members.get("_meta").is_some_and(|member| member.kind.named() == Some("ResultMetaObject"));
+        let result_type = field(has("resultType"), "Some(&mut self.result_type)");
+        let meta = field(has_meta, "Some(&mut self.meta)");
+        let cache = field(has("cacheScope"), "Some((&mut self.ttl_ms, &mut self.cache_scope))");
+        let mut body = format!(
+            "fn members_mut(&mut self) -> ResultMembers<'_> {{\n\
+             ResultMembers {{ result_type: {result_type}, meta: {meta}, cache: {cache} }}\n}}\n"
+        );
         let other_kind = match definition.rust.as_str() {
             "InputRequiredResult" => Some("INPUT_REQUIRED"),
-            "CreateTaskResult" if members.contains_key("resultType") => Some("TASK"),
+            "CreateTaskResult" if has("resultType") => Some("TASK"),
             _ => None,
         };
         if let Some(kind) = other_kind {
+            self.uses(["ResultType"]);
             let _ = writeln!(body, "fn default_result_type(&self) -> ResultType {{\nResultType::{kind}\n}}");
         }
-        if members.contains_key("inputRequests") && members.contains_key("requestState") {
-            body.push_str(
-                "fn is_empty_input_required(&self) -> bool {\nself.input_requests.is_none() && self.request_state.is_none()\n}\n\
-                 fn input_requests_ref(&self) -> Option<&InputRequests> {\nself.input_requests.as_ref()\n}\n",
-            );
-        }
-        if members.get("_meta").is_some_and(|member| member.kind.named() == Some("ResultMetaObject")) {
-            self.rust_type(&Kind::Ref("ResultMetaObject".to_owned()));
-            body.push_str("fn meta_mut(&mut self) -> Option<&mut Option<ResultMeta>> {\nSome(&mut self.meta)\n}\n");
-        }
-        if members.contains_key("cacheScope") {
-            self.uses(["CacheHints"]);
-            body.push_str(
-                "fn cache_mut(&mut self) -> Option<CacheHints<'_>> {\n\
-                 Some(CacheHints { ttl_ms: &mut self.ttl_ms, scope: &mut self.cache_scope })\n}\n",
-            );
+        if has("inputRequests") && has("requestState") {
+            body.push_str("fn as_input_required(&self) -> Option<&Self> {\nSome(self)\n}\n");
         }
         format!("impl ResultBody for {} {{\n{body}}}\n\n", definition.rust)
     }
