@@ -48,4 +48,4 @@ pub use limits::Limits;
 pub use message::{Message, Notification, Request, Response};
 pub use payload::{Payload, PayloadBuf};
 pub use summary::{EnvelopeKind, EnvelopeScan, EnvelopeSummary};
-pub use write::{NO_PARAMS, UnknownId, write_error, write_notification, write_request, write_result};
+pub use write::{UnknownId, write_error, write_notification, write_request, write_result};

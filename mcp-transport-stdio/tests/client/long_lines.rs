@@ -122,7 +122,7 @@ async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
         };
         let error = send(1_000_000).await.expect_err("it is too long");
         let refusal = error.as_rejection().unwrap_or_else(|| panic!("{error:?}"));
-        assert_eq!(i64::from(refusal.code), -32600);
+        assert_eq!(refusal.code.get(), -32600);
         assert!(refusal.message.contains("10000 bytes") && refusal.message.contains("line_limit"), "{refusal}");
         assert_eq!(text(send(5000).await).len(), 5000);
         within(client.close()).await;

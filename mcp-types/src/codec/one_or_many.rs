@@ -32,8 +32,7 @@ impl<T> OneOrMany<T> {
     }
 
     /// Returns the values as a mutable slice.
-    #[must_use]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         match self {
             Self::One(value) => std::slice::from_mut(value),
             Self::Many(values) => values,

@@ -216,18 +216,6 @@ impl Deref for EncodedMessage {
     }
 }
 
-impl AsRef<[u8]> for EncodedMessage {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl From<EncodedMessage> for Vec<u8> {
-    fn from(message: EncodedMessage) -> Self {
-        message.0
-    }
-}
-
 /// Shows the length only: the content may be long or secret.
 impl fmt::Debug for EncodedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -165,7 +165,7 @@ impl<'a> Envelope<'a> {
         if name.is_empty() {
             return Err(method.fault(Fault::EmptyMethod));
         }
-        let name = Method::from(&*name);
+        let method = Method::from(&*name);
         let id = self.id()?;
         let params = match self.params.take() {
             None => None,
@@ -173,8 +173,8 @@ impl<'a> Envelope<'a> {
             Some(params) => Some(params.object("params")?),
         };
         Ok(match id {
-            Some(id) => Message::Request(Request::new(id, name, params)),
-            None => Message::Notification(Notification::new(name, params)),
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
         })
     }
 
@@ -182,8 +182,7 @@ impl<'a> Envelope<'a> {
         let Some(id) = self.id()? else {
             return Err(self.fault(Fault::MissingMember("id")));
         };
-        let payload = result.object("result")?;
-        Ok(Message::Response(Response::success(id, payload)))
+        Ok(Message::Response(Response { id: Some(id), outcome: Ok(result.object("result")?) }))
     }
 
     fn failure(&self, error: Slot<Body<'a>>) -> Checked<Message<'a>> {
@@ -194,7 +193,7 @@ impl<'a> Envelope<'a> {
         };
         let at = error.at;
         let error = error_object(&error.object("error")?).map_err(|fault| InvalidMessage::new(fault, Some(at)))?;
-        Ok(Message::Response(Response::failure(id, error)))
+        Ok(Message::Response(Response { id, outcome: Err(error) }))
     }
 
     fn id(&self) -> Checked<Option<RequestId>> {

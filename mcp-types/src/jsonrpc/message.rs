@@ -48,14 +48,6 @@ pub struct Request<'a> {
     pub params: Option<Payload<'a>>,
 }
 
-impl<'a> Request<'a> {
-    /// Creates a request.
-    #[must_use]
-    pub fn new(id: RequestId, method: Method, params: Option<Payload<'a>>) -> Self {
-        Self { id, method, params }
-    }
-}
-
 /// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,14 +56,6 @@ pub struct Notification<'a> {
     pub method: Method,
     /// The parameters; both an absent member and `null` are `None`.
     pub params: Option<Payload<'a>>,
-}
-
-impl<'a> Notification<'a> {
-    /// Creates a notification.
-    #[must_use]
-    pub fn new(method: Method, params: Option<Payload<'a>>) -> Self {
-        Self { method, params }
-    }
 }
 
 /// A response.
@@ -84,20 +68,6 @@ pub struct Response<'a> {
     pub id: Option<RequestId>,
     /// The `result` or the `error`.
     pub outcome: Result<Payload<'a>, ErrorObject>,
-}
-
-impl<'a> Response<'a> {
-    /// Creates a success response.
-    #[must_use]
-    pub fn success(id: RequestId, result: Payload<'a>) -> Self {
-        Self { id: Some(id), outcome: Ok(result) }
-    }
-
-    /// Creates an error response; `id` is `None` if it could not be read.
-    #[must_use]
-    pub fn failure(id: Option<RequestId>, error: ErrorObject) -> Self {
-        Self { id, outcome: Err(error) }
-    }
 }
 
 #[cfg(test)]
@@ -118,19 +88,26 @@ mod tests {
     fn members_tell_the_kind() {
         assert_eq!(
             parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1}}"#),
-            Ok(Message::Request(Request::new(1_u32.into(), Method::TOOLS_CALL, Some(payload(r#"{"a":1}"#)),)))
+            Ok(Message::Request(Request {
+                id: 1_u32.into(),
+                method: Method::TOOLS_CALL,
+                params: Some(payload(r#"{"a":1}"#)),
+            }))
         );
         assert_eq!(
             parse(r#"{"method":"m","jsonrpc":"2.0","params":null}"#),
-            Ok(Message::Notification(Notification::new("m".into(), None)))
+            Ok(Message::Notification(Notification { method: "m".into(), params: None }))
         );
         assert_eq!(
             parse(r#"{"result":{},"id":"x","jsonrpc":"2.0"}"#),
-            Ok(Message::Response(Response::success("x".into(), payload("{}"))))
+            Ok(Message::Response(Response { id: Some("x".into()), outcome: Ok(payload("{}")) }))
         );
         assert_eq!(
             parse(r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#),
-            Ok(Message::Response(Response::failure(None, ErrorObject::new(ErrorCode::USER_REJECTED, "no"),)))
+            Ok(Message::Response(Response {
+                id: None,
+                outcome: Err(ErrorObject::new(ErrorCode::USER_REJECTED, "no"))
+            }))
         );
     }
 

@@ -6,10 +6,7 @@ use serde::Serialize;
 use serde_json::Error;
 
 use super::encoded::join_lines;
-use crate::{ErrorObject, Method, RawObject, RequestId, Revision};
-
-/// `None` with a concrete type, for messages without `params`.
-pub const NO_PARAMS: Option<&RawObject> = None;
+use crate::{ErrorObject, Method, RequestId, Revision};
 
 /// How an error response is serialized if the id of the request could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,6 +146,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
+    use crate::RawObject;
     use crate::jsonrpc::{Limits, Message};
 
     fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> String {
@@ -174,7 +172,10 @@ mod tests {
             written(|out| write_request(out, &id, &method, Some(&json!({"a": 1})))),
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#
         );
-        assert_eq!(written(|out| write_notification(out, &method, NO_PARAMS)), r#"{"jsonrpc":"2.0","method":"m"}"#);
+        assert_eq!(
+            written(|out| write_notification(out, &method, None::<&RawObject>)),
+            r#"{"jsonrpc":"2.0","method":"m"}"#
+        );
         assert_eq!(
             written(|out| write_result(out, &"x\n".into(), &RawObject::empty())),
             r#"{"jsonrpc":"2.0","id":"x\n","result":{}}"#

@@ -137,12 +137,6 @@ impl From<i64> for ErrorCode {
     }
 }
 
-impl From<ErrorCode> for i64 {
-    fn from(code: ErrorCode) -> Self {
-        code.0
-    }
-}
-
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
