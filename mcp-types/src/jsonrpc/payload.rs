@@ -74,10 +74,6 @@ impl<'a> Payload<'a> {
         self.text
     }
 
-    fn raw(&self) -> &'a RawValue {
-        raw_from_validated(self.text)
-    }
-
     /// Returns the value of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
@@ -110,7 +106,7 @@ impl<'a> Payload<'a> {
     /// Copies the object.
     #[must_use]
     pub fn to_object(&self) -> RawObject {
-        RawObject::from_checked(RawJson::from(self.raw()))
+        RawObject::from_checked(RawJson::from(raw_from_validated(self.text)))
     }
 }
 
@@ -135,10 +131,6 @@ impl PayloadBuf {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
-    }
-
-    fn raw(&self) -> &RawValue {
-        raw_from_validated(&self.text)
     }
 
     /// Returns the value of a member.
@@ -175,46 +167,34 @@ impl Default for PayloadBuf {
     }
 }
 
-impl PartialEq for PayloadBuf {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
+/// Implements what depends on the text alone.
+macro_rules! as_text {
+    ($($payload:ident $(<$lifetime:lifetime>)?),*) => {
+        $(
+            impl PartialEq for $payload $(<$lifetime>)? {
+                fn eq(&self, other: &Self) -> bool {
+                    self.text == other.text
+                }
+            }
+
+            impl Eq for $payload $(<$lifetime>)? {}
+
+            impl fmt::Debug for $payload $(<$lifetime>)? {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    write!(f, "{}({})", stringify!($payload), self.text)
+                }
+            }
+
+            impl Serialize for $payload $(<$lifetime>)? {
+                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    raw_from_validated(&self.text).serialize(serializer)
+                }
+            }
+        )*
+    };
 }
 
-impl Eq for PayloadBuf {}
-
-impl fmt::Debug for PayloadBuf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PayloadBuf({})", self.text)
-    }
-}
-
-impl Serialize for PayloadBuf {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw().serialize(serializer)
-    }
-}
-
-/// Compares the text, on which the index depends.
-impl PartialEq for Payload<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for Payload<'_> {}
-
-impl fmt::Debug for Payload<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Payload({})", self.text)
-    }
-}
-
-impl Serialize for Payload<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw().serialize(serializer)
-    }
-}
+as_text!(Payload<'_>, PayloadBuf);
 
 #[cfg(test)]
 mod tests {
