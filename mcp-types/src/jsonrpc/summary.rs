@@ -51,8 +51,8 @@ pub struct EnvelopeScan {
     is_escaped: bool,
     /// The nesting depth inside of the message.
     depth: usize,
-    /// The member whose value is being scanned.
-    member: Member,
+    /// Whether the value that is being scanned is that of the id.
+    is_id: bool,
     /// The name of a member or the value of the id, as far as it was scanned.
     token: Vec<u8>,
     summary: EnvelopeSummary,
@@ -84,13 +84,6 @@ enum Place {
     End,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Member {
-    Id,
-    #[default]
-    Other,
-}
-
 /// The maximum number of bytes of an id, more than any other limit for ids.
 const MAX_ID_LEN: usize = 4096;
 
@@ -103,21 +96,13 @@ impl EnvelopeScan {
         while self.at != Place::End
             && let Some((&byte, rest)) = bytes.split_first()
         {
-            match self.at {
-                Place::Text if self.member == Member::Other => bytes = self.skip(bytes, b"\"\\"),
-                Place::InsideText => bytes = self.skip(bytes, b"\"\\"),
-                Place::Inside => bytes = self.skip(bytes, b"\"{}[]"),
-                Place::Start
-                | Place::BatchStart
-                | Place::Between
-                | Place::Name
-                | Place::Colon
-                | Place::Scalar
-                | Place::Text
-                | Place::End => {
-                    self.step(byte);
-                    bytes = rest;
-                }
+            if self.at == Place::Inside {
+                bytes = self.skip(bytes, b"\"{}[]");
+            } else if self.at == Place::InsideText || (self.at == Place::Text && !self.is_id) {
+                bytes = self.skip(bytes, b"\"\\");
+            } else {
+                self.step(byte);
+                bytes = rest;
             }
         }
     }
@@ -172,11 +157,7 @@ impl EnvelopeScan {
                 self.at = Place::End;
             }
             (Place::Between, b',') | (Place::Colon, b':') => {}
-            (Place::Between, b'"') => {
-                self.token.clear();
-                self.token.push(byte);
-                self.at = Place::Name;
-            }
+            (Place::Between, b'"') => self.begin(byte, Place::Name),
             // The end of the object, or not JSON.
             (Place::Between, _) => self.at = Place::End,
             (Place::Name, _) => {
@@ -184,34 +165,28 @@ impl EnvelopeScan {
                     self.named();
                 }
             }
-            (Place::Colon, b'"') => {
-                self.token.clear();
-                self.token.push(byte);
-                self.at = Place::Text;
-            }
+            (Place::Colon, b'"') => self.begin(byte, Place::Text),
             (Place::Colon, b'{' | b'[') => (self.at, self.depth) = (Place::Inside, 1),
-            (Place::Colon, _) => {
-                self.token.clear();
-                self.token.push(byte);
-                self.at = Place::Scalar;
-            }
+            (Place::Colon, _) => self.begin(byte, Place::Scalar),
             (Place::Text, _) => {
                 if self.takes_end_of_text(byte, MAX_ID_LEN) {
                     self.at = Place::Between;
                     self.identified();
                 }
             }
-            (Place::Scalar, b',' | b'}') => {
-                self.at = if byte == b',' { Place::Between } else { Place::End };
-                self.identified();
-            }
-            (Place::Scalar, _) if is_blank => {
-                self.at = Place::Between;
+            (Place::Scalar, _) if is_blank || matches!(byte, b',' | b'}') => {
+                self.at = if byte == b'}' { Place::End } else { Place::Between };
                 self.identified();
             }
             (Place::Scalar, _) => self.keep(byte, MAX_ID_LEN),
             (Place::Inside | Place::InsideText | Place::End, _) => {}
         }
+    }
+
+    fn begin(&mut self, byte: u8, at: Place) {
+        self.token.clear();
+        self.token.push(byte);
+        self.at = at;
     }
 
     /// Stores a byte of a string; returns whether it is the last one.
@@ -234,16 +209,13 @@ impl EnvelopeScan {
     /// Handles the name of a member.
     fn named(&mut self) {
         self.at = Place::Colon;
-        self.member = Member::Other;
+        self.is_id = false;
         if self.token.len() > MAX_NAME_LEN {
             return;
         }
         let Ok(name) = serde_json::from_slice::<String>(&self.token) else { return };
         let kind = match name.as_str() {
-            "id" => {
-                self.member = Member::Id;
-                return;
-            }
+            "id" => return self.is_id = true,
             "method" | "params" => EnvelopeKind::Call,
             "result" | "error" => EnvelopeKind::Response,
             _ => return,
@@ -256,8 +228,7 @@ impl EnvelopeScan {
 
     /// Handles a value, if it is that of the id.
     fn identified(&mut self) {
-        if std::mem::take(&mut self.member) == Member::Id && self.summary.id.is_none() && self.token.len() <= MAX_ID_LEN
-        {
+        if std::mem::take(&mut self.is_id) && self.summary.id.is_none() && self.token.len() <= MAX_ID_LEN {
             self.summary.id = serde_json::from_slice(&self.token).ok();
             self.decide();
         }
