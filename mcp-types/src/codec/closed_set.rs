@@ -10,6 +10,11 @@ macro_rules! closed_set {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(
+            feature = "schemars",
+            derive(schemars::JsonSchema),
+            schemars(with = "serde_json::Value", extend("enum" = [$($text),*]), description = "")
+        )]
         #[expect(clippy::exhaustive_enums, reason = "the protocol closes this set")]
         pub enum $name {
             $( $(#[$variant_meta])* $variant, )*
@@ -57,16 +62,6 @@ macro_rules! closed_set {
             }
         }
 
-        #[cfg(feature = "schemars")]
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "enum": [$($text),*] })
-            }
-        }
     };
 }
 

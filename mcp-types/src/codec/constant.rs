@@ -5,6 +5,11 @@ macro_rules! constant {
     ($name:ident = $text:literal) => {
         #[doc = concat!("Always the string `", $text, "`.")]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(
+                            feature = "schemars",
+                            derive(schemars::JsonSchema),
+                            schemars(with = "serde_json::Value", inline, extend("const" = $text), description = "")
+                        )]
         pub(crate) struct $name;
 
         impl serde::Serialize for $name {
@@ -34,21 +39,6 @@ macro_rules! constant {
                 }
 
                 deserializer.deserialize_str(Text)
-            }
-        }
-
-        #[cfg(feature = "schemars")]
-        impl schemars::JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "const": $text })
             }
         }
     };

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
+use super::visit::visit;
 use crate::RawJson;
 
 /// Deserializes a seed from text that need not live for `'de`.
@@ -61,36 +62,15 @@ impl<'x, 'de, V: Visitor<'de>> Visitor<'x> for Erased<'de, 'x, V> {
         self.inner.expecting(f)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<V::Value, E> {
-        self.inner.visit_bool(value)
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<V::Value, E> {
-        self.inner.visit_i64(value)
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<V::Value, E> {
-        self.inner.visit_u64(value)
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
-        self.inner.visit_f64(value)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
-        self.inner.visit_str(text)
-    }
-
-    fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
-        self.inner.visit_string(text)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
-        self.inner.visit_unit()
-    }
-
-    fn visit_none<E: Error>(self) -> Result<V::Value, E> {
-        self.inner.visit_none()
+    visit! {
+        visit_bool(self, value: bool) => self.inner.visit_bool(value);
+        visit_i64(self, value: i64) => self.inner.visit_i64(value);
+        visit_u64(self, value: u64) => self.inner.visit_u64(value);
+        visit_f64(self, value: f64) => self.inner.visit_f64(value);
+        visit_str(self, text: &str) => self.inner.visit_str(text);
+        visit_string(self, text: String) => self.inner.visit_string(text);
+        visit_unit(self) => self.inner.visit_unit();
+        visit_none(self) => self.inner.visit_none();
     }
 
     fn visit_some<D: Deserializer<'x>>(self, deserializer: D) -> Result<V::Value, D::Error> {

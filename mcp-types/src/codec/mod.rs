@@ -9,6 +9,7 @@ pub(crate) mod open_set;
 pub(crate) mod setters;
 pub(crate) mod tagged;
 pub(crate) mod variants;
+pub(crate) mod visit;
 
 pub use self::closed_set::UnknownValue;
 pub use self::one_or_many::OneOrMany;

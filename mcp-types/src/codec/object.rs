@@ -19,8 +19,18 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Unexpected, Visitor};
 /// | `present` | `Option<T>` | a `T`, for which `null` may be a value |
 /// | `required_integer`, `optional_integer` | `i64`, `Option<i64>` | a number without a fraction, also one written as `5.0` |
 ///
-/// With `keep extra`, unknown members are stored in the field `extra`.
+/// With `keep extra`, unknown members are stored in the field `extra`. With `struct`, and the types of the fields, the
+/// struct is declared, too.
 macro_rules! object {
+    (struct $type:ident { $($wire:literal => $field:ident: $mode:ident $held:ty),* $(,)? } $(keep $extra:ident)?) => {
+        struct $type {
+            $($field: $held,)*
+            $($extra: $crate::JsonObject,)?
+        }
+
+        $crate::codec::object::object!($type { $($wire => $field: $mode),* } $(keep $extra)?);
+    };
+
     ($type:ident { $($wire:literal => $field:ident: $mode:ident),* $(,)? } $(keep $extra:ident)?) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -12,6 +12,7 @@ macro_rules! open_set {
     ) => {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(description = ""))]
         pub struct $name(std::borrow::Cow<'static, str>);
 
         impl $name {
@@ -91,16 +92,6 @@ macro_rules! open_set {
             }
         }
 
-        #[cfg(feature = "schemars")]
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string" })
-            }
-        }
     };
 }
 
@@ -121,12 +112,9 @@ where
             f.write_str("a string")
         }
 
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
-            Ok(T::from(text))
-        }
-
-        fn visit_string<E: serde::de::Error>(self, text: String) -> Result<T, E> {
-            Ok(T::from(text))
+        crate::codec::visit::visit! {
+            visit_str(self, text: &str) => Ok(T::from(text));
+            visit_string(self, text: String) => Ok(T::from(text));
         }
     }
 

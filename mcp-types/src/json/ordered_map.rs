@@ -16,6 +16,11 @@ use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
 /// The order of form fields is the order in which they are displayed. Equality does not depend on the order.
 ///
 /// Small maps are searched linearly. Larger ones, which a peer may have sent, build an index on their first look-up.
+#[cfg_attr(
+    feature = "schemars",
+    derive(schemars::JsonSchema),
+    schemars(with = "std::collections::BTreeMap<String, T>", rename = "OrderedMap_{T}", inline, description = "")
+)]
 pub struct OrderedMap<T> {
     entries: Vec<(String, T)>,
     index: OnceLock<Index>,
@@ -230,21 +235,6 @@ fn repeated<T>(entries: &[(String, T)]) -> Option<&str> {
     }
     let mut seen = HashSet::with_capacity(entries.len());
     entries.iter().map(|(name, _)| name.as_str()).find(|name| !seen.insert(*name))
-}
-
-#[cfg(feature = "schemars")]
-impl<T: schemars::JsonSchema> schemars::JsonSchema for OrderedMap<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        format!("OrderedMap_{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<T>() })
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::de::value::StringDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::{Serialize, Serializer, forward_to_deserialize_any};
+use serde::{Serialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
@@ -22,7 +22,9 @@ use crate::json::validated::{raw_from_validated, visit_raw};
 ///
 /// The text is not preserved inside of `#[serde(flatten)]` and of untagged or internally tagged enums, which buffer their
 /// input.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(with = "Value", inline, description = ""))]
+#[serde(transparent)]
 pub struct RawJson(Box<RawValue>);
 
 impl RawJson {
@@ -147,30 +149,9 @@ impl fmt::Debug for RawJson {
     }
 }
 
-impl Serialize for RawJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(OrBuffered(deserializer)).map(Self)
-    }
-}
-
-#[cfg(feature = "schemars")]
-impl schemars::JsonSchema for RawJson {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "RawJson".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!(true)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer};
-use serde::{Serialize, Serializer};
 use serde_json::{Error, Map, Value};
 
 use crate::RawJson;
@@ -13,7 +13,13 @@ use crate::json::validated::raw_from_validated;
 ///
 /// This is a [`RawJson`] that is an object, for members such as `params`, `result`, `arguments` and schemas. Equality is
 /// equality of the text.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(schemars::JsonSchema),
+    schemars(with = "Value", inline, extend("type" = "object"), description = "")
+)]
+#[serde(transparent)]
 pub struct RawObject(RawJson);
 
 impl RawObject {
@@ -126,30 +132,9 @@ impl fmt::Debug for RawObject {
     }
 }
 
-impl Serialize for RawObject {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         check(RawJson::deserialize(deserializer)?)
-    }
-}
-
-#[cfg(feature = "schemars")]
-impl schemars::JsonSchema for RawObject {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "RawObject".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "object" })
     }
 }
 

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::codec::visit::visit;
+
 /// Parses untrusted JSON into a [`Value`].
 ///
 /// Unlike `serde_json::from_str`, it gives no special meaning to the member names that `serde_json` uses internally, for
@@ -40,36 +42,15 @@ impl<'de> Visitor<'de> for TreeVisitor {
         f.write_str("any JSON value")
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_string<E: Error>(self, text: String) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    visit! {
+        visit_bool(self, value: bool) => Ok(value.into());
+        visit_i64(self, value: i64) => Ok(value.into());
+        visit_u64(self, value: u64) => Ok(value.into());
+        visit_f64(self, value: f64) => Ok(value.into());
+        visit_str(self, text: &str) => Ok(text.into());
+        visit_string(self, text: String) => Ok(text.into());
+        visit_unit(self) => Ok(Value::Null);
+        visit_none(self) => Ok(Value::Null);
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {

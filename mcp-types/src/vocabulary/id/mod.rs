@@ -10,6 +10,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
+use crate::codec::variants::from_variants;
+use crate::codec::visit::visit;
+
 pub use self::progress_token::ProgressToken;
 pub use self::request_id::RequestId;
 
@@ -20,6 +23,8 @@ pub(crate) enum Id {
     // Ids are cloned often, so clones share the text.
     Text(Arc<str>),
 }
+
+from_variants!(Id { i32 => Number, u32 => Number, i64 => Number, &str => Text, String => Text });
 
 /// The expected type in errors.
 pub(crate) const EXPECTED: &str = "a string or an integer";
@@ -74,20 +79,13 @@ impl<'de> Visitor<'de> for IdVisitor {
         write!(f, "{EXPECTED} of 64 bits")
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Id, E> {
-        Ok(Id::Number(number))
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Id, E> {
-        i64::try_from(number).map(Id::Number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Id, E> {
-        Ok(Id::Text(text.into()))
-    }
-
-    fn visit_string<E: de::Error>(self, text: String) -> Result<Id, E> {
-        Ok(Id::Text(text.into()))
+    visit! {
+        visit_i64(self, number: i64) => Ok(Id::Number(number));
+        visit_u64(self, number: u64) => {
+            i64::try_from(number).map(Id::Number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+        };
+        visit_str(self, text: &str) => Ok(Id::Text(text.into()));
+        visit_string(self, text: String) => Ok(Id::Text(text.into()));
     }
 
     /// Numbers are maps if another crate enables the feature `arbitrary_precision` of `serde_json`.
@@ -107,6 +105,11 @@ macro_rules! id_type {
     ($(#[$meta:meta])* pub struct $name:ident) => {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(
+            feature = "schemars",
+            derive(schemars::JsonSchema),
+            schemars(with = "serde_json::Value", extend("type" = ["string", "integer"]), description = "")
+        )]
         #[serde(transparent)]
         pub struct $name($crate::vocabulary::id::Id);
 
@@ -124,35 +127,7 @@ macro_rules! id_type {
             }
         }
 
-        impl From<i32> for $name {
-            fn from(number: i32) -> Self {
-                Self($crate::vocabulary::id::Id::Number(number.into()))
-            }
-        }
-
-        impl From<u32> for $name {
-            fn from(number: u32) -> Self {
-                Self($crate::vocabulary::id::Id::Number(number.into()))
-            }
-        }
-
-        impl From<i64> for $name {
-            fn from(number: i64) -> Self {
-                Self($crate::vocabulary::id::Id::Number(number))
-            }
-        }
-
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                Self($crate::vocabulary::id::Id::Text(text.into()))
-            }
-        }
-
-        impl From<String> for $name {
-            fn from(text: String) -> Self {
-                Self($crate::vocabulary::id::Id::Text(text.into()))
-            }
-        }
+        $crate::vocabulary::id::id_type!(@from $name: i32, u32, i64, &str, String);
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -166,16 +141,16 @@ macro_rules! id_type {
             }
         }
 
-        #[cfg(feature = "schemars")]
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
+    };
 
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": ["string", "integer"] })
+    (@from $name:ident: $($source:ty),*) => {
+        $(
+            impl From<$source> for $name {
+                fn from(value: $source) -> Self {
+                    Self(value.into())
+                }
             }
-        }
+        )*
     };
 }
 
