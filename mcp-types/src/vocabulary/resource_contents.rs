@@ -7,21 +7,13 @@ use crate::codec::object::object;
 use crate::codec::variants::from_variants;
 use crate::{BlobResourceContents, Meta, ResourceContents, TextResourceContents};
 
-/// The members of both variants.
-struct Either {
-    uri: String,
-    text: Option<String>,
-    blob: Option<String>,
-    mime_type: Option<String>,
-    meta: Option<Meta>,
-}
-
-object!(Either {
-    "uri" => uri: required,
-    "text" => text: optional,
-    "blob" => blob: optional,
-    "mimeType" => mime_type: optional,
-    "_meta" => meta: optional,
+// The members of both variants.
+object!(struct Either {
+    "uri" => uri: required String,
+    "text" => text: optional Option<String>,
+    "blob" => blob: optional Option<String>,
+    "mimeType" => mime_type: optional Option<String>,
+    "_meta" => meta: optional Option<Meta>,
 });
 
 impl<'de> Deserialize<'de> for ResourceContents {

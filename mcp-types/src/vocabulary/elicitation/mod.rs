@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::codec::closed_set::UnknownValue;
 use crate::codec::object::object;
 use crate::codec::variants::from_variants;
+use crate::codec::visit::visit;
 use crate::{
     BooleanSchema, ElicitMode, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams,
     ElicitResult, EnumOption, InputRequest, JsonObject, LegacyTitledEnumSchema, Number, NumberSchema, NumberType,
@@ -37,26 +38,15 @@ impl ElicitRequestUrlParams {
     }
 }
 
-/// The members of both modes.
-struct AnyMode {
-    message: String,
-    mode: Option<KnownMode>,
-    requested_schema: Option<RequestedSchema>,
-    url: Option<String>,
-    elicitation_id: Option<String>,
-    task: Option<TaskMetadata>,
-    meta: Option<RequestMeta>,
-    extra: JsonObject,
-}
-
-object!(AnyMode {
-    "message" => message: required,
-    "mode" => mode: optional,
-    "requestedSchema" => requested_schema: optional,
-    "url" => url: optional,
-    "elicitationId" => elicitation_id: optional,
-    "task" => task: optional,
-    "_meta" => meta: optional,
+// The members of both modes.
+object!(struct AnyMode {
+    "message" => message: required String,
+    "mode" => mode: optional Option<KnownMode>,
+    "requestedSchema" => requested_schema: optional Option<RequestedSchema>,
+    "url" => url: optional Option<String>,
+    "elicitationId" => elicitation_id: optional Option<String>,
+    "task" => task: optional Option<TaskMetadata>,
+    "_meta" => meta: optional Option<RequestMeta>,
 } keep extra);
 
 /// A known mode; unknown ones are an error.
@@ -184,28 +174,13 @@ impl<'de> Deserialize<'de> for ElicitValue {
                 f.write_str("a string, a number, a boolean or a list of strings")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<ElicitValue, E> {
-                Ok(text.into())
-            }
-
-            fn visit_string<E: Error>(self, text: String) -> Result<ElicitValue, E> {
-                Ok(text.into())
-            }
-
-            fn visit_bool<E: Error>(self, value: bool) -> Result<ElicitValue, E> {
-                Ok(value.into())
-            }
-
-            fn visit_i64<E: Error>(self, value: i64) -> Result<ElicitValue, E> {
-                Ok(value.into())
-            }
-
-            fn visit_u64<E: Error>(self, value: u64) -> Result<ElicitValue, E> {
-                Ok(ElicitValue::Number(value.into()))
-            }
-
-            fn visit_f64<E: Error>(self, value: f64) -> Result<ElicitValue, E> {
-                Ok(value.into())
+            visit! {
+                visit_str(self, text: &str) => Ok(text.into());
+                visit_string(self, text: String) => Ok(text.into());
+                visit_bool(self, value: bool) => Ok(value.into());
+                visit_i64(self, value: i64) => Ok(value.into());
+                visit_u64(self, value: u64) => Ok(ElicitValue::Number(value.into()));
+                visit_f64(self, value: f64) => Ok(value.into());
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<ElicitValue, A::Error> {
@@ -264,114 +239,74 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
     }
 }
 
-/// The members of all eight variants.
-struct SchemaFields {
-    kind: String,
-    title: Option<String>,
-    description: Option<String>,
-    default: Option<ElicitValue>,
-    min_length: Option<i64>,
-    max_length: Option<i64>,
-    format: Option<StringFormat>,
-    minimum: Option<Number>,
-    maximum: Option<Number>,
-    values: Option<Vec<String>>,
-    names: Option<Vec<String>>,
-    options: Option<Vec<EnumOption>>,
-    items: Option<ItemFields>,
-    min_items: Option<i64>,
-    max_items: Option<i64>,
-}
-
-object!(SchemaFields {
-    "type" => kind: required,
-    "title" => title: optional,
-    "description" => description: optional,
-    "default" => default: optional,
-    "minLength" => min_length: optional_integer,
-    "maxLength" => max_length: optional_integer,
-    "format" => format: optional,
-    "minimum" => minimum: optional,
-    "maximum" => maximum: optional,
-    "enum" => values: optional,
-    "enumNames" => names: optional,
-    "oneOf" => options: optional,
-    "items" => items: optional,
-    "minItems" => min_items: optional_integer,
-    "maxItems" => max_items: optional_integer,
+// The members of all eight variants.
+object!(struct SchemaFields {
+    "type" => kind: required String,
+    "title" => title: optional Option<String>,
+    "description" => description: optional Option<String>,
+    "default" => default: optional Option<ElicitValue>,
+    "minLength" => min_length: optional_integer Option<i64>,
+    "maxLength" => max_length: optional_integer Option<i64>,
+    "format" => format: optional Option<StringFormat>,
+    "minimum" => minimum: optional Option<Number>,
+    "maximum" => maximum: optional Option<Number>,
+    "enum" => values: optional Option<Vec<String>>,
+    "enumNames" => names: optional Option<Vec<String>>,
+    "oneOf" => options: optional Option<Vec<EnumOption>>,
+    "items" => items: optional Option<ItemFields>,
+    "minItems" => min_items: optional_integer Option<i64>,
+    "maxItems" => max_items: optional_integer Option<i64>,
 });
 
-struct ItemFields {
-    values: Option<Vec<String>>,
-    options: Option<Vec<EnumOption>>,
-}
-
-object!(ItemFields {
-    "enum" => values: optional,
-    "anyOf" => options: optional,
+object!(struct ItemFields {
+    "enum" => values: optional Option<Vec<String>>,
+    "anyOf" => options: optional Option<Vec<EnumOption>>,
 });
+
+/// Creates a schema, with members from the variables of the same names.
+macro_rules! filled {
+    ($variant:ident($schema:ident::$new:ident($($required:expr)?)) $($member:ident)*) => {
+        PrimitiveSchema::$variant($schema { $($member,)* ..$schema::$new($($required)?) })
+    };
+}
 
 impl SchemaFields {
     fn string(self) -> Result<PrimitiveSchema, String> {
-        let Self { title, description, .. } = self;
+        use {LegacyTitledEnumSchema as Legacy, TitledSingleSelectEnumSchema as Titled};
+        let Self { title, description, min_length, max_length, format, .. } = self;
         let default_value = default_as!(self.default, String, "a string")?;
-        if let Some(options) = self.options {
-            return Ok(PrimitiveSchema::TitledSingleSelect(TitledSingleSelectEnumSchema {
-                title,
-                description,
-                default_value,
-                ..TitledSingleSelectEnumSchema::new(options)
-            }));
-        }
-        Ok(match (self.values, self.names) {
-            (Some(values), Some(names)) => PrimitiveSchema::LegacyEnum(LegacyTitledEnumSchema {
-                title,
-                description,
-                default_value,
-                names: Some(names),
-                ..LegacyTitledEnumSchema::new(values)
-            }),
-            (Some(values), None) => PrimitiveSchema::SingleSelect(UntitledSingleSelectEnumSchema {
-                title,
-                description,
-                default_value,
-                ..UntitledSingleSelectEnumSchema::new(values)
-            }),
-            (None, _) => PrimitiveSchema::String(StringSchema {
-                title,
-                description,
-                default_value,
-                min_length: self.min_length,
-                max_length: self.max_length,
-                format: self.format,
-                ..StringSchema::default()
-            }),
+        Ok(match (self.options, self.values, self.names) {
+            (Some(options), _, _) => {
+                filled!(TitledSingleSelect(Titled::new(options)) title description default_value)
+            }
+            (None, Some(values), names @ Some(_)) => {
+                filled!(LegacyEnum(Legacy::new(values)) title description default_value names)
+            }
+            (None, Some(values), None) => {
+                filled!(SingleSelect(UntitledSingleSelectEnumSchema::new(values)) title description default_value)
+            }
+            (None, None, _) => {
+                filled!(String(StringSchema::default()) title description default_value min_length max_length format)
+            }
         })
     }
 
     fn array(self) -> Result<PrimitiveSchema, String> {
+        use {TitledMultiSelectEnumSchema as Titled, UntitledMultiSelectEnumSchema as Untitled};
         let Self { title, description, min_items, max_items, .. } = self;
         let default_value = default_as!(self.default, Strings, "a list of strings")?;
         let items = self.items.ok_or("missing field `items`")?;
-        match (items.options, items.values) {
-            (Some(options), _) => Ok(PrimitiveSchema::TitledMultiSelect(TitledMultiSelectEnumSchema {
-                title,
-                description,
-                default_value,
-                min_items,
-                max_items,
-                ..TitledMultiSelectEnumSchema::new(TitledItems::new(options))
-            })),
-            (None, Some(values)) => Ok(PrimitiveSchema::MultiSelect(UntitledMultiSelectEnumSchema {
-                title,
-                description,
-                default_value,
-                min_items,
-                max_items,
-                ..UntitledMultiSelectEnumSchema::new(UntitledItems::new(values))
-            })),
-            (None, None) => Err("`items` needs `enum` or `anyOf`".to_owned()),
-        }
+        Ok(match (items.options, items.values) {
+            (Some(options), _) => {
+                let items = TitledItems::new(options);
+                filled!(TitledMultiSelect(Titled::new(items)) title description default_value min_items max_items)
+            }
+            (None, Some(values)) => {
+                let items = UntitledItems::new(values);
+                filled!(MultiSelect(Untitled::new(items)) title description default_value min_items max_items)
+            }
+            (None, None) => return Err("`items` needs `enum` or `anyOf`".to_owned()),
+        })
     }
 }
 
