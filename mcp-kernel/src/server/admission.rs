@@ -6,6 +6,8 @@ use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{Payload, PayloadBuf, Request};
 use mcp_types::meta::key;
 use mcp_types::{ClientCapabilities, Era, ErrorObject, InputResponses, Method, RawObject, RequestMeta, Revision};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::claims::RequestClaims;
 use super::client::{Client, LazyClient};
@@ -130,35 +132,15 @@ impl Connection {
     /// Reads the `inputResponses` and the `requestState` of a retry.
     //
     fn read_retry(&self, params: &PayloadBuf) -> Result<(InputResponses, Option<String>), Refusal> {
-        let invalid = |name: &str, fault: &dyn std::fmt::Display| {
-            Refusal::from(PeerMisbehaved::InvalidParams(format!("`{name}`: {fault}").into()))
-        };
-        let responses = match params.get("inputResponses") {
-            Some(raw) => {
-                let limit = self.config.limits.max_input_responses;
-                if params.member_count("inputResponses").is_some_and(|count| count > limit) {
-                    return Err(invalid(
-                        "inputResponses",
-                        &format_args!("more than {limit} responses (`max_input_responses`)"),
-                    ));
-                }
-                serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("inputResponses", &fault))?
-            }
-            None => None,
-        };
-        let state = match params.get("requestState") {
-            Some(raw) => {
-                let limit = self.config.limits.max_request_state_bytes;
-                if raw.get().len() > limit {
-                    return Err(invalid(
-                        "requestState",
-                        &format_args!("more than {limit} bytes (`max_request_state_bytes`)"),
-                    ));
-                }
-                serde_json::from_str::<Option<_>>(raw.get()).map_err(|fault| invalid("requestState", &fault))?
-            }
-            None => None,
-        };
+        let limits = &self.config.limits;
+        let responses = read_member(params, "inputResponses", |_| {
+            let (count, limit) = (params.member_count("inputResponses")?, limits.max_input_responses);
+            (count > limit).then(|| format!("more than {limit} responses (`max_input_responses`)"))
+        })?;
+        let state = read_member(params, "requestState", |text| {
+            let limit = limits.max_request_state_bytes;
+            (text.len() > limit).then(|| format!("more than {limit} bytes (`max_request_state_bytes`)"))
+        })?;
         Ok((responses.unwrap_or_default(), state))
     }
 
@@ -191,6 +173,17 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Reads a member of the parameters, unless it exceeds a limit.
+fn read_member<T: DeserializeOwned>(
+    params: &PayloadBuf,
+    name: &str,
+    excess: impl FnOnce(&str) -> Option<String>,
+) -> Result<Option<T>, Refusal> {
+    let Some(text) = params.get(name).map(RawValue::get) else { return Ok(None) };
+    let read = excess(text).map_or_else(|| serde_json::from_str(text).map_err(|fault| fault.to_string()), Err);
+    read.map_err(|fault| PeerMisbehaved::InvalidParams(format!("`{name}`: {fault}").into()).into())
 }
 
 /// The size of a queued request.
