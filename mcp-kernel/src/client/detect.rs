@@ -87,9 +87,21 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// The error of a probe or a handshake without a result.
+    pub(super) fn of_call(config: &ClientConfig, error: CallError) -> Self {
+        match error {
+            CallError::Rejected(error) => Self::of_refusal(config, error),
+            CallError::TimedOut => Self::TimedOut,
+            CallError::InvalidResponse => Self::InvalidResponse("not a response".to_owned()),
+            CallError::TooLong { .. } => Self::InvalidResponse(error.to_string()),
+            CallError::Status { status, reason } => Self::Status { status, reason },
+            CallError::Cancelled | CallError::Disconnected | CallError::SessionLost => Self::Disconnected,
+        }
+    }
+
     /// The error of a handshake that the server refused. It names the versions of the server if the response does.
     // V-9
-    pub(super) fn of_refusal(config: &ClientConfig, error: ErrorObject) -> Self {
+    fn of_refusal(config: &ClientConfig, error: ErrorObject) -> Self {
         let data = error.data.as_ref().and_then(|data| data.decode::<UnsupportedProtocolVersionData>().ok());
         match data {
             Some(data) if config.mutual(Era::Legacy, &data.supported).is_none() => {
@@ -160,14 +172,8 @@ pub(crate) fn judge(
         },
         Err(CallError::TimedOut) if !config.silence_means_legacy => Step::Fail(ConnectError::TimedOut),
         Err(CallError::TimedOut | CallError::InvalidResponse) => legacy(config),
-        // Only a modern server has so much to tell.
-        Err(too_long @ CallError::TooLong { .. }) => Step::Fail(ConnectError::InvalidResponse(too_long.to_string())),
-        Err(CallError::Status { status, reason }) => {
-            Step::Fail(ConnectError::Status { status: *status, reason: reason.clone() })
-        }
-        Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
-            Step::Fail(ConnectError::Disconnected)
-        }
+        // Also if it is too long: only a modern server has so much to tell.
+        Err(other) => Step::Fail(ConnectError::of_call(config, other.clone())),
     }
 }
 

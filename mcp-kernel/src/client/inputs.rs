@@ -259,24 +259,11 @@ impl Connection {
                 self.handle_probe(now, probed, is_second, outcome);
             }
             Stage::Handshaking { call: handshake } if handshake == call => {
-                self.handle_initialize_result(
-                    now,
-                    match outcome {
-                        Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidResponse(fault.to_string())),
-                        Err(CallError::Rejected(error)) => Err(ConnectError::of_refusal(&self.config, error)),
-                        Err(CallError::TimedOut) => Err(ConnectError::TimedOut),
-                        Err(CallError::InvalidResponse) => {
-                            Err(ConnectError::InvalidResponse("not a response".to_owned()))
-                        }
-                        Err(too_long @ CallError::TooLong { .. }) => {
-                            Err(ConnectError::InvalidResponse(too_long.to_string()))
-                        }
-                        Err(CallError::Status { status, reason }) => Err(ConnectError::Status { status, reason }),
-                        Err(CallError::Cancelled | CallError::Disconnected | CallError::SessionLost) => {
-                            Err(ConnectError::Disconnected)
-                        }
-                    },
-                );
+                let outcome = match outcome {
+                    Ok(result) => result.decode().map_err(|fault| ConnectError::InvalidResponse(fault.to_string())),
+                    Err(error) => Err(ConnectError::of_call(&self.config, error)),
+                };
+                self.handle_initialize_result(now, outcome);
             }
             Stage::New | Stage::Probing { .. } | Stage::Handshaking { .. } | Stage::Ready(_) | Stage::Over => {
                 self.listening.remove(&call);
