@@ -35,18 +35,15 @@ impl Connection {
             // DU-45, M-16: modern servers have no requests to clients. A legacy one has to wait for the handshake.
             return self.misbehaved(PeerMisbehaved::UnknownMethod(method));
         };
-        let answer = if self.requests.contains_key(&id) {
-            Some(Err(PeerMisbehaved::DuplicateId(id.clone())))
+        let what = if self.requests.contains_key(&id) {
+            PeerMisbehaved::DuplicateId(id.clone())
         } else if method == Method::PING {
-            Some(Ok(()))
+            return self.respond_to_ping(&id);
         } else if !self.serves(&method, revision) {
-            Some(Err(PeerMisbehaved::UnknownMethod(method.clone())))
+            PeerMisbehaved::UnknownMethod(method)
         } else if self.is_busy_with(params.as_ref().map_or(0, |params| params.as_str().len())) {
-            Some(Err(PeerMisbehaved::TooManyRequests))
+            PeerMisbehaved::TooManyRequests
         } else {
-            None
-        };
-        let Some(answer) = answer else {
             self.generation += 1;
             let responder = Responder { id: id.clone(), generation: self.generation };
             let params = params.map(Payload::into_owned).unwrap_or_default();
@@ -58,13 +55,8 @@ impl Connection {
             self.calls.open_peer_request(stream);
             return self.events.push_back(Event::Request { method, params, responder });
         };
-        match answer {
-            Ok(()) => self.respond_to_ping(&id),
-            Err(what) => {
-                self.refuse(&id, revision, &what);
-                self.misbehaved(what);
-            }
-        }
+        self.refuse(&id, revision, &what);
+        self.misbehaved(what);
     }
 
     /// Responds to a request of the server.

@@ -125,30 +125,26 @@ impl ServerConfig {
     // E-13, V-8
     pub(crate) fn offers(&self, method: &Method) -> bool {
         let has = &self.capabilities;
-        let (name, resources) = (method.as_str(), has.resources.as_ref());
-        if name.starts_with("tools/") {
-            has.tools.is_some()
-        } else if name.starts_with("prompts/") {
-            has.prompts.is_some()
-        } else if *method == Method::RESOURCES_SUBSCRIBE || *method == Method::RESOURCES_UNSUBSCRIBE {
-            resources.is_some_and(|resources| resources.subscribe == Some(true))
-        } else if name.starts_with("resources/") {
-            resources.is_some()
-        } else if *method == Method::COMPLETION_COMPLETE {
-            has.completions.is_some()
-        } else if *method == Method::LOGGING_SET_LEVEL {
-            has.logging.is_some()
-        } else if *method == Method::SUBSCRIPTIONS_LISTEN {
-            // L-16
-            let changes = |listed: Option<bool>| listed == Some(true);
-            has.tools.as_ref().is_some_and(|tools| changes(tools.list_changed))
-                || has.prompts.as_ref().is_some_and(|prompts| changes(prompts.list_changed))
-                || resources.is_some_and(|resources| changes(resources.list_changed) || changes(resources.subscribe))
-                || !self.extensions.is_empty()
-        } else if name.starts_with("tasks/") {
-            has.tasks.is_some()
-        } else {
-            true
+        let resources = has.resources.as_ref();
+        match method.as_str() {
+            name if name.starts_with("tools/") => has.tools.is_some(),
+            name if name.starts_with("prompts/") => has.prompts.is_some(),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                resources.is_some_and(|resources| resources.subscribe == Some(true))
+            }
+            name if name.starts_with("resources/") => resources.is_some(),
+            "completion/complete" => has.completions.is_some(),
+            "logging/setLevel" => has.logging.is_some(),
+            "subscriptions/listen" => {
+                // L-16
+                let changes = |listed: Option<bool>| listed == Some(true);
+                has.tools.as_ref().is_some_and(|tools| changes(tools.list_changed))
+                    || has.prompts.as_ref().is_some_and(|prompts| changes(prompts.list_changed))
+                    || resources.is_some_and(|has| changes(has.list_changed) || changes(has.subscribe))
+                    || !self.extensions.is_empty()
+            }
+            name if name.starts_with("tasks/") => has.tasks.is_some(),
+            _ => true,
         }
     }
 

@@ -25,12 +25,10 @@ impl Connection {
     /// Returns the key of the [`Route::Reply`] on which its response is sent: `Some` for requests, batches and invalid
     /// messages, though not each batch or invalid message gets a response.
     pub fn handle_bytes(&mut self, now: Time, bytes: &[u8], principal: Option<&Principal>) -> Option<RequestKey> {
-        if !self.may_feed() {
-            return None;
-        }
         let config = Arc::clone(&self.config);
         match parse(bytes, &config.limits.message) {
-            Ok(incoming) => self.take(now, incoming, principal, None),
+            Ok(incoming) => self.handle_incoming(now, incoming, principal, None),
+            Err(_) if !self.may_feed() => None,
             Err(invalid) => {
                 let key = self.in_flight.next_key();
                 self.handle_invalid(key, None, invalid);
@@ -99,16 +97,9 @@ impl Connection {
         principal: Option<&Principal>,
         claims: Option<&dyn RequestClaims>,
     ) -> Option<RequestKey> {
-        if self.may_feed() { self.take(now, incoming, principal, claims) } else { None }
-    }
-
-    fn take(
-        &mut self,
-        now: Time,
-        incoming: Incoming<'_>,
-        principal: Option<&Principal>,
-        claims: Option<&dyn RequestClaims>,
-    ) -> Option<RequestKey> {
+        if !self.may_feed() {
+            return None;
+        }
         match incoming {
             Incoming::Single(message) => self.handle_message(now, message, (principal, claims), None),
             Incoming::Batch(messages) => Some(self.handle_batch(now, messages, principal)),

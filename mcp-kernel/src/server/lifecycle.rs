@@ -130,20 +130,11 @@ impl Lifecycle {
 
     /// Records `notifications/initialized`; returns whether it was expected.
     pub(crate) fn initialized(&mut self) -> bool {
-        match std::mem::replace(self, Self::Fresh) {
-            Self::Negotiated(agreed) => {
-                *self = Self::Ready(agreed);
-                true
-            }
-            Self::Stateless(agreed) => {
-                *self = Self::Stateless(agreed);
-                true
-            }
-            other @ (Self::Fresh | Self::Ready(_) | Self::ModernOnly) => {
-                *self = other;
-                false
-            }
+        if let Self::Negotiated(agreed) = self {
+            *self = Self::Ready(agreed.clone());
+            return true;
         }
+        self.is_stateless()
     }
 
     /// Returns the revision and the client of a legacy request, or the error if it is too early or needs a modern
