@@ -152,7 +152,7 @@ impl Connection {
 
     /// Does the same as [`publish`](Self::publish) with a notification that is serialized once for all connections.
     pub fn announce(&mut self, announcement: &Announcement) {
-        let change = announcement.change();
+        let change = &announcement.change;
         let has = &self.config.capabilities;
         let offered = match change {
             Change::Tools => has.tools.as_ref().and_then(|has| has.list_changed) == Some(true),

@@ -39,12 +39,6 @@ pub struct Restriction {
 }
 
 impl Restriction {
-    /// Returns the revision.
-    #[must_use]
-    pub fn revision(&self) -> Revision {
-        self.revision
-    }
-
     /// Returns the removed members, as `Type.member`, without duplicates.
     #[must_use]
     pub fn dropped(&self) -> &[&'static str] {
