@@ -69,7 +69,7 @@
 //!
 //! # Unknown and invalid data
 //!
-//! Data of later revisions and extensions is preserved: unknown members of metadata, capabilities, params and results,
+//! Data of later revisions and extensions is preserved: unknown members of every object ([`extra`](field@Tool::extra)),
 //! unknown values of open sets such as [`Role`], and unknown content blocks. Schemas, arguments and structured content are
 //! raw JSON, so that their text does not change.
 //!

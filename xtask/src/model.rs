@@ -41,12 +41,7 @@ pub(crate) struct Type {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Shape {
     /// An object with known members.
-    Struct {
-        /// Whether members that the model does not know are kept.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        open: bool,
-        members: BTreeMap<String, Member>,
-    },
+    Struct { members: BTreeMap<String, Member> },
     /// A set of strings: wire value to revisions, in the order of the specification.
     Strings {
         /// Whether unknown values survive.

@@ -232,7 +232,7 @@ mod tests {
         let block = Ok(ContentBlock::Text(TextContent::new("hi")));
         assert_eq!(read(r#"{"type":"text","text":"hi"}"#), block);
         assert_eq!(read(r#"{"text":"hi","type":"text"}"#), block);
-        assert_eq!(read(r#"{"text":"hi","\u0074ype":"text","later":1}"#), block);
+        assert_eq!(read(r#"{"text":"hi","\u0074ype":"text"}"#), block);
     }
 
     // covers: RB-19

@@ -29,13 +29,16 @@ pub struct Completion {
     /// Total number of suggestions, which may be larger than the number of `values`; absent means unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Completion {
     /// Creates a `Completion` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(values: Vec<String>) -> Self {
-        Self { values, has_more: None, total: None }
+        Self { values, has_more: None, total: None, extra: JsonObject::new() }
     }
 }
 
@@ -45,7 +48,7 @@ object!(Completion {
     "values" => values: required,
     "hasMore" => has_more: optional,
     "total" => total: optional_integer,
-});
+} keep extra);
 
 impl Restrict for Completion {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -62,20 +65,23 @@ pub struct CompletionArgument {
     pub name: String,
     /// Current value; may be empty.
     pub value: String,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl CompletionArgument {
     /// Creates a `CompletionArgument` from its required members.
     #[must_use]
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into() }
+        Self { name: name.into(), value: value.into(), extra: JsonObject::new() }
     }
 }
 
 object!(CompletionArgument {
     "name" => name: required,
     "value" => value: required,
-});
+} keep extra);
 
 impl Restrict for CompletionArgument {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -91,6 +97,9 @@ pub struct CompletionContext {
     /// Values of other arguments or template variables, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<OrderedMap<String>>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(CompletionContext {
@@ -99,7 +108,7 @@ setters!(CompletionContext {
 
 object!(CompletionContext {
     "arguments" => arguments: optional,
-});
+} keep extra);
 
 impl Restrict for CompletionContext {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -155,13 +164,16 @@ pub struct PromptReference {
     /// Since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl PromptReference {
     /// Creates a `PromptReference` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), title: None }
+        Self { name: name.into(), title: None, extra: JsonObject::new() }
     }
 }
 
@@ -170,7 +182,7 @@ setters!(PromptReference { title: String });
 object!(PromptReference {
     "name" => name: required,
     "title" => title: optional,
-});
+} keep extra);
 
 impl Restrict for PromptReference {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -187,19 +199,22 @@ impl Restrict for PromptReference {
 pub struct ResourceTemplateReference {
     /// URI of the resource, or the URI template as listed.
     pub uri: String,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl ResourceTemplateReference {
     /// Creates a `ResourceTemplateReference` from its required members.
     #[must_use]
     pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into() }
+        Self { uri: uri.into(), extra: JsonObject::new() }
     }
 }
 
 object!(ResourceTemplateReference {
     "uri" => uri: required,
-});
+} keep extra);
 
 impl Restrict for ResourceTemplateReference {
     fn restrict(&mut self, _: &mut Restriction) {}

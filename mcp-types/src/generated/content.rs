@@ -33,6 +33,9 @@ pub struct Annotations {
     /// Importance of the content, from 0 (optional) to 1 (effectively required).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Number>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(Annotations {
@@ -45,7 +48,7 @@ object!(Annotations {
     "audience" => audience: optional,
     "lastModified" => last_modified: optional,
     "priority" => priority: optional,
-});
+} keep extra);
 
 impl Restrict for Annotations {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -75,13 +78,16 @@ pub struct AudioContent {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl AudioContent {
     /// Creates an `AudioContent` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self { data: data.into(), mime_type: mime_type.into(), annotations: None, meta: None }
+        Self { data: data.into(), mime_type: mime_type.into(), annotations: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -92,7 +98,7 @@ object!(AudioContent {
     "mimeType" => mime_type: required,
     "annotations" => annotations: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for AudioContent {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -191,13 +197,16 @@ pub struct EmbeddedResource {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl EmbeddedResource {
     /// Creates an `EmbeddedResource` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(resource: impl Into<ResourceContents>) -> Self {
-        Self { resource: resource.into(), annotations: None, meta: None }
+        Self { resource: resource.into(), annotations: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -207,7 +216,7 @@ object!(EmbeddedResource {
     "resource" => resource: required,
     "annotations" => annotations: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for EmbeddedResource {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -239,13 +248,16 @@ pub struct ImageContent {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl ImageContent {
     /// Creates an `ImageContent` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self { data: data.into(), mime_type: mime_type.into(), annotations: None, meta: None }
+        Self { data: data.into(), mime_type: mime_type.into(), annotations: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -256,7 +268,7 @@ object!(ImageContent {
     "mimeType" => mime_type: required,
     "annotations" => annotations: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for ImageContent {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -306,6 +318,9 @@ pub struct ResourceLink {
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl ResourceLink {
@@ -322,6 +337,7 @@ impl ResourceLink {
             icons: None,
             size: None,
             meta: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -346,7 +362,7 @@ object!(ResourceLink {
     "icons" => icons: optional,
     "size" => size: optional_integer,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for ResourceLink {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -386,13 +402,16 @@ pub struct TextContent {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl TextContent {
     /// Creates a `TextContent` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), annotations: None, meta: None }
+        Self { text: text.into(), annotations: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -402,7 +421,7 @@ object!(TextContent {
     "text" => text: required,
     "annotations" => annotations: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for TextContent {
     fn restrict(&mut self, restriction: &mut Restriction) {

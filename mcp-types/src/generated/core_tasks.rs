@@ -42,6 +42,9 @@ pub struct Task {
     /// Human-readable message about the current status, such as the reason of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Task {
@@ -62,6 +65,7 @@ impl Task {
             ttl,
             poll_interval: None,
             status_message: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -76,7 +80,7 @@ object!(Task {
     "ttl" => ttl: optional_integer,
     "pollInterval" => poll_interval: optional_integer,
     "statusMessage" => status_message: optional,
-});
+} keep extra);
 
 impl Restrict for Task {
     fn restrict(&mut self, _: &mut Restriction) {}

@@ -9,7 +9,7 @@ use crate::codec::constant::{ArrayConstant, StringConstant};
 use crate::codec::object::object;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::{Restrict, Restriction};
+use crate::{JsonObject, Restrict, Restriction};
 
 /// One choice of a form field, with a label.
 ///
@@ -23,20 +23,23 @@ pub struct EnumOption {
     pub value: String,
     /// Label of the choice.
     pub title: String,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl EnumOption {
     /// Creates an `EnumOption` from its required members.
     #[must_use]
     pub fn new(value: impl Into<String>, title: impl Into<String>) -> Self {
-        Self { value: value.into(), title: title.into() }
+        Self { value: value.into(), title: title.into(), extra: JsonObject::new() }
     }
 }
 
 object!(EnumOption {
     "const" => value: required,
     "title" => title: required,
-});
+} keep extra);
 
 impl Restrict for EnumOption {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -73,13 +76,24 @@ pub struct LegacyTitledEnumSchema {
     /// Deprecated since 2025-11-25.
     #[serde(rename = "enumNames", skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl LegacyTitledEnumSchema {
     /// Creates a `LegacyTitledEnumSchema` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(values: Vec<String>) -> Self {
-        Self { kind: StringConstant, values, title: None, description: None, default_value: None, names: None }
+        Self {
+            kind: StringConstant,
+            values,
+            title: None,
+            description: None,
+            default_value: None,
+            names: None,
+            extra: JsonObject::new(),
+        }
     }
 }
 
@@ -97,7 +111,7 @@ object!(LegacyTitledEnumSchema {
     "description" => description: optional,
     "default" => default_value: optional,
     "enumNames" => names: optional,
-});
+} keep extra);
 
 impl Restrict for LegacyTitledEnumSchema {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -115,19 +129,22 @@ pub struct TitledItems {
     /// Choices, each with its label.
     #[serde(rename = "anyOf")]
     pub options: Vec<EnumOption>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl TitledItems {
     /// Creates a `TitledItems` from its required members.
     #[must_use]
     pub fn new(options: Vec<EnumOption>) -> Self {
-        Self { options }
+        Self { options, extra: JsonObject::new() }
     }
 }
 
 object!(TitledItems {
     "anyOf" => options: required,
-});
+} keep extra);
 
 impl Restrict for TitledItems {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -160,6 +177,9 @@ pub struct TitledMultiSelectEnumSchema {
     /// Minimum number of choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl TitledMultiSelectEnumSchema {
@@ -174,6 +194,7 @@ impl TitledMultiSelectEnumSchema {
             default_value: None,
             max_items: None,
             min_items: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -194,7 +215,7 @@ object!(TitledMultiSelectEnumSchema {
     "default" => default_value: optional,
     "maxItems" => max_items: optional_integer,
     "minItems" => min_items: optional_integer,
-});
+} keep extra);
 
 impl Restrict for TitledMultiSelectEnumSchema {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -221,13 +242,23 @@ pub struct TitledSingleSelectEnumSchema {
     /// Default choice.
     #[serde(rename = "default", skip_serializing_if = "Option::is_none")]
     pub default_value: Option<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl TitledSingleSelectEnumSchema {
     /// Creates a `TitledSingleSelectEnumSchema` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(options: Vec<EnumOption>) -> Self {
-        Self { kind: StringConstant, options, title: None, description: None, default_value: None }
+        Self {
+            kind: StringConstant,
+            options,
+            title: None,
+            description: None,
+            default_value: None,
+            extra: JsonObject::new(),
+        }
     }
 }
 
@@ -239,7 +270,7 @@ object!(TitledSingleSelectEnumSchema {
     "title" => title: optional,
     "description" => description: optional,
     "default" => default_value: optional,
-});
+} keep extra);
 
 impl Restrict for TitledSingleSelectEnumSchema {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -257,20 +288,23 @@ pub struct UntitledItems {
     /// Values of the choices, displayed as they are.
     #[serde(rename = "enum")]
     pub values: Vec<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl UntitledItems {
     /// Creates an `UntitledItems` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(values: Vec<String>) -> Self {
-        Self { kind: StringConstant, values }
+        Self { kind: StringConstant, values, extra: JsonObject::new() }
     }
 }
 
 object!(UntitledItems {
     "type" => kind: required,
     "enum" => values: required,
-});
+} keep extra);
 
 impl Restrict for UntitledItems {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -303,6 +337,9 @@ pub struct UntitledMultiSelectEnumSchema {
     /// Minimum number of choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl UntitledMultiSelectEnumSchema {
@@ -317,6 +354,7 @@ impl UntitledMultiSelectEnumSchema {
             default_value: None,
             max_items: None,
             min_items: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -337,7 +375,7 @@ object!(UntitledMultiSelectEnumSchema {
     "default" => default_value: optional,
     "maxItems" => max_items: optional_integer,
     "minItems" => min_items: optional_integer,
-});
+} keep extra);
 
 impl Restrict for UntitledMultiSelectEnumSchema {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -366,13 +404,23 @@ pub struct UntitledSingleSelectEnumSchema {
     /// Since 2025-11-25.
     #[serde(rename = "default", skip_serializing_if = "Option::is_none")]
     pub default_value: Option<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl UntitledSingleSelectEnumSchema {
     /// Creates an `UntitledSingleSelectEnumSchema` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(values: Vec<String>) -> Self {
-        Self { kind: StringConstant, values, title: None, description: None, default_value: None }
+        Self {
+            kind: StringConstant,
+            values,
+            title: None,
+            description: None,
+            default_value: None,
+            extra: JsonObject::new(),
+        }
     }
 }
 
@@ -384,7 +432,7 @@ object!(UntitledSingleSelectEnumSchema {
     "title" => title: optional,
     "description" => description: optional,
     "default" => default_value: optional,
-});
+} keep extra);
 
 impl Restrict for UntitledSingleSelectEnumSchema {
     fn restrict(&mut self, restriction: &mut Restriction) {

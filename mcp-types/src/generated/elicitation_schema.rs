@@ -12,7 +12,7 @@ use crate::codec::open_set::open_set;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
 use crate::{
-    LegacyTitledEnumSchema, Number, OrderedMap, Restrict, Restriction, TitledMultiSelectEnumSchema,
+    JsonObject, LegacyTitledEnumSchema, Number, OrderedMap, Restrict, Restriction, TitledMultiSelectEnumSchema,
     TitledSingleSelectEnumSchema, UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
 };
 
@@ -34,6 +34,9 @@ pub struct BooleanSchema {
     /// Default value of the field.
     #[serde(rename = "default", skip_serializing_if = "Option::is_none")]
     pub default_value: Option<bool>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(BooleanSchema { title: String, description: String, default_value: bool });
@@ -43,7 +46,7 @@ object!(BooleanSchema {
     "title" => title: optional,
     "description" => description: optional,
     "default" => default_value: optional,
-});
+} keep extra);
 
 impl Restrict for BooleanSchema {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -76,13 +79,24 @@ pub struct NumberSchema {
     /// Minimum value, inclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<Number>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl NumberSchema {
     /// Creates a `NumberSchema` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(kind: NumberType) -> Self {
-        Self { kind, title: None, description: None, default_value: None, maximum: None, minimum: None }
+        Self {
+            kind,
+            title: None,
+            description: None,
+            default_value: None,
+            maximum: None,
+            minimum: None,
+            extra: JsonObject::new(),
+        }
     }
 }
 
@@ -95,7 +109,7 @@ object!(NumberSchema {
     "default" => default_value: optional,
     "maximum" => maximum: optional,
     "minimum" => minimum: optional,
-});
+} keep extra);
 
 impl Restrict for NumberSchema {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -202,13 +216,16 @@ pub struct RequestedSchema {
     /// Names of the required fields; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl RequestedSchema {
     /// Creates a `RequestedSchema` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(properties: OrderedMap<PrimitiveSchema>) -> Self {
-        Self { kind: ObjectConstant, properties, dialect: None, required: None }
+        Self { kind: ObjectConstant, properties, dialect: None, required: None, extra: JsonObject::new() }
     }
 }
 
@@ -222,7 +239,7 @@ object!(RequestedSchema {
     "properties" => properties: required,
     "$schema" => dialect: optional,
     "required" => required: optional,
-});
+} keep extra);
 
 impl Restrict for RequestedSchema {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -277,6 +294,9 @@ pub struct StringSchema {
     /// Minimum number of characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(StringSchema {
@@ -296,7 +316,7 @@ object!(StringSchema {
     "format" => format: optional,
     "maxLength" => max_length: optional_integer,
     "minLength" => min_length: optional_integer,
-});
+} keep extra);
 
 impl Restrict for StringSchema {
     fn restrict(&mut self, restriction: &mut Restriction) {

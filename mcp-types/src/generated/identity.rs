@@ -9,7 +9,7 @@ use crate::codec::object::object;
 use crate::codec::open_set::open_set;
 use crate::codec::setters::setters;
 use crate::gate::Revisions;
-use crate::{Restrict, Restriction};
+use crate::{JsonObject, Restrict, Restriction};
 
 /// An icon to show in a user interface.
 ///
@@ -37,13 +37,16 @@ pub struct Icon {
     /// Background for which the icon is designed; absent means any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub theme: Option<IconTheme>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Icon {
     /// Creates an `Icon` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(src: impl Into<String>) -> Self {
-        Self { src: src.into(), mime_type: None, sizes: None, theme: None }
+        Self { src: src.into(), mime_type: None, sizes: None, theme: None, extra: JsonObject::new() }
     }
 }
 
@@ -58,7 +61,7 @@ object!(Icon {
     "mimeType" => mime_type: optional,
     "sizes" => sizes: optional,
     "theme" => theme: optional,
-});
+} keep extra);
 
 impl Restrict for Icon {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -115,6 +118,9 @@ pub struct Implementation {
     /// Since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Implementation {
@@ -128,6 +134,7 @@ impl Implementation {
             description: None,
             icons: None,
             website_url: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -146,7 +153,7 @@ object!(Implementation {
     "description" => description: optional,
     "icons" => icons: optional,
     "websiteUrl" => website_url: optional,
-});
+} keep extra);
 
 impl Restrict for Implementation {
     fn restrict(&mut self, restriction: &mut Restriction) {

@@ -45,13 +45,24 @@ pub struct Prompt {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Prompt {
     /// Creates a `Prompt` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), title: None, description: None, arguments: None, icons: None, meta: None }
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            arguments: None,
+            icons: None,
+            meta: None,
+            extra: JsonObject::new(),
+        }
     }
 }
 
@@ -70,7 +81,7 @@ object!(Prompt {
     "arguments" => arguments: optional,
     "icons" => icons: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for Prompt {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -103,13 +114,16 @@ pub struct PromptArgument {
     /// Whether the argument is required; absent means no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl PromptArgument {
     /// Creates a `PromptArgument` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), title: None, description: None, required: None }
+        Self { name: name.into(), title: None, description: None, required: None, extra: JsonObject::new() }
     }
 }
 
@@ -120,7 +134,7 @@ object!(PromptArgument {
     "title" => title: optional,
     "description" => description: optional,
     "required" => required: optional,
-});
+} keep extra);
 
 impl Restrict for PromptArgument {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -139,20 +153,23 @@ pub struct PromptMessage {
     pub role: Role,
     /// Content of the message, a single block; use several messages for several blocks.
     pub content: ContentBlock,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl PromptMessage {
     /// Creates a `PromptMessage` from its required members.
     #[must_use]
     pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
-        Self { role: role.into(), content: content.into() }
+        Self { role: role.into(), content: content.into(), extra: JsonObject::new() }
     }
 }
 
 object!(PromptMessage {
     "role" => role: required,
     "content" => content: required,
-});
+} keep extra);
 
 impl Restrict for PromptMessage {
     fn restrict(&mut self, restriction: &mut Restriction) {

@@ -33,13 +33,16 @@ pub struct BlobResourceContents {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl BlobResourceContents {
     /// Creates a `BlobResourceContents` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
-        Self { uri: uri.into(), blob: blob.into(), mime_type: None, meta: None }
+        Self { uri: uri.into(), blob: blob.into(), mime_type: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -50,7 +53,7 @@ object!(BlobResourceContents {
     "blob" => blob: required,
     "mimeType" => mime_type: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for BlobResourceContents {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -107,13 +110,16 @@ pub struct TextResourceContents {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl TextResourceContents {
     /// Creates a `TextResourceContents` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { uri: uri.into(), text: text.into(), mime_type: None, meta: None }
+        Self { uri: uri.into(), text: text.into(), mime_type: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -124,7 +130,7 @@ object!(TextResourceContents {
     "text" => text: required,
     "mimeType" => mime_type: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for TextResourceContents {
     fn restrict(&mut self, restriction: &mut Restriction) {

@@ -58,6 +58,9 @@ pub struct Resource {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Resource {
@@ -74,6 +77,7 @@ impl Resource {
             icons: None,
             size: None,
             meta: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -98,7 +102,7 @@ object!(Resource {
     "icons" => icons: optional,
     "size" => size: optional_integer,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for Resource {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -149,6 +153,9 @@ pub struct ResourceTemplate {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl ResourceTemplate {
@@ -164,6 +171,7 @@ impl ResourceTemplate {
             annotations: None,
             icons: None,
             meta: None,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -186,7 +194,7 @@ object!(ResourceTemplate {
     "annotations" => annotations: optional,
     "icons" => icons: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for ResourceTemplate {
     fn restrict(&mut self, restriction: &mut Restriction) {

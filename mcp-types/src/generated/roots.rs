@@ -32,13 +32,16 @@ pub struct Root {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Root {
     /// Creates a `Root` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), name: None, meta: None }
+        Self { uri: uri.into(), name: None, meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -48,7 +51,7 @@ object!(Root {
     "uri" => uri: required,
     "name" => name: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for Root {
     fn restrict(&mut self, restriction: &mut Restriction) {

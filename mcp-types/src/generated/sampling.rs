@@ -45,13 +45,16 @@ pub struct ModelHint {
     /// Substring of a model name; the client may map it to a comparable model of another provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(ModelHint { name: String });
 
 object!(ModelHint {
     "name" => name: optional,
-});
+} keep extra);
 
 impl Restrict for ModelHint {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -81,6 +84,9 @@ pub struct ModelPreferences {
     /// Priority of speed, from 0 (unimportant) to 1 (most important).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed_priority: Option<Number>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(ModelPreferences {
@@ -95,7 +101,7 @@ object!(ModelPreferences {
     "hints" => hints: optional,
     "intelligencePriority" => intelligence_priority: optional,
     "speedPriority" => speed_priority: optional,
-});
+} keep extra);
 
 impl Restrict for ModelPreferences {
     fn restrict(&mut self, _: &mut Restriction) {}

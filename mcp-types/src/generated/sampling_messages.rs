@@ -33,13 +33,16 @@ pub struct SamplingMessage {
     /// Since 2025-11-25.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl SamplingMessage {
     /// Creates a `SamplingMessage` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(role: impl Into<Role>, content: impl Into<OneOrMany<SamplingContent>>) -> Self {
-        Self { role: role.into(), content: content.into(), meta: None }
+        Self { role: role.into(), content: content.into(), meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -49,7 +52,7 @@ object!(SamplingMessage {
     "role" => role: required,
     "content" => content: required,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for SamplingMessage {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -140,13 +143,16 @@ pub struct ToolChoice {
     /// Mode of tool use; absent means `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(ToolChoice { mode: ToolChoiceMode });
 
 object!(ToolChoice {
     "mode" => mode: optional,
-});
+} keep extra);
 
 impl Restrict for ToolChoice {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -193,13 +199,23 @@ pub struct ToolResultContent {
     /// Preserve it when this block is sent again in a later request, because caches may depend on it.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl ToolResultContent {
     /// Creates a `ToolResultContent` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
-        Self { tool_use_id: tool_use_id.into(), content, structured_content: None, is_error: None, meta: None }
+        Self {
+            tool_use_id: tool_use_id.into(),
+            content,
+            structured_content: None,
+            is_error: None,
+            meta: None,
+            extra: JsonObject::new(),
+        }
     }
 }
 
@@ -211,7 +227,7 @@ object!(ToolResultContent {
     "structuredContent" => structured_content: present,
     "isError" => is_error: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for ToolResultContent {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -244,13 +260,16 @@ pub struct ToolUseContent {
     /// Preserve it when this block is sent again in a later request, because caches may depend on it.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl ToolUseContent {
     /// Creates a `ToolUseContent` from its required members; the optional ones are empty.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: impl Into<RawObject>) -> Self {
-        Self { id: id.into(), name: name.into(), input: input.into(), meta: None }
+        Self { id: id.into(), name: name.into(), input: input.into(), meta: None, extra: JsonObject::new() }
     }
 }
 
@@ -261,7 +280,7 @@ object!(ToolUseContent {
     "name" => name: required,
     "input" => input: required,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for ToolUseContent {
     fn restrict(&mut self, _: &mut Restriction) {}

@@ -109,19 +109,22 @@ impl Restrict for ElicitationTaskRequests {
 pub struct RelatedTaskMetadata {
     /// Identifier of the task, chosen by its receiver.
     pub task_id: String,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl RelatedTaskMetadata {
     /// Creates a `RelatedTaskMetadata` from its required members.
     #[must_use]
     pub fn new(task_id: impl Into<String>) -> Self {
-        Self { task_id: task_id.into() }
+        Self { task_id: task_id.into(), extra: JsonObject::new() }
     }
 }
 
 object!(RelatedTaskMetadata {
     "taskId" => task_id: required,
-});
+} keep extra);
 
 impl Restrict for RelatedTaskMetadata {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -224,13 +227,16 @@ pub struct TaskMetadata {
     /// The receiver may use a different value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(TaskMetadata { ttl: i64 });
 
 object!(TaskMetadata {
     "ttl" => ttl: optional_integer,
-});
+} keep extra);
 
 impl Restrict for TaskMetadata {
     fn restrict(&mut self, _: &mut Restriction) {}

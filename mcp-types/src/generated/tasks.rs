@@ -49,6 +49,9 @@ pub struct DetailedTask {
     /// Time to live of the task, in milliseconds from its creation; `None` is serialized as `null` and
     /// means unlimited.
     pub ttl_ms: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl DetailedTask {
@@ -72,6 +75,7 @@ impl DetailedTask {
             result: None,
             status_message: None,
             ttl_ms,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -95,7 +99,7 @@ object!(DetailedTask {
     "result" => result: optional,
     "statusMessage" => status_message: optional,
     "ttlMs" => ttl_ms: optional_integer,
-});
+} keep extra);
 
 impl Restrict for DetailedTask {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -128,6 +132,9 @@ pub struct Task {
     /// Time to live of the task, in milliseconds from its creation; `None` is serialized as `null` and
     /// means unlimited.
     pub ttl_ms: Option<i64>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 impl Task {
@@ -148,6 +155,7 @@ impl Task {
             poll_interval_ms: None,
             status_message: None,
             ttl_ms,
+            extra: JsonObject::new(),
         }
     }
 }
@@ -162,7 +170,7 @@ object!(Task {
     "pollIntervalMs" => poll_interval_ms: optional_integer,
     "statusMessage" => status_message: optional,
     "ttlMs" => ttl_ms: optional_integer,
-});
+} keep extra);
 
 impl Restrict for Task {
     fn restrict(&mut self, _: &mut Restriction) {}

@@ -86,6 +86,9 @@ pub struct Tool {
     /// Since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(Tool {
@@ -108,7 +111,7 @@ object!(Tool {
     "execution" => execution: optional,
     "icons" => icons: optional,
     "_meta" => meta: optional,
-});
+} keep extra);
 
 impl Restrict for Tool {
     fn restrict(&mut self, restriction: &mut Restriction) {
@@ -156,6 +159,9 @@ pub struct ToolAnnotations {
     /// Whether the tool does not modify its environment; absent means `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(ToolAnnotations {
@@ -172,7 +178,7 @@ object!(ToolAnnotations {
     "idempotentHint" => idempotent_hint: optional,
     "openWorldHint" => open_world_hint: optional,
     "readOnlyHint" => read_only_hint: optional,
-});
+} keep extra);
 
 impl Restrict for ToolAnnotations {
     fn restrict(&mut self, _: &mut Restriction) {}
@@ -189,13 +195,16 @@ pub struct ToolExecution {
     /// Whether the tool supports or requires tasks; absent means `forbidden`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
+    /// Unknown members, preserved as received.
+    #[serde(flatten)]
+    pub extra: JsonObject,
 }
 
 setters!(ToolExecution { task_support: TaskSupport });
 
 object!(ToolExecution {
     "taskSupport" => task_support: optional,
-});
+} keep extra);
 
 impl Restrict for ToolExecution {
     fn restrict(&mut self, _: &mut Restriction) {}

@@ -14,14 +14,14 @@ object!(struct Either {
     "blob" => blob: optional Option<String>,
     "mimeType" => mime_type: optional Option<String>,
     "_meta" => meta: optional Option<Meta>,
-});
+} keep extra);
 
 impl<'de> Deserialize<'de> for ResourceContents {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Either { uri, text, blob, mime_type, meta } = Either::deserialize(deserializer)?;
+        let Either { uri, text, blob, mime_type, meta, extra } = Either::deserialize(deserializer)?;
         match (text, blob) {
-            (Some(text), None) => Ok(Self::Text(TextResourceContents { uri, text, mime_type, meta })),
-            (None, Some(blob)) => Ok(Self::Blob(BlobResourceContents { uri, blob, mime_type, meta })),
+            (Some(text), None) => Ok(Self::Text(TextResourceContents { uri, text, mime_type, meta, extra })),
+            (None, Some(blob)) => Ok(Self::Blob(BlobResourceContents { uri, blob, mime_type, meta, extra })),
             (None, None) => Err(D::Error::custom("missing field `text` or `blob`")),
             (Some(_), Some(_)) => Err(D::Error::custom("resource contents have `text` or `blob`, not both")),
         }

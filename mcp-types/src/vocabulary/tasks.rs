@@ -32,6 +32,7 @@ macro_rules! task_members {
             last_updated_at: $task.last_updated_at,
             ttl_ms: $task.ttl_ms,
             poll_interval_ms: $task.poll_interval_ms,
+            extra: $task.extra,
             $($member: $value,)*
         }
     };
@@ -40,8 +41,7 @@ macro_rules! task_members {
 impl From<Task> for CreateTaskResult {
     // TK-9
     fn from(task: Task) -> Self {
-        let extra = crate::JsonObject::new();
-        task_members!(CreateTaskResult { task, result_type: Some(ResultType::TASK), meta: None, extra: extra })
+        task_members!(CreateTaskResult { task, result_type: Some(ResultType::TASK), meta: None })
     }
 }
 
@@ -60,7 +60,6 @@ impl From<DetailedTask> for GetTaskResult {
             result: task.result,
             error: task.error,
             meta: None,
-            extra: crate::JsonObject::new(),
         })
     }
 }
@@ -73,7 +72,6 @@ impl From<DetailedTask> for TaskNotificationParams {
             result: task.result,
             error: task.error,
             meta: None,
-            extra: crate::JsonObject::new(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{CallToolResult, ContentBlock, RawJson, RawObject, Tool};
+use crate::{CallToolResult, ContentBlock, JsonObject, RawJson, RawObject, Tool};
 
 impl Tool {
     /// Creates a tool without parameters; set [`input_schema`](Self::input_schema()) for others.
@@ -26,6 +26,7 @@ impl Tool {
             execution: None,
             icons: None,
             meta: None,
+            extra: JsonObject::new(),
         }
     }
 

@@ -60,7 +60,7 @@ impl Docs {
             let keys = expected.entry(name).or_default();
             keys.insert("_");
             match &definition.shape {
-                Shape::Struct { members, .. } => {
+                Shape::Struct { members } => {
                     keys.extend(
                         members
                             .iter()

@@ -30,7 +30,7 @@ impl Generator<'_> {
 
     /// Emits access to what the protocol layer fills in, for the results of requests.
     pub(super) fn result_body(&mut self, definition: &Type) -> String {
-        let Shape::Struct { members, .. } = &definition.shape else { return String::new() };
+        let Shape::Struct { members } = &definition.shape else { return String::new() };
         if !definition.rust.ends_with("Result") {
             return String::new();
         }
@@ -133,7 +133,7 @@ impl Generator<'_> {
         }
         let Some(definition) = self.model.types.get(name) else { return false };
         match &definition.shape {
-            Shape::Struct { members, .. } => members.iter().any(|(wire, member)| {
+            Shape::Struct { members } => members.iter().any(|(wire, member)| {
                 member.revisions.is_some()
                     || member.narrower.is_some()
                     || self.demanded(name, definition, wire, member).is_some()
@@ -161,7 +161,7 @@ impl Generator<'_> {
                 "TypeFacts {{ name: \"{}\", official_name: \"{official}\", revisions: {revisions}, members: &[",
                 type_path(definition)
             );
-            if let Shape::Struct { members, .. } = &definition.shape {
+            if let Shape::Struct { members } = &definition.shape {
                 for (wire, member) in members {
                     self.gate.insert("MemberFacts");
                     let present = member.revisions.as_ref().unwrap_or(&definition.revisions);

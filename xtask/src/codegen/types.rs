@@ -58,7 +58,7 @@ impl Generator<'_> {
         let since = RevisionSet::of(&definition.revisions).words();
         let doc = doc_lines(&format!("{}\n\n{since}", self.docs.type_doc(name)), "///");
         match &definition.shape {
-            Shape::Struct { open, .. } => self.structure(name, definition, *open, &doc),
+            Shape::Struct { .. } => self.structure(name, definition, &doc),
             Shape::Strings { open: true, values } => self.open_strings(name, definition, values, &doc),
             Shape::Strings { open: false, values } => self.closed_strings(name, definition, values, &doc),
             Shape::Union { by, variants } => self.union(definition, by, variants, &doc),
@@ -69,7 +69,7 @@ impl Generator<'_> {
         }
     }
 
-    fn structure(&mut self, name: &str, definition: &Type, open: bool, doc: &str) -> String {
+    fn structure(&mut self, name: &str, definition: &Type, doc: &str) -> String {
         let members = self.members_in_order(name, definition);
         let rust = &definition.rust;
         let default = if members.iter().any(|(wire, member)| self.is_bare(name, wire, member) && !is_constant(member)) {
@@ -90,21 +90,18 @@ impl Generator<'_> {
         for (wire, member) in &members {
             out.push_str(&self.field(name, wire, member, renames));
         }
-        if open {
-            self.uses(["JsonObject"]);
-            out.push_str("/// Unknown members, preserved as received.\n#[serde(flatten)]\npub extra: JsonObject,\n");
-        }
-        out.push_str("}\n\n");
+        self.uses(["JsonObject"]);
+        out.push_str("/// Unknown members, preserved as received.\n#[serde(flatten)]\npub extra: JsonObject,\n}\n\n");
         if default.is_empty() && !CONSTRUCTOR_BY_HAND.contains(&name) {
-            out.push_str(&self.constructor(name, definition, &members, open));
+            out.push_str(&self.constructor(name, definition, &members));
         }
         out.push_str(&self.setters(name, definition, &members));
-        out.push_str(&self.reader(name, definition, &members, open));
+        out.push_str(&self.reader(name, definition, &members));
         out
     }
 
     /// Emits the table by which the struct is read.
-    fn reader(&mut self, name: &str, definition: &Type, members: &[(&String, &Member)], open: bool) -> String {
+    fn reader(&mut self, name: &str, definition: &Type, members: &[(&String, &Member)]) -> String {
         self.macros.insert("object");
         let mut lines = String::new();
         for (wire, member) in members {
@@ -120,8 +117,7 @@ impl Generator<'_> {
             };
             let _ = writeln!(lines, "    \"{wire}\" => {}: {mode},", member.rust);
         }
-        let keep = if open { " keep extra" } else { "" };
-        format!("object!({} {{\n{lines}}}{keep});\n\n", definition.rust)
+        format!("object!({} {{\n{lines}}} keep extra);\n\n", definition.rust)
     }
 
     fn field(&mut self, name: &str, wire: &str, member: &Member, renames: bool) -> String {
@@ -157,7 +153,7 @@ impl Generator<'_> {
         if member.boxed { format!("Box<{kind}>") } else { kind }
     }
 
-    fn constructor(&mut self, name: &str, definition: &Type, members: &[(&String, &Member)], open: bool) -> String {
+    fn constructor(&mut self, name: &str, definition: &Type, members: &[(&String, &Member)]) -> String {
         let mut parameters = Vec::new();
         let mut fields = Vec::new();
         for (wire, member) in members {
@@ -177,9 +173,7 @@ impl Generator<'_> {
                 fields.push(format!("{rust}: None"));
             }
         }
-        if open {
-            fields.push("extra: JsonObject::new()".to_owned());
-        }
+        fields.push("extra: JsonObject::new()".to_owned());
         let rust = &definition.rust;
         let rest = if parameters.len() == members.len() { "" } else { "; the optional ones are empty" };
         format!(
@@ -301,7 +295,7 @@ impl Generator<'_> {
 
     /// The members that the struct has, in reading order: not the tag, which belongs to the union around it.
     pub(super) fn members_in_order<'m>(&self, name: &str, definition: &'m Type) -> Vec<(&'m String, &'m Member)> {
-        let Shape::Struct { members, .. } = &definition.shape else { return Vec::new() };
+        let Shape::Struct { members } = &definition.shape else { return Vec::new() };
         let mut members: Vec<_> = members.iter().filter(|(wire, _)| !self.is_tag(name, wire)).collect();
         members.sort_by_key(|(wire, member)| {
             let place = READING_ORDER.iter().position(|known| known == wire).unwrap_or(READING_ORDER.len());

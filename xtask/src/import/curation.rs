@@ -24,7 +24,6 @@ pub(crate) struct Curation {
     pub(crate) union: BTreeMap<String, Union>,
     pub(crate) strings: BTreeMap<String, Strings>,
     rust: BTreeMap<String, String>,
-    open: Open,
     topics: BTreeMap<String, BTreeSet<String>>,
     pub(crate) name_source: BTreeMap<String, String>,
     pub(crate) listen: Listen,
@@ -130,12 +129,6 @@ pub(crate) enum Sender {
     Server,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Open {
-    types: BTreeSet<String>,
-}
-
 impl Curation {
     /// Whether a definition is none of our types.
     pub(crate) fn skips(&self, name: &str) -> bool {
@@ -198,16 +191,6 @@ impl Curation {
     /// The Rust name of a type.
     pub(crate) fn rust_name(&self, name: &str) -> String {
         self.rust.get(name).cloned().unwrap_or_else(|| name.to_owned())
-    }
-
-    /// Whether a type keeps members that the model does not know.
-    pub(crate) fn is_open(&self, name: &str) -> bool {
-        name.ends_with("Params")
-            || name.ends_with("Result")
-            || name.ends_with("Capability")
-            || name.ends_with("Capabilities")
-            || name.ends_with("TaskRequests")
-            || self.open.types.contains(name)
     }
 
     /// The generated file that a type belongs to.

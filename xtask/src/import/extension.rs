@@ -11,12 +11,11 @@ pub(crate) fn add_types(types: &mut BTreeMap<String, Type>, curation: &Curation)
     let extension = &curation.extension;
     for name in extension.types.keys() {
         let members = members(name, curation)?;
-        let open = curation.is_open(name);
         let definition = Type {
             rust: name.clone(),
             topic: extension.topic.clone(),
             revisions: since(&extension.since),
-            shape: Shape::Struct { open, members },
+            shape: Shape::Struct { members },
         };
         types.insert(format!("{}.{name}", extension.topic), definition);
     }

@@ -56,7 +56,7 @@ fn merge_type(name: &str, revisions: &Revisions, curation: &Curation) -> Result<
                 let Definition::Struct(members) = definition else { return Err(changed_shape(name, &uses)) };
                 fields.push((*revision, members));
             }
-            Shape::Struct { open: curation.is_open(name), members: merge_members(name, &fields, curation)? }
+            Shape::Struct { members: merge_members(name, &fields, curation)? }
         }
         Some(Definition::Strings(_)) => {
             let mut values = BTreeSet::new();
@@ -214,7 +214,7 @@ fn tag_value(held: &str, tag: &str, revisions: &Revisions) -> Option<String> {
 fn check_references(types: &BTreeMap<String, Type>, curation: &Curation) -> Result<(), String> {
     for (name, definition) in types {
         let kinds: Vec<(String, &Kind)> = match &definition.shape {
-            Shape::Struct { members, .. } => {
+            Shape::Struct { members } => {
                 members.iter().map(|(wire, member)| (format!("{name}.{wire}"), &member.kind)).collect()
             }
             Shape::Alias(kind) => vec![(name.clone(), kind)],
@@ -283,7 +283,7 @@ fn merge_methods(
 /// The revisions in which a result carries cache hints.
 fn hint_revisions(types: &BTreeMap<String, Type>, result: &str) -> Vec<String> {
     match types.get(result).map(|definition| (&definition.shape, &definition.revisions)) {
-        Some((Shape::Struct { members, .. }, revisions)) => members
+        Some((Shape::Struct { members }, revisions)) => members
             .get("ttlMs")
             .map_or_else(Vec::new, |member| member.revisions.clone().unwrap_or_else(|| revisions.clone())),
         _ => Vec::new(),

@@ -5,7 +5,7 @@ mod form_content;
 use std::fmt;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::codec::closed_set::UnknownValue;
@@ -219,6 +219,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
                 title: fields.title,
                 description: fields.description,
                 default_value: default_as!(fields.default, Boolean, "a boolean").map_err(D::Error::custom)?,
+                extra: fields.extra,
                 ..BooleanSchema::default()
             })),
             "number" | "integer" => Ok(Self::Number(NumberSchema {
@@ -228,6 +229,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
                 default_value: default_as!(fields.default, Number, "a number").map_err(D::Error::custom)?,
                 minimum: fields.minimum,
                 maximum: fields.maximum,
+                extra: fields.extra,
             })),
             "string" => fields.string().map_err(D::Error::custom),
             "array" => fields.array().map_err(D::Error::custom),
@@ -256,12 +258,14 @@ object!(struct SchemaFields {
     "items" => items: optional Option<ItemFields>,
     "minItems" => min_items: optional_integer Option<i64>,
     "maxItems" => max_items: optional_integer Option<i64>,
-});
+} keep extra);
 
+// `type` is always `string`.
 object!(struct ItemFields {
+    "type" => _kind: optional Option<IgnoredAny>,
     "enum" => values: optional Option<Vec<String>>,
     "anyOf" => options: optional Option<Vec<EnumOption>>,
-});
+} keep extra);
 
 /// Creates a schema, with members from the variables of the same names.
 macro_rules! filled {
@@ -273,37 +277,37 @@ macro_rules! filled {
 impl SchemaFields {
     fn string(self) -> Result<PrimitiveSchema, String> {
         use {LegacyTitledEnumSchema as Legacy, TitledSingleSelectEnumSchema as Titled};
-        let Self { title, description, min_length, max_length, format, .. } = self;
+        let Self { title, description, min_length, max_length, format, extra, .. } = self;
         let default_value = default_as!(self.default, String, "a string")?;
         Ok(match (self.options, self.values, self.names) {
             (Some(options), _, _) => {
-                filled!(TitledSingleSelect(Titled::new(options)) title description default_value)
+                filled!(TitledSingleSelect(Titled::new(options)) title description extra default_value)
             }
             (None, Some(values), names @ Some(_)) => {
-                filled!(LegacyEnum(Legacy::new(values)) title description default_value names)
+                filled!(LegacyEnum(Legacy::new(values)) title description extra default_value names)
             }
             (None, Some(values), None) => {
-                filled!(SingleSelect(UntitledSingleSelectEnumSchema::new(values)) title description default_value)
+                filled!(SingleSelect(UntitledSingleSelectEnumSchema::new(values)) title description extra default_value)
             }
             (None, None, _) => {
-                filled!(String(StringSchema::default()) title description default_value min_length max_length format)
+                filled!(String(StringSchema::default()) title description extra default_value min_length max_length format)
             }
         })
     }
 
     fn array(self) -> Result<PrimitiveSchema, String> {
         use {TitledMultiSelectEnumSchema as Titled, UntitledMultiSelectEnumSchema as Untitled};
-        let Self { title, description, min_items, max_items, .. } = self;
+        let Self { title, description, min_items, max_items, extra, .. } = self;
         let default_value = default_as!(self.default, Strings, "a list of strings")?;
         let items = self.items.ok_or("missing field `items`")?;
         Ok(match (items.options, items.values) {
             (Some(options), _) => {
-                let items = TitledItems::new(options);
-                filled!(TitledMultiSelect(Titled::new(items)) title description default_value min_items max_items)
+                let items = TitledItems { options, extra: items.extra };
+                filled!(TitledMultiSelect(Titled::new(items)) title description extra default_value min_items max_items)
             }
             (None, Some(values)) => {
-                let items = UntitledItems::new(values);
-                filled!(MultiSelect(Untitled::new(items)) title description default_value min_items max_items)
+                let items = UntitledItems { extra: items.extra, ..UntitledItems::new(values) };
+                filled!(MultiSelect(Untitled::new(items)) title description extra default_value min_items max_items)
             }
             (None, None) => return Err("`items` needs `enum` or `anyOf`".to_owned()),
         })
