@@ -25,10 +25,39 @@
 //!
 //! 1. Wait for bytes, for a command of the application, or for the deadline of step 4, and pass it to the connection.
 //! 2. Call `poll_transmit` until it returns `None`, and send the messages.
-//! 3. Call `poll_event` until it returns `None`, and pass the events to the application.
-//! 4. Call `poll_timeout` for the next deadline, at which `handle_timeout` has to be called.
+//! 3. Call `poll_event` until it returns `None`, and pass the events to the application. If there was an event, go back to
+//!    step 2: the application may have queued messages, and a response lets a queued request start, which is an event.
+//! 4. Call `poll_timeout` for the next deadline, at which `handle_timeout` has to be called. Do so last, because every
+//!    input, command and message can change it.
 //! 5. Read more bytes only while `wants_input` returns `true`. It returns `false` while too many messages are queued
-//!    for a peer that does not read them.
+//!    for a peer that does not read them, and when the connection is closed.
+//!
+//! The order of steps 2 and 3 does not matter, and neither loses anything if it is called too often.
+//!
+//! ## Closing
+//!
+//! | the driver wants | it calls | what is left to do |
+//! |---|---|---|
+//! | to shut a server down gracefully | `drain` once, then the loop without step 1's bytes | listen streams end with their results, calls to the client end; requests in flight are still responded to. When `is_idle` returns `true`, or after a time of its choice, it calls `close` |
+//! | to end the connection now | `close` | requests and calls end, as events say; the messages that are queued, among them the results of listen streams, are still to be sent: empty `poll_transmit` and `poll_event` once more |
+//! | to report that the peer is gone | `handle_disconnect` | nothing can be sent any more, and `poll_transmit` returns `None`; empty `poll_event` once more |
+//!
+//! The last event is `Closed`. Commands after it return [`CommandError::Closed`], and inputs do nothing. A client has no
+//! `drain`: it ends its calls, or waits for them, and closes.
+//!
+//! ## One stream or several
+//!
+//! A driver whose messages all share one stream, such as a pipe, writes them in the order in which it gets them. It can
+//! ignore the [`Route`](server::Route) and the [`Failure`](server::Failure) of a server's message, the call and the headers
+//! of a client's message, and it never calls `block`, `unblock`, `handle_stream_closed`, `abandon`, `handle_reply` or
+//! `handle_status`. For a client on one stream, no [`Transmit::Abort`](client::Transmit) is emitted: a cancellation is a
+//! message ([`ClientConfig::cancel_style`](client::ClientConfig)).
+//!
+//! A driver with a stream for each request, such as HTTP, sends a message on the stream of its route, reports the end of a
+//! stream with `handle_stream_closed`, and calls `block` for a route whose stream is not read, so that the other routes are
+//! not delayed.
+//!
+//! The example `kernel_driver` is a whole driver for one stream in 80 lines, without an async runtime.
 //!
 //! # Examples
 //!

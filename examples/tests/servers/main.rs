@@ -5,5 +5,6 @@ mod client;
 mod clients;
 mod demo;
 mod http;
+mod kernel_driver;
 mod minimal;
 mod readme;

@@ -9,6 +9,7 @@ mod cancellation;
 mod connections;
 mod consulting;
 mod discover;
+mod driver_contract;
 mod eras;
 mod extensions;
 mod handshake;
