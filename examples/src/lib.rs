@@ -108,4 +108,6 @@ mod guides {
     mod stateless_or_stateful {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
+    #[doc = include_str!("../../docs/writing-a-transport.md")]
+    mod writing_a_transport {}
 }
