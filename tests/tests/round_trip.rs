@@ -86,7 +86,7 @@ fn no_type_is_left_out() {
 }
 
 /// What a later revision adds to any object is kept to the letter, so that a gateway forwards it.
-// covers: CG-10, M-19, EX-12, RB-19
+// covers: CG-10, M-19, EX-12, RB-19, GW-9
 #[test]
 fn gw_9_unknown_members_are_kept_everywhere() {
     const FUTURE: &str = r#""zFuture":{"z":[1.00,1e400,123456789012345678901234567890],"a":null},"aFuture":2.50"#;
