@@ -295,7 +295,7 @@ pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, re
 pub use handlers::schema::NoArguments;
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
-pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, Outcome};
+pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, RoundResult};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]
