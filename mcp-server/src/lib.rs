@@ -197,7 +197,7 @@
 //!         if request.ctx.method().as_str() == "tools/call" {
 //!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only"))));
 //!         }
-//!         self.0.call(request)
+//!         Box::pin(self.0.call(request))
 //!     }
 //! }
 //!
@@ -271,6 +271,7 @@ mod build;
 mod connection;
 mod extensions;
 mod handlers;
+pub mod middleware;
 mod serve;
 mod server;
 mod uri_template;
@@ -303,8 +304,10 @@ pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
 pub use mcp_types::{ClientCapability, HeaderParam};
 pub use serve::context::RequestContext;
-pub use serve::endpoint::{BoxFuture, Endpoint, Request, ResponseFuture};
+pub use serve::end::Outcome;
+pub use serve::endpoint::{BoxFuture, Endpoint, EndpointFuture, Request, ResponseFuture};
 pub use serve::progress::Progress;
 pub use serve::response::Response;
+pub use serve::target::Target;
 pub use server::Server;
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};

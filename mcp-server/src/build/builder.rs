@@ -21,6 +21,7 @@ use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::{ArgumentErrors, Tool};
+use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Endpoint;
 use crate::server::{Inner, Server};
@@ -313,20 +314,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a [tower](https://docs.rs/tower) layer around all requests, for example to authorise, to measure or to limit
-    /// them. The layer that is added last sees a request first. Requires the feature `tower`.
-    #[cfg(feature = "tower")]
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: tower_layer::Layer<Endpoint>,
-        L::Service: tower_service::Service<crate::Request, Response = crate::Response, Error: Into<ErrorObject>>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        <L::Service as tower_service::Service<crate::Request>>::Future: Send + 'static,
-    {
-        self.endpoint = self.endpoint.wrap(&layer);
+    /// Adds [middleware](crate::middleware) around all requests, for example to authorise, to measure or to limit them:
+    /// [`middleware::from_fn`](crate::middleware::from_fn), or a [tower](https://docs.rs/tower) layer with the feature `tower`.
+    /// What is added last sees a request first.
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.endpoint = middleware.wrap(self.endpoint);
         self
     }
 
@@ -357,7 +349,7 @@ impl ServerBuilder {
             config.extensions = given.extensions;
             config.limits = given.limits;
             // Layers also see the requests to which the kernel responds by itself.
-            config.intercept_builtin = self.endpoint.layered.is_some();
+            config.intercept_builtin = self.endpoint.call.is_some();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]

@@ -29,6 +29,7 @@ use crate::connection::shared::{RouteWaker, Shared, State};
 use crate::connection::teardown::run_teardown;
 use crate::extensions::Extensions;
 use crate::serve::context::RequestContext;
+use crate::serve::end::Outcome;
 use crate::serve::endpoint::BoxFuture;
 use crate::server::Server;
 
@@ -183,8 +184,6 @@ impl Connection {
         }
         // Responses may have made room for requests that waited.
         self.start_queued(cx);
-        #[cfg(feature = "mrtr")]
-        self.end_rounds();
         self.send_server_requests(now);
         // Handlers may have caused events, too, which must not wait for the next message of the client.
         self.input(|_| ());
@@ -272,12 +271,12 @@ impl Connection {
         while self.is_busy() {
             for RunningHandler { handler, responder, ctx } in self.running.take_all() {
                 let span = handler.span();
-                ctx.cancel();
+                ctx.end(Outcome::Cancelled);
                 drop(handler);
                 self.finish(&span, &ctx, responder, Err(error.clone()));
             }
             while let Some(QueuedRequest { ctx, responder, span }) = self.queued.pop() {
-                ctx.cancel();
+                ctx.end(Outcome::Cancelled);
                 self.finish(&span, &ctx, responder, Err(error.clone()));
             }
         }

@@ -47,9 +47,6 @@ pub(crate) struct State {
     pub(crate) server_requests: VecDeque<QueuedServerRequest>,
     /// Server-to-client requests that wait for a response.
     pub(crate) open: Vec<PendingServerRequest>,
-    /// Requests whose round has ended with input requests.
-    #[cfg(feature = "mrtr")]
-    pub(crate) ended_rounds: Vec<RequestKey>,
 }
 
 /// The number and size of messages.
@@ -93,8 +90,6 @@ impl Shared {
                 origins: RequestOrigins::default(),
                 server_requests: VecDeque::new(),
                 open: Vec::new(),
-                #[cfg(feature = "mrtr")]
-                ended_rounds: Vec::new(),
             }),
             driver: DriverWaker::default(),
             route_waker: OnceLock::new(),
@@ -151,13 +146,6 @@ impl Shared {
         drop(state);
         self.wake(related.map(Route::Related));
         (number, response)
-    }
-
-    /// Lets the driver end the round of a request, with all input requests that were made by then.
-    #[cfg(feature = "mrtr")]
-    pub(crate) fn end_round(&self, request: RequestKey) {
-        self.lock().ended_rounds.push(request);
-        self.wake(Some(Route::Related(request)));
     }
 
     /// Cancels a server-to-client request; the client is notified if it was sent.

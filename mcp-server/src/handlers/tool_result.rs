@@ -30,7 +30,7 @@ impl<R> From<InputRequiredResult> for RoundResult<R> {
 
 /// The types that a handler of a tool can return.
 ///
-/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, an
+/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, a
 /// [`RoundResult`] of these for handlers that may request input, and a `Result` of any of these. An error becomes a result with
 /// `isError`, which the model can read. An [`ErrorObject`] becomes a protocol error, also as the source of a
 /// [`HandlerError`].

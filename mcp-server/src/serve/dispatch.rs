@@ -16,13 +16,12 @@ use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::resource::RequestedUri;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{Dispatched, Request};
+use crate::serve::endpoint::Dispatched;
 use crate::serve::page::page;
 use crate::serve::response::Response;
 
 /// Calls the handler that is registered at this moment.
-pub(crate) fn dispatch(request: Request) -> Dispatched {
-    let Request { ctx } = request;
+pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
     let this = ctx.clone();
     let params = this.params();
     let registry = ctx.server().registry();

@@ -159,7 +159,7 @@ fn layers_may_refuse_subscriptions() {
             if request.ctx.method().as_str().contains("subscri") {
                 return async { Err(ErrorObject::invalid_request("members only")) }.boxed();
             }
-            self.0.call(request)
+            self.0.call(request).boxed()
         }
     }
 
@@ -295,7 +295,7 @@ fn layers_tell_handlers_what_they_found_out() {
 
         fn call(&mut self, request: Request) -> ResponseFuture {
             request.ctx.insert_extension(String::from("ann"));
-            self.0.call(request)
+            self.0.call(request).boxed()
         }
     }
 

@@ -4,6 +4,8 @@ mod asking;
 mod building;
 mod changes;
 mod driving;
+#[cfg(feature = "mrtr")]
+mod ends;
 mod failures;
 #[cfg(feature = "tower")]
 mod layers;
