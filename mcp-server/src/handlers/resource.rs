@@ -114,8 +114,7 @@ pub(crate) struct ContentsDefaults {
 }
 
 impl ContentsDefaults {
-    fn complete(&self, result: &mut RoundResult<ReadResourceResult>) {
-        let RoundResult::Complete(result) = result else { return };
+    pub(crate) fn complete(&self, result: &mut ReadResourceResult) {
         // C-2: a handler may set anything, but a TTL on the wire is not negative.
         result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
@@ -144,7 +143,9 @@ fn read_response<R: IntoContents>(
     let not_found =
         |error: Option<ErrorObject>| error.unwrap_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri));
     let mut result = read.into_contents(uri).map_err(not_found)?;
-    defaults.complete(&mut result);
+    if let RoundResult::Complete(result) = &mut result {
+        defaults.complete(result);
+    }
     Ok(Response::of(result, Response::Contents))
 }
 
@@ -214,7 +215,7 @@ type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefa
 pub struct Template {
     pub(crate) definition: mcp_types::ResourceTemplate,
     pub(crate) template: Option<UriTemplate>,
-    handler: TemplateHandler,
+    pub(crate) handler: TemplateHandler,
     defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,

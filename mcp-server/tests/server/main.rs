@@ -10,6 +10,7 @@ mod failures;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;
+mod middleware;
 mod prompts;
 mod resources;
 #[cfg(feature = "mrtr")]
@@ -19,5 +20,7 @@ mod state;
 mod teardown;
 mod telling;
 mod tools;
+#[cfg(feature = "tower")]
+mod tower_layers;
 mod unanswered;
 mod watching;
