@@ -45,7 +45,7 @@ pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
         | "resources/subscribe"
         | "resources/unsubscribe"
         | "subscriptions/listen" => Ok(Response::ByProtocol),
-        method => match registry.methods.get(ctx.method()) {
+        method => match registry.methods.get(ctx.method()).or_else(|| this.server().fallback()) {
             Some(custom) => return call_extension_method(custom, ctx, params),
             None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),
         },

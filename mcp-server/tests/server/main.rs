@@ -7,6 +7,7 @@ mod driving;
 #[cfg(feature = "mrtr")]
 mod ends;
 mod failures;
+mod gateway;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;
