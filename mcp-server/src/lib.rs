@@ -143,7 +143,9 @@
 //! - A handler whose request is cancelled is dropped at its current `await`. Tasks that it spawned can await
 //!   [`RequestContext::cancelled`].
 //! - Handlers of a connection share its task, so long computations should yield regularly, or run on a thread of their own.
-//! - [`ConnectionHandle`] keeps values from one request to the next, and runs callbacks at the end of the connection.
+//! - [`ConnectionHandle::scratch`] keeps values from one request to the next where the connection lasts: on stdio and sockets,
+//!   and in the sessions of legacy clients. Modern clients have no sessions over HTTP.
+//! - [`ConnectionHandle::on_close`] runs callbacks at the end of the connection.
 //!
 //! Handlers can send elicitation, sampling and roots requests to clients that declared the capability. Each request has a
 //! key, which is unique among the requests of a handler. **With modern clients the handler runs again from its beginning
@@ -286,6 +288,7 @@ pub use build::registry::Registry;
 pub use build::settings::ListKind;
 pub use connection::handle::ConnectionHandle;
 pub use connection::port::{ConnectionPort, InboxFull};
+pub use connection::scratch::{NoLastingConnection, Scratch};
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;

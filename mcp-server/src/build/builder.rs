@@ -161,7 +161,7 @@ impl ServerBuilder {
     }
 
     /// Declares that legacy clients need sessions, for example because handlers send them requests while a tool runs, or
-    /// keep state in [`ctx.connection()`](RequestContext::connection). Defaults to no.
+    /// keep state in [`ConnectionHandle::scratch`](crate::ConnectionHandle::scratch). Defaults to no.
     ///
     /// This does not enable sessions: over HTTP, `HttpOptions::sessions` does, which is off by default. A service whose
     /// server requires sessions and whose options do not enable them fails to start. Modern clients never have sessions,

@@ -8,6 +8,7 @@ pub(crate) mod oneshot;
 pub(crate) mod port;
 pub(crate) mod request_origin;
 pub(crate) mod running;
+pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod teardown;
 

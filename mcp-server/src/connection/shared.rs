@@ -16,7 +16,7 @@ use crate::asking::options::{AskOptions, ProgressHandler};
 use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
-use crate::extensions::Extensions;
+use crate::connection::scratch::Scratch;
 use crate::serve::endpoint::BoxFuture;
 
 /// The kernel of a connection, and the commands of its handlers.
@@ -28,8 +28,8 @@ pub(crate) struct Shared {
     pub(crate) driver: DriverWaker,
     /// Is called instead, if several tasks drive the connection.
     pub(crate) route_waker: OnceLock<RouteWaker>,
-    /// Values that handlers keep from one request to the next.
-    pub(crate) scratch: Mutex<Extensions>,
+    /// Values that handlers keep from one request to the next; absent if there is no next one.
+    pub(crate) scratch: Option<Scratch>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
@@ -83,6 +83,7 @@ pub(crate) struct PendingServerRequest {
 
 impl Shared {
     pub(crate) fn new(kernel: Kernel) -> Self {
+        let scratch = (!kernel.is_for_one_request()).then(Scratch::default);
         Self {
             state: Mutex::new(State {
                 kernel,
@@ -93,7 +94,7 @@ impl Shared {
             }),
             driver: DriverWaker::default(),
             route_waker: OnceLock::new(),
-            scratch: Mutex::default(),
+            scratch,
             teardown: Mutex::default(),
             has_joined: AtomicBool::new(false),
             server_request_count: AtomicU64::new(0),

@@ -256,7 +256,8 @@ fn notifications_are_heard() {
     let heard = notes.clone();
     let server = server(|server| {
         server.offers_tools().on_notification(move |Notification { method, params, connection, .. }: Notification| {
-            let count = connection.get_or_insert_with(std::sync::atomic::AtomicU32::default);
+            let count = connection.scratch().expect("a lasting connection");
+            let count = count.get_or_insert_with(std::sync::atomic::AtomicU32::default);
             let count = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             heard.add(format!("{count} {method} {}", params.as_str()));
         })
