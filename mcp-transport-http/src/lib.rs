@@ -23,6 +23,7 @@
 //! | Close a response stream while its request continues | [`ResponseStream`] |
 //! | Shut down gracefully | [`HttpService::drain`], [`Drained`], [`shutdown_signal`] |
 //! | Serve clients that only support HTTP+SSE (2024-11-05) | [`HttpService::legacy_sse`], [`LegacySseService`] |
+//! | Let web pages of other origins use the server (CORS) | [`cors`], [`HttpOptions::allow_origin`] |
 //! | Check headers in a gateway | [`rules`] |
 //! | Connect a client (feature `client`; `client-tls` for `https`) | `HttpTransport` |
 //! | Provide a client's credentials | `Authorizer`, `Credential` |
@@ -62,6 +63,7 @@
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
 mod clock;
+pub mod cors;
 #[cfg(any(feature = "client", feature = "server"))]
 mod event_stream;
 pub mod rules;

@@ -128,8 +128,8 @@ impl HttpOptions {
     /// Allows web pages of an origin, such as `https://app.example.com`. Requests without an `Origin` header are always
     /// allowed.
     ///
-    /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer such
-    /// as `tower_http::cors`.
+    /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer: see
+    /// [`cors`](crate::cors).
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.allowed.add_origin(origin);
