@@ -27,7 +27,8 @@
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
-//! | add middleware | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
+//! | add middleware | [`middleware`], [`ServerBuilder::layer`], [`Tool::layer`], [`Response`], [`Outcome`] |
+//! | write a gateway | [`ServerBuilder::fallback`], [`ServerBuilder::capabilities`] |
 //! | write a transport | [`Connection`], [`Caller`] |
 //! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
@@ -170,46 +171,23 @@
 //!
 //! # Middleware
 //!
-//! With the feature `tower`, [tower](https://docs.rs/tower) layers wrap all requests:
+//! [`middleware::from_fn`] puts a function around all requests ([`ServerBuilder::layer`]), or around one tool, prompt,
+//! resource or template ([`Tool::layer`]):
 //!
-#![cfg_attr(feature = "tower", doc = "```")]
-#![cfg_attr(not(feature = "tower"), doc = "```ignore")]
-//! use std::future::ready;
-//! use std::task::{Context, Poll};
-//!
+//! ```
 //! use mcp_server::types::ErrorObject;
-//! use mcp_server::{Response, ResponseFuture, Endpoint, Request, Server};
-//! use tower_layer::layer_fn;
-//! use tower_service::Service;
+//! use mcp_server::{Server, middleware};
 //!
-//! /// Refuses tool calls.
-//! #[derive(Clone)]
-//! struct ReadOnly(Endpoint);
-//!
-//! impl Service<Request> for ReadOnly {
-//!     type Response = Response;
-//!     type Error = ErrorObject;
-//!     type Future = ResponseFuture;
-//!
-//!     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
-//!         self.0.poll_ready(cx)
-//!     }
-//!
-//!     fn call(&mut self, request: Request) -> ResponseFuture {
-//!         if request.ctx.method().as_str() == "tools/call" {
-//!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only"))));
-//!         }
-//!         Box::pin(self.0.call(request))
-//!     }
-//! }
-//!
-//! let server = Server::builder("museum", "1.0").layer(layer_fn(ReadOnly)).build()?;
+//! let read_only = middleware::from_fn(async |ctx, next| match ctx.tool_name() {
+//!     Some(_) => Err(ErrorObject::invalid_request("this server is read-only")),
+//!     None => next.run(ctx).await,
+//! });
+//! let server = Server::builder("museum", "1.0").layer(read_only).build()?;
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! All requests except the handshake and `ping` pass through the layers. For `server/discover`, `logging/setLevel` and
-//! subscriptions the inner service returns [`Response::ByProtocol`], a placeholder: a layer can refuse the request, but not
-//! read the result.
+//! With the feature `tower`, [tower](https://docs.rs/tower) layers are middleware, too. Middleware sees the response of each
+//! request; [`RequestContext::on_end`] tells the [`Outcome`] of those that are cancelled, too.
 //!
 //! Each request has a `tracing` span, named by the conventions of OpenTelemetry.
 //!
@@ -263,7 +241,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
-//! | `tower` | tower layers around requests |
+//! | `tower` | tower layers as [`middleware`] |
 //! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas |
 
 #![forbid(unsafe_code)]
