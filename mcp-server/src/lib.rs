@@ -27,7 +27,8 @@
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
-//! | add middleware | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
+//! | add middleware | [`middleware`], [`ServerBuilder::layer`], [`Tool::layer`], [`Response`], [`Outcome`] |
+//! | write a gateway | [`ServerBuilder::fallback`], [`ServerBuilder::capabilities`] |
 //! | write a transport | [`Connection`], [`Caller`] |
 //! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
@@ -143,7 +144,9 @@
 //! - A handler whose request is cancelled is dropped at its current `await`. Tasks that it spawned can await
 //!   [`RequestContext::cancelled`].
 //! - Handlers of a connection share its task, so long computations should yield regularly, or run on a thread of their own.
-//! - [`ConnectionHandle`] keeps values from one request to the next, and runs callbacks at the end of the connection.
+//! - [`ConnectionHandle::scratch`] keeps values from one request to the next where the connection lasts: on stdio and sockets,
+//!   and in the sessions of legacy clients. Modern clients have no sessions over HTTP.
+//! - [`ConnectionHandle::on_close`] runs callbacks at the end of the connection.
 //!
 //! Handlers can send elicitation, sampling and roots requests to clients that declared the capability. Each request has a
 //! key, which is unique among the requests of a handler. **With modern clients the handler runs again from its beginning
@@ -168,46 +171,23 @@
 //!
 //! # Middleware
 //!
-//! With the feature `tower`, [tower](https://docs.rs/tower) layers wrap all requests:
+//! [`middleware::from_fn`] puts a function around all requests ([`ServerBuilder::layer`]), or around one tool, prompt,
+//! resource or template ([`Tool::layer`]):
 //!
-#![cfg_attr(feature = "tower", doc = "```")]
-#![cfg_attr(not(feature = "tower"), doc = "```ignore")]
-//! use std::future::ready;
-//! use std::task::{Context, Poll};
-//!
+//! ```
 //! use mcp_server::types::ErrorObject;
-//! use mcp_server::{Response, ResponseFuture, Endpoint, Request, Server};
-//! use tower_layer::layer_fn;
-//! use tower_service::Service;
+//! use mcp_server::{Server, middleware};
 //!
-//! /// Refuses tool calls.
-//! #[derive(Clone)]
-//! struct ReadOnly(Endpoint);
-//!
-//! impl Service<Request> for ReadOnly {
-//!     type Response = Response;
-//!     type Error = ErrorObject;
-//!     type Future = ResponseFuture;
-//!
-//!     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
-//!         self.0.poll_ready(cx)
-//!     }
-//!
-//!     fn call(&mut self, request: Request) -> ResponseFuture {
-//!         if request.ctx.method().as_str() == "tools/call" {
-//!             return Box::pin(ready(Err(ErrorObject::invalid_request("this server is read-only"))));
-//!         }
-//!         self.0.call(request)
-//!     }
-//! }
-//!
-//! let server = Server::builder("museum", "1.0").layer(layer_fn(ReadOnly)).build()?;
+//! let read_only = middleware::from_fn(async |ctx, next| match ctx.tool_name() {
+//!     Some(_) => Err(ErrorObject::invalid_request("this server is read-only")),
+//!     None => next.run(ctx).await,
+//! });
+//! let server = Server::builder("museum", "1.0").layer(read_only).build()?;
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
-//! All requests except the handshake and `ping` pass through the layers. For `server/discover`, `logging/setLevel` and
-//! subscriptions the inner service returns [`Response::ByProtocol`], a placeholder: a layer can refuse the request, but not
-//! read the result.
+//! With the feature `tower`, [tower](https://docs.rs/tower) layers are middleware, too. Middleware sees the response of each
+//! request; [`RequestContext::on_end`] tells the [`Outcome`] of those that are cancelled, too.
 //!
 //! Each request has a `tracing` span, named by the conventions of OpenTelemetry.
 //!
@@ -261,7 +241,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
-//! | `tower` | tower layers around requests |
+//! | `tower` | tower layers as [`middleware`] |
 //! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas |
 
 #![forbid(unsafe_code)]
@@ -271,6 +251,7 @@ mod build;
 mod connection;
 mod extensions;
 mod handlers;
+pub mod middleware;
 mod serve;
 mod server;
 mod uri_template;
@@ -285,6 +266,7 @@ pub use build::registry::Registry;
 pub use build::settings::ListKind;
 pub use connection::handle::ConnectionHandle;
 pub use connection::port::{ConnectionPort, InboxFull};
+pub use connection::scratch::{NoLastingConnection, Scratch};
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
@@ -295,7 +277,7 @@ pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, re
 pub use handlers::schema::NoArguments;
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
-pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, Outcome};
+pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, RoundResult};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]
@@ -303,8 +285,10 @@ pub use mcp_mrtr as mrtr;
 pub use mcp_types as types;
 pub use mcp_types::{ClientCapability, HeaderParam};
 pub use serve::context::RequestContext;
-pub use serve::endpoint::{BoxFuture, Endpoint, Request, ResponseFuture};
+pub use serve::end::Outcome;
+pub use serve::endpoint::{BoxFuture, Endpoint, EndpointFuture, Request, ResponseFuture};
 pub use serve::progress::Progress;
 pub use serve::response::Response;
+pub use serve::target::Target;
 pub use server::Server;
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};

@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) endpoint: Endpoint,
     pub(crate) state: Extensions,
     pub(crate) on_notification: Option<crate::handlers::notification::NotificationHandler>,
+    pub(crate) fallback: Option<crate::handlers::extension_method::ExtensionMethod>,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Serialises updates, so that none is lost.
     pub(crate) updating: Mutex<()>,
@@ -162,6 +163,10 @@ impl Server {
 
     pub(crate) fn broadcast(&self) -> &Broadcast {
         &self.0.broadcast
+    }
+
+    pub(crate) fn fallback(&self) -> Option<&crate::handlers::extension_method::ExtensionMethod> {
+        self.0.fallback.as_ref()
     }
 
     pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::NotificationHandler> {

@@ -24,6 +24,7 @@
 //! | Shut down gracefully | [`HttpService::drain`], [`Drained`], [`shutdown_signal`] |
 //! | Serve clients that only support HTTP+SSE (2024-11-05) | [`HttpService::legacy_sse`], [`LegacySseService`] |
 //! | Encode and decode header values in a gateway | [`header_encoding`] |
+//! | Let web pages of other origins use the server (CORS) | [`cors`], [`HttpOptions::allow_origin`] |
 //! | Connect a client (feature `client`; `client-tls` for `https`) | `HttpTransport` |
 //! | Provide a client's credentials | `Authorizer`, `Credential` |
 //!
@@ -62,6 +63,8 @@
 mod client;
 #[cfg(any(feature = "client", feature = "server"))]
 mod clock;
+#[cfg(feature = "server")]
+pub mod cors;
 #[cfg(any(feature = "client", feature = "server"))]
 mod event_stream;
 pub mod header_encoding;

@@ -39,7 +39,7 @@ fn server() -> Server {
 
 /// Counts the calls of one connection.
 fn count(ctx: &RequestContext) -> String {
-    let count = ctx.connection().get_or_insert_with(|| AtomicU64::new(0));
+    let count = ctx.connection().scratch().expect("a lasting connection").get_or_insert_with(|| AtomicU64::new(0));
     format!("call {}", count.fetch_add(1, Ordering::Relaxed) + 1)
 }
 

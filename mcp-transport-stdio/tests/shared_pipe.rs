@@ -27,7 +27,13 @@ fn server(happened: &Happened) -> Server {
     let happened = Arc::clone(happened);
     let count = tool("count", move |ctx: RequestContext, _: NoArguments| {
         let happened = Arc::clone(&happened);
-        let calls = ctx.connection().get_or_insert_with(|| AtomicU64::new(0)).fetch_add(1, Ordering::Relaxed) + 1;
+        let calls = ctx
+            .connection()
+            .scratch()
+            .expect("a lasting connection")
+            .get_or_insert_with(|| AtomicU64::new(0))
+            .fetch_add(1, Ordering::Relaxed)
+            + 1;
         if calls == 1 {
             ctx.connection().on_close(async move || {
                 sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! MCP as one route of an axum application, with a middleware that authenticates bearer tokens.
+//! MCP as one route of an axum application, with a middleware that authenticates bearer tokens, for clients in web pages, too.
 //!
 //! ```console
 //! $ cargo run --bin axum_server
@@ -11,23 +11,29 @@ use std::io::{self, Write};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use mcp::http::{HttpService, shutdown_signal};
+use mcp::http::{HttpOptions, HttpService, cors, shutdown_signal};
 use mcp::server::{BuildError, NoArguments, Principal, RequestContext, Server, tool};
+use tower_http::cors::CorsLayer;
+
+/// The web application whose pages may use the server.
+const WEB_APP: &str = "https://app.example.com";
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".to_owned());
-    let service = HttpService::new(server()?);
+    let service = HttpService::with_options(server()?, HttpOptions::default().allow_origin(WEB_APP));
     let app = Router::new()
         .route_service("/mcp", service.clone())
         // Only the routes above require a token.
         .route_layer(from_fn(authenticate))
-        .route("/", get("There is an MCP server at /mcp.\n"));
+        .route("/", get("There is an MCP server at /mcp.\n"))
+        // Around the authentication, as browsers send preflight requests without a token.
+        .layer(cors_layer());
     let listener = tokio::net::TcpListener::bind(address).await?;
     writeln!(io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     let stop = async move {
@@ -43,6 +49,15 @@ fn server() -> Result<Server, BuildError> {
         ctx.principal().map_or_else(|| "nobody".to_owned(), |principal| principal.subject.to_string())
     });
     Server::builder("members", "1.0").tool(whoami.description("Returns the name of the user")).build()
+}
+
+/// Lets the pages of the web application send the headers of the protocol, and read those of responses.
+fn cors_layer() -> CorsLayer {
+    CorsLayer::new()
+        .allow_origin(HeaderValue::from_static(WEB_APP))
+        .allow_methods(cors::allowed_methods())
+        .allow_headers(cors::allowed_headers())
+        .expose_headers(cors::exposed_headers())
 }
 
 /// Authenticates the user and inserts a `Principal`, which handlers and the limits per principal read.

@@ -118,6 +118,60 @@ async fn axum_authenticates_users() {
     assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("www-authenticate: Bearer"), "{answer}");
 }
 
+/// A browser may ask without a token what a page of the web application may send, and pages of others may not.
+// covers: AUT-9
+#[tokio::test]
+async fn aut_9_axum_answers_preflight_requests() {
+    let (_child, text) = start(env!("CARGO_BIN_EXE_axum_server"), &["127.0.0.1:0"], "http").await;
+    let host = text.trim().trim_start_matches("http://").trim_end_matches("/mcp");
+    let preflight = async |origin: &str| {
+        let mut stream = TcpStream::connect(host).await.expect("the server accepts");
+        let request = format!(
+            "OPTIONS /mcp HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nConnection: close\r\n\
+             Access-Control-Request-Method: POST\r\n\
+             Access-Control-Request-Headers: authorization,content-type,mcp-method,mcp-name,mcp-protocol-version\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.expect("the server reads");
+        read_until(&mut stream, "\r\n\r\n").await.to_ascii_lowercase()
+    };
+    let value = |answer: &str, name: &str| {
+        let line = answer.lines().find(|line| line.starts_with(&format!("{name}:")));
+        line.map(|line| line.split_once(':').expect("a value").1.trim().to_owned())
+    };
+    let answer = preflight("https://app.example.com").await;
+    assert!(answer.starts_with("http/1.1 200"), "{answer}");
+    assert_eq!(value(&answer, "access-control-allow-origin").as_deref(), Some("https://app.example.com"));
+    let methods = value(&answer, "access-control-allow-methods").expect("methods");
+    assert!(["get", "post", "delete"].iter().all(|method| methods.split(',').any(|allowed| allowed == *method)));
+    let headers = value(&answer, "access-control-allow-headers").expect("headers");
+    for header in [
+        "authorization",
+        "content-type",
+        "last-event-id",
+        "mcp-method",
+        "mcp-name",
+        "mcp-protocol-version",
+        "mcp-session-id",
+    ] {
+        assert!(headers.split(',').any(|allowed| allowed == header), "{header}: {headers}");
+    }
+    let other = preflight("https://other.example.com").await;
+    assert_ne!(value(&other, "access-control-allow-origin").as_deref(), Some("https://other.example.com"), "{other}");
+
+    // The response of a call can be read by the page, and has its headers exposed.
+    let whoami = format!(
+        "http://{host}/mcp -H 'Authorization: Bearer ann-secret' -H 'Content-Type: application/json' \
+         -H 'Origin: https://app.example.com' \
+         -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"whoami\"}}}}'"
+    );
+    let (_, answer) = curl(&whoami, "\"ann\"").await;
+    let answer = answer.to_ascii_lowercase();
+    assert!(answer.starts_with("http/1.1 200"), "{answer}");
+    assert_eq!(value(&answer, "access-control-allow-origin").as_deref(), Some("https://app.example.com"));
+    let exposed = value(&answer, "access-control-expose-headers").expect("exposed headers");
+    assert!(exposed.contains("mcp-session-id") && exposed.contains("www-authenticate"), "{exposed}");
+}
+
 #[test]
 fn the_smallest_http_server_has_fifteen_lines() {
     let lines = MINIMAL_HTTP.lines().filter(|line| !line.trim().is_empty()).count();

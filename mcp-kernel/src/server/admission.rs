@@ -125,6 +125,15 @@ impl Connection {
         {
             return check_extension(&client.capabilities, extension);
         }
+        if self.config.accept_unknown_methods {
+            let Some(facts) = facts else { return Ok(()) };
+            if let Some(extension) = facts.extension
+                && extension.may_be_sent(Direction::ClientToServer, revision)
+                && self.config.declares_extension(extension.id)
+            {
+                return check_extension(&client.capabilities, extension.id);
+            }
+        }
         let travels = facts.is_some_and(|facts| facts.may_be_sent(Direction::ClientToServer, revision));
         if travels && self.config.offers(method) { Ok(()) } else { Err(unknown()) }
     }

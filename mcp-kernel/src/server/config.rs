@@ -39,6 +39,10 @@ pub struct ServerConfig {
     /// [`respond_builtin`](super::Connection::respond_builtin). The kernel always responds to the handshake and to
     /// `ping` itself, because they must not wait for other requests. Defaults to `false`.
     pub intercept_builtin: bool,
+    /// Whether the application gets requests with methods that the protocol does not define, instead of the client the
+    /// error "method not found". Methods that the protocol defines still need their revision and capability, and those of
+    /// an extension that it knows need the declarations of both peers. Defaults to `false`.
+    pub accept_unknown_methods: bool,
     /// The limits of a connection.
     pub limits: Limits,
 }
@@ -73,6 +77,7 @@ impl ServerConfig {
             cache_scope: CacheScope::PRIVATE,
             extensions: BTreeMap::new(),
             intercept_builtin: false,
+            accept_unknown_methods: false,
             limits: Limits::default(),
         }
     }
@@ -151,6 +156,12 @@ impl ServerConfig {
     /// Returns the extension of a method, if it is served.
     pub(crate) fn extension_of(&self, method: &Method) -> Option<(&str, Revisions)> {
         self.extensions.iter().find_map(|(id, extension)| Some((id.as_str(), *extension.methods.get(method)?)))
+    }
+
+    /// Returns whether the server declares an extension.
+    pub(crate) fn declares_extension(&self, id: &str) -> bool {
+        self.extensions.contains_key(id)
+            || self.capabilities.extensions.as_ref().is_some_and(|declared| declared.contains(id))
     }
 
     /// Returns the extension of a filter member, if it is served.

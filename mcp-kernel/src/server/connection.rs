@@ -113,6 +113,13 @@ impl Connection {
         Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
     }
 
+    /// Returns whether the connection was created for one request: by [`modern_request`](Self::modern_request) or
+    /// [`legacy_request`](Self::legacy_request).
+    #[must_use]
+    pub fn is_for_one_request(&self) -> bool {
+        matches!(self.lifecycle, Lifecycle::ModernOnly | Lifecycle::Stateless(_))
+    }
+
     /// Sets the response to a second `initialize`. Defaults to [`SecondHandshake::Refuse`].
     pub fn set_second_handshake(&mut self, second: SecondHandshake) {
         self.second_handshake = second;

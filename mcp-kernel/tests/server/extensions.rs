@@ -131,3 +131,35 @@ fn an_answer_can_be_told_from_others() {
     assert!(matches!(script.event(), Event::Notification { .. }));
     script.assert_nothing_left();
 }
+
+/// Unknown methods reach an application that accepts them; methods that the protocol defines stay gated.
+// covers: GW-3
+#[test]
+fn gw_3_unknown_methods_can_be_accepted() {
+    let request = |method: &str, capabilities| {
+        modern_request(1, method, json!({ "_meta": { CLIENT_CAPABILITIES: capabilities } }))
+    };
+    let mut script = Script::new();
+    script.refused(request("acme/do", json!({})), -32601);
+
+    let mut config = config();
+    config.accept_unknown_methods = true;
+    let mut script = Script::with(config.clone());
+    let asked = script.served(request("acme/do", json!({})));
+    let result = RawObject::parse(r#"{"done":true}"#).expect("an object");
+    assert_eq!(script.connection.respond_raw(asked.responder, &result), Delivery::Queued);
+    assert_eq!(script.reply()["result"]["done"], true);
+    let declared = json!({ "extensions": { TASKS: {} } });
+    for method in ["logging/setLevel", "sampling/createMessage", "tasks/get"] {
+        script.refused(request(method, declared.clone()), -32601);
+    }
+    script.assert_nothing_left();
+
+    config.extensions.insert(TASKS.to_owned(), Extension::default());
+    let mut script = Script::with(config);
+    script.refused(request("tasks/get", json!({})), -32021);
+    let asked = script.served(request("tasks/get", declared));
+    script.connection.respond_raw(asked.responder, &result);
+    assert_eq!(script.reply()["result"]["done"], true);
+    script.assert_nothing_left();
+}

@@ -74,3 +74,10 @@ impl From<CommandError> for AskError {
         }
     }
 }
+
+/// For middleware, whose errors are those of the protocol.
+impl From<AskError> for ErrorObject {
+    fn from(error: AskError) -> Self {
+        error.to_error_object().unwrap_or_else(|| Self::internal_error(error.to_string()))
+    }
+}

@@ -7,7 +7,7 @@ use mcp_types::{
 
 use crate::asking::error::AskError;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{Dispatched, Request};
+use crate::serve::endpoint::Dispatched;
 use crate::serve::response::Response;
 
 /// The maximum number of rounds of one request.
@@ -22,7 +22,7 @@ pub(crate) async fn run(ctx: RequestContext, first: InputRequiredResult) -> Resu
             Err(error) => return failed(&ctx, &error),
         };
         let next_round = ctx.next_round(responses, input_required.request_state.take());
-        let served = match ctx.server().endpoint().serve(Request::new(next_round.clone())) {
+        let served = match ctx.server().endpoint().serve(next_round.clone()) {
             Dispatched::Ready(outcome) => outcome,
             Dispatched::Pending(later) => later.await,
         };

@@ -1,6 +1,7 @@
 //! Multi round-trip requests: a modern request that needs input ends, and the client retries it with the responses.
 
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_mrtr::{
@@ -89,7 +90,7 @@ pub(crate) fn reject_mixed_styles(
     ctx: &RequestContext,
     outcome: Result<Response, ErrorObject>,
 ) -> Result<Response, ErrorObject> {
-    if matches!(outcome, Ok(Response::InputRequired(_))) && ctx.round().is_some() {
+    if matches!(outcome, Ok(Response::InputRequired(_))) && ctx.round().is_open() {
         tracing::error!(target: "mcp", "a handler returned input requests after it had used `elicit`, `sample`, `list_roots` or `once`: use one style only");
         return Err(ErrorObject::internal_error("the server cannot request input"));
     }
@@ -98,7 +99,8 @@ pub(crate) fn reject_mixed_styles(
 
 /// Records that a handler awaited a request to a legacy client, or a step; neither has to be stored.
 pub(crate) fn mark_awaited(ctx: &RequestContext) {
-    ctx.round().get_or_insert_default();
+    // It fails if the round has ended, where nothing has to be recorded.
+    let _ = ctx.round().with(|| Ok(Round::default()), |_| ());
 }
 
 /// Returns the input response with this key, or records that it has to be requested.
@@ -122,6 +124,17 @@ pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) ->
     with_round(ctx, |round| round.complete_step(key, result))
 }
 
+/// Is ready if a handler or middleware that is pending has requested input. It has to be dropped then, and the result of
+/// [`finish`] takes its place.
+///
+/// The future that polls it is woken if one of its tasks requests input later.
+pub(crate) fn poll_ending(ctx: &RequestContext, cx: &Context<'_>) -> Poll<()> {
+    match ctx.era() {
+        Era::Modern => ctx.round().poll_ending(cx),
+        Era::Legacy => Poll::Pending,
+    }
+}
+
 /// Ends a round with the input requests for the client, and the state for its retry.
 pub(crate) fn finish(ctx: &RequestContext) -> Result<Response, ErrorObject> {
     let finished = ctx.round().take().and_then(|round| round.finish());
@@ -137,11 +150,7 @@ pub(crate) fn finish(ctx: &RequestContext) -> Result<Response, ErrorObject> {
 
 /// Opens the round of a request when it is first needed: before that, the state may be the application's own.
 fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
-    let mut round = ctx.round();
-    if round.is_none() {
-        *round = Some(Box::new(open(ctx)?));
-    }
-    round.as_deref_mut().map(use_round).ok_or(AskError::NoBackChannel("the round has ended"))
+    ctx.round().with(|| open(ctx), use_round)
 }
 
 /// Whether the protocol allows an `InputRequiredResult` for the method.

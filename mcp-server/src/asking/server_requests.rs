@@ -1,6 +1,10 @@
 //! Requests to the client while a handler runs: elicitation, sampling and roots.
 
+#[cfg(feature = "mrtr")]
+use std::future::poll_fn;
 use std::sync::Arc;
+#[cfg(feature = "mrtr")]
+use std::task::Poll;
 
 use mcp_kernel::{CallError, RequestKey};
 #[cfg(feature = "mrtr")]
@@ -302,9 +306,10 @@ impl RequestContext {
                 |fault: serde_json::Error| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() };
             return response.decode().map_err(invalid);
         }
-        self.shared().end_round(self.scope().key());
-        // The handler is dropped here. Tasks that it spawned get an error once the request has ended.
-        self.cancelled().await;
+        let round = self.round();
+        round.end_with_poll();
+        // The handler is dropped here. Tasks that it spawned get an error once the round has ended.
+        poll_fn(|cx| if round.poll_ended(cx).is_ready() { Poll::Ready(()) } else { self.poll_end(cx) }).await;
         Err(AskError::NoBackChannel("the round ended with this request"))
     }
 }

@@ -6,21 +6,20 @@ use std::time::Duration;
 use mcp_kernel::Limits;
 use mcp_kernel::server::{Extension, ServerConfig};
 use mcp_types::gate::{self, Revisions};
-use mcp_types::{
-    CacheScope, ErrorObject, Implementation, Method, PromptsCapability, RawObject, ResourcesCapability, Revision,
-    ServerCapabilities, ToolsCapability,
-};
+use mcp_types::{CacheScope, ErrorObject, Implementation, Method, RawObject, Revision, ServerCapabilities};
 
+use crate::build::capabilities::{Declared, capabilities};
 use crate::build::error::BuildError;
 use crate::build::registry::Registry;
 use crate::build::settings::{ListKind, Settings, milliseconds};
 use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
-use crate::handlers::extension_method;
+use crate::handlers::extension_method::{self, ExtensionMethod};
 use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::{ArgumentErrors, Tool};
+use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Endpoint;
 use crate::server::{Inner, Server};
@@ -52,18 +51,8 @@ pub struct ServerBuilder {
     endpoint: Endpoint,
     state: Extensions,
     on_notification: Option<NotificationHandler>,
+    fallback: Option<ExtensionMethod>,
     fault: Option<BuildError>,
-}
-
-/// Capabilities that are declared although nothing of the kind is registered.
-#[derive(Default)]
-struct Declared {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    completions: bool,
-    subscriptions: bool,
-    no_logging: bool,
 }
 
 impl ServerBuilder {
@@ -78,6 +67,7 @@ impl ServerBuilder {
             endpoint: Endpoint::default(),
             state: Extensions::new(),
             on_notification: None,
+            fallback: None,
             fault: None,
         }
     }
@@ -171,7 +161,7 @@ impl ServerBuilder {
     }
 
     /// Declares that legacy clients need sessions, for example because handlers send them requests while a tool runs, or
-    /// keep state in [`ctx.connection()`](RequestContext::connection). Defaults to no.
+    /// keep state in [`ConnectionHandle::scratch`](crate::ConnectionHandle::scratch). Defaults to no.
     ///
     /// This does not enable sessions: over HTTP, `HttpOptions::sessions` does, which is off by default. A service whose
     /// server requires sessions and whose options do not enable them fails to start. Modern clients never have sessions,
@@ -257,6 +247,56 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the handler of requests for which the server has no other one: methods that the protocol does not define, and
+    /// methods that it defines, that the server declares with [`capabilities`](Self::capabilities), and that this crate does
+    /// not implement, such as those of tasks. For gateways, which forward them. The handler gets the parameters with their
+    /// `_meta`, and returns the result as it is.
+    ///
+    /// Methods that the client's revision does not have, or whose capability the server did not declare, are still refused
+    /// with the error "method not found" (-32601). Without a fallback, so are all unknown methods. Unknown notifications
+    /// are for [`on_notification`](Self::on_notification).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_server::types::{ErrorObject, RawObject};
+    /// use mcp_server::{RequestContext, Server};
+    ///
+    /// async fn forward(ctx: RequestContext, params: RawObject) -> Result<RawObject, ErrorObject> {
+    ///     // Send `ctx.method()` with `params` to another server, and return its result.
+    /// #   let _ = ctx;
+    /// #   Ok(params)
+    /// }
+    ///
+    /// let server = Server::builder("gateway", "1.0").fallback(forward).build()?;
+    /// # Ok::<(), mcp_server::BuildError>(())
+    /// ```
+    pub fn fallback<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<RawObject, ErrorObject>> + Send + 'static,
+    {
+        self.fallback = Some(extension_method::boxed(handler));
+        self
+    }
+
+    /// Sets the capabilities of the server as a whole, instead of deriving them from what is registered: for gateways that
+    /// mirror another server, with its `experimental` capabilities, extensions, tasks and `listChanged` flags.
+    ///
+    /// Only the extensions of [`extension`](Self::extension) and [`method`](Self::method), and what
+    /// [`experimental`](Self::experimental) adds, are declared as well. [`build`](Self::build) returns an error if the server
+    /// has something that the capabilities do not declare, such as a tool without `tools`.
+    pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
+        self.declared.given = Some(Box::new(capabilities));
+        self
+    }
+
+    /// Declares an experimental capability, with its settings.
+    pub fn experimental(mut self, name: impl Into<String>, settings: impl Into<RawObject>) -> Self {
+        self.declared.experimental.insert(name, settings.into());
+        self
+    }
+
     /// Sets a function that is called with each notification from clients, `notifications/initialized` of legacy clients
     /// included, after which they can receive requests. The function must not block.
     // S1.13
@@ -313,20 +353,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a [tower](https://docs.rs/tower) layer around all requests, for example to authorise, to measure or to limit
-    /// them. The layer that is added last sees a request first. Requires the feature `tower`.
-    #[cfg(feature = "tower")]
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: tower_layer::Layer<Endpoint>,
-        L::Service: tower_service::Service<crate::Request, Response = crate::Response, Error: Into<ErrorObject>>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        <L::Service as tower_service::Service<crate::Request>>::Future: Send + 'static,
-    {
-        self.endpoint = self.endpoint.wrap(&layer);
+    /// Adds [middleware](crate::middleware) around all requests, for example to authorise, to measure or to limit them:
+    /// [`middleware::from_fn`](crate::middleware::from_fn), or a [tower](https://docs.rs/tower) layer with the feature `tower`.
+    /// What is added last sees a request first.
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.endpoint = middleware.wrap(self.endpoint);
         self
     }
 
@@ -347,7 +378,7 @@ impl ServerBuilder {
             return Err(BuildError::NoRevisions);
         }
         let config = {
-            let mut config = ServerConfig::new(self.info, capabilities(&self.registry, &self.declared));
+            let mut config = ServerConfig::new(self.info, capabilities(&self.registry, self.declared)?);
             let given = self.config;
             config.instructions = given.instructions;
             config.revisions = given.revisions;
@@ -356,8 +387,9 @@ impl ServerBuilder {
             (config.cache_ttl, config.cache_scope) = (given.cache_ttl, given.cache_scope);
             config.extensions = given.extensions;
             config.limits = given.limits;
+            config.accept_unknown_methods = self.fallback.is_some();
             // Layers also see the requests to which the kernel responds by itself.
-            config.intercept_builtin = self.endpoint.layered.is_some();
+            config.intercept_builtin = self.endpoint.call.is_some();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]
@@ -370,35 +402,12 @@ impl ServerBuilder {
             endpoint: self.endpoint,
             state: self.state,
             on_notification: self.on_notification,
+            fallback: self.fallback,
             registry: RwLock::new(Arc::new(self.registry)),
             updating: Mutex::new(()),
             broadcast: Broadcast::default(),
         }))
     }
-}
-
-/// The capabilities that are declared to clients.
-// TL-1, PR-1, RS-1, Q-1, Y-1
-fn capabilities(registry: &Registry, declared: &Declared) -> ServerCapabilities {
-    let mut capabilities = ServerCapabilities::default();
-    if declared.tools || !registry.tools.items.is_empty() {
-        capabilities.tools = Some(ToolsCapability::default().list_changed(true));
-    }
-    if declared.prompts || !registry.prompts.items.is_empty() {
-        capabilities.prompts = Some(PromptsCapability::default().list_changed(true));
-    }
-    if declared.resources || !registry.resources.items.is_empty() || !registry.templates.items.is_empty() {
-        let mut resources = ResourcesCapability::default().list_changed(true);
-        resources.subscribe = declared.subscriptions.then_some(true);
-        capabilities.resources = Some(resources);
-    }
-    if declared.completions || registry.completes() {
-        capabilities.completions = Some(RawObject::empty());
-    }
-    if !declared.no_logging {
-        capabilities.logging = Some(RawObject::empty());
-    }
-    capabilities
 }
 
 impl std::fmt::Debug for ServerBuilder {

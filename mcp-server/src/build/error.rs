@@ -58,6 +58,12 @@ pub enum BuildError {
         /// The reason.
         reason: &'static str,
     },
+    /// Capabilities were given that do not fit what the server has.
+    #[error("the capabilities that were given do not fit the server: {reason}")]
+    ContradictoryCapabilities {
+        /// What does not fit, and what to do.
+        reason: &'static str,
+    },
     /// A server without a name or a version.
     #[error("a server needs a name and a version")]
     MissingName,

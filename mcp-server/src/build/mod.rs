@@ -1,6 +1,7 @@
 //! Describing a server: the builder, its errors, and what is registered.
 
 pub(crate) mod builder;
+pub(crate) mod capabilities;
 pub(crate) mod error;
 pub(crate) mod registry;
 pub(crate) mod settings;

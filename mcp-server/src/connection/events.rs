@@ -1,7 +1,6 @@
 //! What a connection does between its inputs and its outputs: it handles the events of the kernel, and runs the handlers.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -21,7 +20,8 @@ use crate::connection::{Connection, QueuedRequest};
 use crate::extensions::Extensions;
 use crate::handlers::notification::Notification;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{Dispatched, Request, ResponseFuture};
+use crate::serve::end::Outcome;
+use crate::serve::endpoint::{Dispatched, ResponseFuture};
 use crate::serve::response::{self, Response};
 use crate::serve::telemetry;
 
@@ -31,40 +31,23 @@ impl Connection {
         span: &Span,
         ctx: &RequestContext,
         responder: Responder,
-        outcome: Result<Response, ErrorObject>,
+        served: Result<Response, ErrorObject>,
     ) {
         #[cfg(feature = "mrtr")]
-        let outcome = crate::asking::rounds::reject_mixed_styles(ctx, outcome);
-        match outcome {
+        let served = crate::asking::rounds::reject_mixed_styles(ctx, served);
+        match served {
             // A legacy client gets requests, and the handler runs again with its responses.
             Ok(Response::InputRequired(input)) if ctx.era() == Era::Legacy => {
                 let again: ResponseFuture = Box::pin(legacy_rounds::run(ctx.clone(), *input));
                 let handler = CatchPanic::new(again.instrument(span.clone()));
                 self.run(RunningHandler { handler, responder, ctx: ctx.clone() });
             }
-            outcome => {
-                telemetry::end(span, ctx, &outcome);
-                self.respond(responder, outcome);
-                // Tasks that the handler spawned learn that the request has ended.
-                ctx.cancel();
-            }
-        }
-    }
-
-    /// Ends the rounds of requests that need input: their handlers are dropped, and run again with the retry.
-    #[cfg(feature = "mrtr")]
-    pub(super) fn end_rounds(&mut self) {
-        loop {
-            let ended_rounds = std::mem::take(&mut self.shared.lock().ended_rounds);
-            if ended_rounds.is_empty() {
-                return;
-            }
-            for key in ended_rounds {
-                if let Some(task) = self.running.take(key) {
-                    let RunningHandler { handler, responder, ctx } = task;
-                    let outcome = crate::asking::rounds::finish(&ctx);
-                    self.finish(&handler.span(), &ctx, responder, outcome);
-                }
+            served => {
+                // A request that was aborted has its outcome already.
+                let outcome = ctx.outcome().unwrap_or_else(|| Outcome::of(&served));
+                telemetry::end(span, ctx, outcome, &served);
+                self.respond(responder, served);
+                ctx.end(outcome);
             }
         }
     }
@@ -185,24 +168,20 @@ impl Connection {
     /// Calls a handler; most are ready at once.
     fn start(&mut self, queued: QueuedRequest, cx: &mut Context<'_>) {
         let QueuedRequest { ctx, responder, span } = queued;
-        let request = Request::new(ctx.clone());
         let served = {
             let _entered = span.enter();
             // A panic of a handler ends its own request only.
-            std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(request)))
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.server.endpoint().serve(ctx.clone())))
         };
         let later = match served {
             Ok(Dispatched::Ready(outcome)) => return self.finish(&span, &ctx, responder, outcome),
             Ok(Dispatched::Pending(later)) => later,
             Err(_) => return self.finish(&span, &ctx, responder, Err(panicked())),
         };
-        let mut handler = CatchPanic::new(later.instrument(span));
-        match Pin::new(&mut handler).poll(cx) {
-            Poll::Ready(outcome) => {
-                let span = handler.span();
-                self.finish(&span, &ctx, responder, outcome);
-            }
-            Poll::Pending => self.run(RunningHandler { handler, responder, ctx }),
+        let mut task = RunningHandler { handler: CatchPanic::new(later.instrument(span)), responder, ctx };
+        match task.poll(cx) {
+            Poll::Ready(served) => self.finish(&task.handler.span(), &task.ctx, task.responder, served),
+            Poll::Pending => self.run(task),
         }
     }
 

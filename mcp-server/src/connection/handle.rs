@@ -1,6 +1,5 @@
 //! The connection as handlers see it.
 
-use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
 use mcp_kernel::RequestKey;
@@ -11,45 +10,42 @@ use serde::de::DeserializeOwned;
 use crate::asking::error::AskError;
 use crate::asking::options::AskOptions;
 use crate::asking::server_requests;
+use crate::connection::scratch::{NoLastingConnection, Scratch};
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;
 
 /// The connection to one client, as handlers see it: values that last as long as the connection, and messages that belong to
 /// no request.
 ///
-/// For requests without a session, the connection lasts as long as the request.
+/// Over HTTP, the connection of a request without a session lasts as long as the request, and [`scratch`](Self::scratch) is an
+/// error.
 #[derive(Clone)]
 pub struct ConnectionHandle(pub(crate) Arc<Shared>);
 
 impl ConnectionHandle {
-    /// Returns the value of a type that was stored for this connection.
+    /// Returns the values that handlers keep for this connection: on stdio and sockets as long as the client is connected, over
+    /// HTTP as long as the session of a legacy client.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the connection lasts for one request only, where the values would be lost: over HTTP for all modern
+    /// clients, and for legacy clients without a session.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// use mcp_server::{HandlerError, NoArguments, RequestContext, tool};
+    ///
+    /// let count = tool("count", async |ctx: RequestContext, _: NoArguments| {
+    ///     let calls = ctx.connection().scratch()?.get_or_insert_with(AtomicU32::default);
+    ///     Ok::<_, HandlerError>((calls.fetch_add(1, Ordering::Relaxed) + 1).to_string())
+    /// });
+    /// ```
     // S1.15
-    #[must_use]
-    pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).share()
-    }
-
-    /// Returns the value of a type, and creates it if there is none.
-    pub fn get_or_insert_with<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        if let Some(value) = self.get() {
-            return value;
-        }
-        // Created without the lock, as this runs code of the application. If two do so at once, the second value is dropped,
-        // without the lock as well.
-        let made = Arc::new(make());
-        let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        scratch.share().unwrap_or_else(|| {
-            scratch.insert_shared(Arc::clone(&made));
-            Arc::clone(&made)
-        })
-    }
-
-    /// Stores a value for this connection, and replaces one of the same type.
-    pub fn insert<T: Any + Send + Sync>(&self, value: T) {
-        let value = Arc::new(value);
-        let old = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner).insert_shared(value);
-        // Dropped without the lock, as it runs code of the application.
-        drop(old);
+    pub fn scratch(&self) -> Result<&Scratch, NoLastingConnection> {
+        self.0.scratch.as_ref().ok_or(NoLastingConnection)
     }
 
     /// Adds a callback that runs when the connection ends: last in, first out, each for at most five seconds.

@@ -8,6 +8,7 @@ pub(crate) mod oneshot;
 pub(crate) mod port;
 pub(crate) mod request_origin;
 pub(crate) mod running;
+pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod teardown;
 
@@ -29,6 +30,7 @@ use crate::connection::shared::{RouteWaker, Shared, State};
 use crate::connection::teardown::run_teardown;
 use crate::extensions::Extensions;
 use crate::serve::context::RequestContext;
+use crate::serve::end::Outcome;
 use crate::serve::endpoint::BoxFuture;
 use crate::server::Server;
 
@@ -183,8 +185,6 @@ impl Connection {
         }
         // Responses may have made room for requests that waited.
         self.start_queued(cx);
-        #[cfg(feature = "mrtr")]
-        self.end_rounds();
         self.send_server_requests(now);
         // Handlers may have caused events, too, which must not wait for the next message of the client.
         self.input(|_| ());
@@ -272,12 +272,12 @@ impl Connection {
         while self.is_busy() {
             for RunningHandler { handler, responder, ctx } in self.running.take_all() {
                 let span = handler.span();
-                ctx.cancel();
+                ctx.end(Outcome::Cancelled);
                 drop(handler);
                 self.finish(&span, &ctx, responder, Err(error.clone()));
             }
             while let Some(QueuedRequest { ctx, responder, span }) = self.queued.pop() {
-                ctx.cancel();
+                ctx.end(Outcome::Cancelled);
                 self.finish(&span, &ctx, responder, Err(error.clone()));
             }
         }

@@ -10,9 +10,12 @@ use mcp_kernel::RequestKey;
 use mcp_kernel::server::{Responder, Route};
 use mcp_types::ErrorObject;
 
+#[cfg(feature = "mrtr")]
+use crate::asking::rounds;
 use crate::connection::catch_panic::CatchPanic;
 use crate::connection::shared::RouteWaker;
 use crate::serve::context::RequestContext;
+use crate::serve::end::Outcome;
 use crate::serve::response::Response;
 use crate::serve::telemetry;
 
@@ -32,10 +35,20 @@ pub(crate) struct RunningHandler {
 }
 
 impl RunningHandler {
+    /// Polls the handler. One that has requested input is ready with its input requests, and must not be polled again.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response, ErrorObject>> {
+        let served = Pin::new(&mut self.handler).poll(cx);
+        #[cfg(feature = "mrtr")]
+        if served.is_pending() && rounds::poll_ending(&self.ctx, cx).is_ready() {
+            return Poll::Ready(rounds::finish(&self.ctx));
+        }
+        served
+    }
+
     /// Drops the handler.
     fn cancel(self) {
         let span = self.handler.span();
-        self.ctx.cancel();
+        self.ctx.end(Outcome::Cancelled);
         drop(self.handler);
         telemetry::cancelled(&span, &self.ctx);
     }
@@ -94,19 +107,13 @@ impl RunningHandlers {
             let key = waker.key;
             let Some(task) = self.open.get_mut(&key) else { continue };
             let waker = Waker::from(waker);
-            if let Poll::Ready(outcome) = Pin::new(&mut task.handler).poll(&mut Context::from_waker(&waker))
+            if let Poll::Ready(outcome) = task.poll(&mut Context::from_waker(&waker))
                 && let Some(task) = self.open.remove(&key)
             {
                 done.push((task, outcome));
             }
         }
         done
-    }
-
-    /// Removes a handler without cancelling it.
-    #[cfg(feature = "mrtr")]
-    pub(crate) fn take(&mut self, key: RequestKey) -> Option<RunningHandler> {
-        self.open.remove(&key)
     }
 
     /// Drops a handler and sets its cancellation; returns whether there was one.

@@ -16,7 +16,7 @@ use crate::asking::options::{AskOptions, ProgressHandler};
 use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
-use crate::extensions::Extensions;
+use crate::connection::scratch::Scratch;
 use crate::serve::endpoint::BoxFuture;
 
 /// The kernel of a connection, and the commands of its handlers.
@@ -28,8 +28,8 @@ pub(crate) struct Shared {
     pub(crate) driver: DriverWaker,
     /// Is called instead, if several tasks drive the connection.
     pub(crate) route_waker: OnceLock<RouteWaker>,
-    /// Values that handlers keep from one request to the next.
-    pub(crate) scratch: Mutex<Extensions>,
+    /// Values that handlers keep from one request to the next; absent if there is no next one.
+    pub(crate) scratch: Option<Scratch>,
     pub(crate) teardown: Mutex<Vec<Teardown>>,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
@@ -47,9 +47,6 @@ pub(crate) struct State {
     pub(crate) server_requests: VecDeque<QueuedServerRequest>,
     /// Server-to-client requests that wait for a response.
     pub(crate) open: Vec<PendingServerRequest>,
-    /// Requests whose round has ended with input requests.
-    #[cfg(feature = "mrtr")]
-    pub(crate) ended_rounds: Vec<RequestKey>,
 }
 
 /// The number and size of messages.
@@ -86,6 +83,7 @@ pub(crate) struct PendingServerRequest {
 
 impl Shared {
     pub(crate) fn new(kernel: Kernel) -> Self {
+        let scratch = (!kernel.is_for_one_request()).then(Scratch::default);
         Self {
             state: Mutex::new(State {
                 kernel,
@@ -93,12 +91,10 @@ impl Shared {
                 origins: RequestOrigins::default(),
                 server_requests: VecDeque::new(),
                 open: Vec::new(),
-                #[cfg(feature = "mrtr")]
-                ended_rounds: Vec::new(),
             }),
             driver: DriverWaker::default(),
             route_waker: OnceLock::new(),
-            scratch: Mutex::default(),
+            scratch,
             teardown: Mutex::default(),
             has_joined: AtomicBool::new(false),
             server_request_count: AtomicU64::new(0),
@@ -151,13 +147,6 @@ impl Shared {
         drop(state);
         self.wake(related.map(Route::Related));
         (number, response)
-    }
-
-    /// Lets the driver end the round of a request, with all input requests that were made by then.
-    #[cfg(feature = "mrtr")]
-    pub(crate) fn end_round(&self, request: RequestKey) {
-        self.lock().ended_rounds.push(request);
-        self.wake(Some(Route::Related(request)));
     }
 
     /// Cancels a server-to-client request; the client is notified if it was sent.

@@ -3,6 +3,7 @@
 pub(crate) mod completion;
 pub(crate) mod definition;
 pub(crate) mod extension_method;
+pub(crate) mod layered;
 pub(crate) mod notification;
 pub(crate) mod prompt;
 pub(crate) mod resource;

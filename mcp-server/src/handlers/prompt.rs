@@ -14,7 +14,7 @@ use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::schema;
 use crate::handlers::text_values;
-use crate::handlers::tool_result::{Outcome, protocol_error};
+use crate::handlers::tool_result::{RoundResult, protocol_error};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -31,7 +31,7 @@ pub struct Prompt {
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
 
-/// The types that a handler of a prompt can return: messages, one message, text as a message of the user, an [`Outcome`] of
+/// The types that a handler of a prompt can return: messages, one message, text as a message of the user, a [`RoundResult`] of
 /// these for handlers that may request input, or a `Result` of these.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
 pub trait IntoPromptResult {
@@ -40,56 +40,56 @@ pub trait IntoPromptResult {
     /// # Errors
     ///
     /// Returns the protocol error to respond with.
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject>;
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject>;
 }
 
 impl IntoPromptResult for GetPromptResult {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
-        Ok(Outcome::Complete(self))
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+        Ok(RoundResult::Complete(self))
     }
 }
 
 impl IntoPromptResult for InputRequiredResult {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
-        Ok(Outcome::InputRequired(Box::new(self)))
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+        Ok(RoundResult::InputRequired(Box::new(self)))
     }
 }
 
-impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+impl<T: IntoPromptResult> IntoPromptResult for RoundResult<T> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
         match self {
             Self::Complete(value) => value.into_prompt_result(),
-            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
+            Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
         }
     }
 }
 
 impl IntoPromptResult for Vec<PromptMessage> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
         GetPromptResult::new(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for PromptMessage {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
         vec![self].into_prompt_result()
     }
 }
 
 impl IntoPromptResult for String {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for &'static str {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
 impl<T: IntoPromptResult, E: fmt::Display + Any> IntoPromptResult for Result<T, E> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
         let internal = |error: E| {
             protocol_error(&error)
                 .unwrap_or_else(|| ErrorObject::internal_error(format!("the prompt failed: {error:#}")))
@@ -202,12 +202,12 @@ mod tests {
 
     #[test]
     fn a_prompt_may_ask_before_it_answers() {
-        let made = Outcome::Complete("hi").into_prompt_result().unwrap();
-        let Outcome::Complete(result) = made else { panic!("expected messages, found {made:?}") };
+        let made = RoundResult::Complete("hi").into_prompt_result().unwrap();
+        let RoundResult::Complete(result) = made else { panic!("expected messages, found {made:?}") };
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));
         let asks = || InputRequiredResult::default().request_state("round 1");
-        let asked = Outcome::<String>::from(asks()).into_prompt_result();
-        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+        let asked = RoundResult::<String>::from(asks()).into_prompt_result();
+        assert_eq!(asked, Ok(RoundResult::InputRequired(Box::new(asks()))));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use mcp_types::{Annotations, CacheScope, ErrorObject, InputRequiredResult, ReadR
 use crate::build::settings::milliseconds;
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
-use crate::handlers::tool_result::{Outcome, protocol_error};
+use crate::handlers::tool_result::{RoundResult, protocol_error};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -24,7 +24,7 @@ pub(crate) struct RequestedUri<'a> {
 }
 
 /// The types that a handler of a resource can return: text, bytes ([`Vec<u8>`]), [`ResourceContents`] with URIs of their
-/// own, or a `Result`, `Option` or [`Outcome`] of these. `None` means that there is no such resource.
+/// own, or a `Result`, `Option` or [`RoundResult`] of these. `None` means that there is no such resource.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be the contents of a resource")]
 pub trait IntoContents {
     /// Converts the value into the contents of the resource at `uri`.
@@ -32,29 +32,29 @@ pub trait IntoContents {
     /// # Errors
     ///
     /// Returns the protocol error to respond with, or `None` if there is no such resource.
-    fn into_contents(self, uri: &str) -> Result<Outcome<ReadResourceResult>, Option<ErrorObject>>;
+    fn into_contents(self, uri: &str) -> Result<RoundResult<ReadResourceResult>, Option<ErrorObject>>;
 }
 
-type Contents = Result<Outcome<ReadResourceResult>, Option<ErrorObject>>;
+type Contents = Result<RoundResult<ReadResourceResult>, Option<ErrorObject>>;
 
 impl IntoContents for ReadResourceResult {
     fn into_contents(self, _: &str) -> Contents {
         // RS-4: a result has contents.
-        if self.contents.is_empty() { Err(None) } else { Ok(Outcome::Complete(self)) }
+        if self.contents.is_empty() { Err(None) } else { Ok(RoundResult::Complete(self)) }
     }
 }
 
 impl IntoContents for InputRequiredResult {
     fn into_contents(self, _: &str) -> Contents {
-        Ok(Outcome::InputRequired(Box::new(self)))
+        Ok(RoundResult::InputRequired(Box::new(self)))
     }
 }
 
-impl<T: IntoContents> IntoContents for Outcome<T> {
+impl<T: IntoContents> IntoContents for RoundResult<T> {
     fn into_contents(self, uri: &str) -> Contents {
         match self {
             Self::Complete(value) => value.into_contents(uri),
-            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
+            Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
         }
     }
 }
@@ -114,8 +114,7 @@ pub(crate) struct ContentsDefaults {
 }
 
 impl ContentsDefaults {
-    fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
-        let Outcome::Complete(result) = result else { return };
+    pub(crate) fn complete(&self, result: &mut ReadResourceResult) {
         // C-2: a handler may set anything, but a TTL on the wire is not negative.
         result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
@@ -144,7 +143,9 @@ fn read_response<R: IntoContents>(
     let not_found =
         |error: Option<ErrorObject>| error.unwrap_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri));
     let mut result = read.into_contents(uri).map_err(not_found)?;
-    defaults.complete(&mut result);
+    if let RoundResult::Complete(result) = &mut result {
+        defaults.complete(result);
+    }
     Ok(Response::of(result, Response::Contents))
 }
 
@@ -214,7 +215,7 @@ type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefa
 pub struct Template {
     pub(crate) definition: mcp_types::ResourceTemplate,
     pub(crate) template: Option<UriTemplate>,
-    handler: TemplateHandler,
+    pub(crate) handler: TemplateHandler,
     defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
@@ -313,12 +314,12 @@ mod tests {
 
     #[test]
     fn a_reader_may_ask_before_it_answers() {
-        let read = Outcome::Complete("text").into_contents("a:b");
-        let Ok(Outcome::Complete(result)) = read else { panic!("expected contents, found {read:?}") };
+        let read = RoundResult::Complete("text").into_contents("a:b");
+        let Ok(RoundResult::Complete(result)) = read else { panic!("expected contents, found {read:?}") };
         assert_eq!(result.contents, [ResourceContents::text("a:b", "text")]);
-        assert_eq!(Outcome::Complete(None::<String>).into_contents("a:b"), Err(None));
+        assert_eq!(RoundResult::Complete(None::<String>).into_contents("a:b"), Err(None));
         let asks = || InputRequiredResult::default().request_state("round 1");
-        let asked = Outcome::<String>::from(asks()).into_contents("a:b");
-        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+        let asked = RoundResult::<String>::from(asks()).into_contents("a:b");
+        assert_eq!(asked, Ok(RoundResult::InputRequired(Box::new(asks()))));
     }
 }

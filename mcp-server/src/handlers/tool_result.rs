@@ -12,17 +12,17 @@ use serde::Serialize;
 use crate::asking::error::AskError;
 use crate::handlers::schema;
 
-/// The outcome of a handler: a result, or input requests for the client.
+/// The result of one round of a handler that may request input: the result of the request, or input requests for the client.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol knows these two")]
-pub enum Outcome<R> {
+pub enum RoundResult<R> {
     /// The result.
     Complete(R),
     /// Input requests, with whose responses the client retries.
     InputRequired(Box<InputRequiredResult>),
 }
 
-impl<R> From<InputRequiredResult> for Outcome<R> {
+impl<R> From<InputRequiredResult> for RoundResult<R> {
     fn from(input: InputRequiredResult) -> Self {
         Self::InputRequired(Box::new(input))
     }
@@ -30,8 +30,8 @@ impl<R> From<InputRequiredResult> for Outcome<R> {
 
 /// The types that a handler of a tool can return.
 ///
-/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, an
-/// [`Outcome`] of these for handlers that may request input, and a `Result` of any of these. An error becomes a result with
+/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, a
+/// [`RoundResult`] of these for handlers that may request input, and a `Result` of any of these. An error becomes a result with
 /// `isError`, which the model can read. An [`ErrorObject`] becomes a protocol error, also as the source of a
 /// [`HandlerError`].
 #[diagnostic::on_unimplemented(
@@ -50,13 +50,13 @@ pub trait IntoToolResult {
     /// # Errors
     ///
     /// Returns the protocol error to respond with.
-    fn into_tool_result(self) -> Result<Outcome<CallToolResult>, ErrorObject>;
+    fn into_tool_result(self) -> Result<RoundResult<CallToolResult>, ErrorObject>;
 }
 
-type ToolResult = Result<Outcome<CallToolResult>, ErrorObject>;
+type ToolResult = Result<RoundResult<CallToolResult>, ErrorObject>;
 
 fn complete(result: CallToolResult) -> ToolResult {
-    Ok(Outcome::Complete(result))
+    Ok(RoundResult::Complete(result))
 }
 
 /// Structured content: the value as JSON, and as text for clients without support for structured content.
@@ -71,7 +71,7 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
 
     fn into_tool_result(self) -> ToolResult {
         CallToolResult::structured(&self.0)
-            .map(Outcome::Complete)
+            .map(RoundResult::Complete)
             .map_err(|error| ErrorObject::internal_error(format!("the result is not JSON: {error}")))
     }
 }
@@ -84,11 +84,11 @@ impl IntoToolResult for CallToolResult {
 
 impl IntoToolResult for InputRequiredResult {
     fn into_tool_result(self) -> ToolResult {
-        Ok(Outcome::InputRequired(Box::new(self)))
+        Ok(RoundResult::InputRequired(Box::new(self)))
     }
 }
 
-impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
+impl<T: IntoToolResult> IntoToolResult for RoundResult<T> {
     fn output_schema() -> Option<RawObject> {
         T::output_schema()
     }
@@ -96,7 +96,7 @@ impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
     fn into_tool_result(self) -> ToolResult {
         match self {
             Self::Complete(value) => value.into_tool_result(),
-            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
+            Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
         }
     }
 }
@@ -233,7 +233,7 @@ mod tests {
 
     fn result(value: impl IntoToolResult) -> CallToolResult {
         match value.into_tool_result() {
-            Ok(Outcome::Complete(result)) => result,
+            Ok(RoundResult::Complete(result)) => result,
             other => panic!("expected a result, found {other:?}"),
         }
     }
@@ -265,10 +265,10 @@ mod tests {
 
     #[test]
     fn a_tool_may_ask_before_it_answers() {
-        assert_eq!(result(Outcome::Complete("done")).content[0].as_text(), Some("done"));
+        assert_eq!(result(RoundResult::Complete("done")).content[0].as_text(), Some("done"));
         let asks = || InputRequiredResult::default().request_state("round 1");
-        let asked = Outcome::<String>::from(asks()).into_tool_result();
-        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+        let asked = RoundResult::<String>::from(asks()).into_tool_result();
+        assert_eq!(asked, Ok(RoundResult::InputRequired(Box::new(asks()))));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The context of a request, which handlers get.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 
 use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -15,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
-use crate::serve::cancel::CancelSignal;
+use crate::serve::end::{EndSignal, Outcome};
 use crate::serve::progress::Progress;
 use crate::serve::telemetry::{self, Stopwatch};
 use crate::server::Server;
@@ -26,7 +28,8 @@ use crate::server::Server;
 /// dropped.
 ///
 /// When a client cancels a request, its handler is dropped at its current `await`. Tasks that the handler spawned continue:
-/// give them a clone of the context and let them await [`cancelled`](Self::cancelled). The end of a session, by `DELETE` or
+/// give them a clone of the context and let them await [`cancelled`](Self::cancelled). [`on_end`](Self::on_end) adds a
+/// callback for the end of the request, whatever its cause. The end of a session, by `DELETE` or
 /// by expiry, cancels its requests in the same way, and then runs the callbacks of [`ConnectionHandle::on_close`]. A server
 /// that shuts down lets handlers finish for the drain timeout of its transport. The end of each handler is traced at level
 /// `debug`, with its outcome and duration.
@@ -37,12 +40,14 @@ struct Inner {
     origin: Origin,
     /// The round of a multi round-trip request; absent until the handler sends its first server-to-client request.
     #[cfg(feature = "mrtr")]
-    round: Mutex<Option<Box<mcp_mrtr::Round>>>,
+    round: crate::asking::round_slot::RoundSlot,
     connection: ConnectionHandle,
     server: Server,
     extensions: Mutex<Extensions>,
-    cancel: CancelSignal,
+    end: EndSignal,
     stopwatch: Option<Stopwatch>,
+    /// The name of the target, if it had to be decoded.
+    decoded_target: OnceLock<Option<Box<str>>>,
 }
 
 /// Where the input responses of a round come from.
@@ -64,12 +69,13 @@ impl RequestContext {
         Self(Arc::new(Inner {
             origin: Origin::Client { scope, params },
             #[cfg(feature = "mrtr")]
-            round: Mutex::default(),
+            round: crate::asking::round_slot::RoundSlot::default(),
             connection: ConnectionHandle(shared),
             server,
             extensions: Mutex::new(extensions),
-            cancel: CancelSignal::default(),
+            end: EndSignal::default(),
             stopwatch: telemetry::stopwatch(),
+            decoded_target: OnceLock::new(),
         }))
     }
 
@@ -83,18 +89,19 @@ impl RequestContext {
         Self(Arc::new(Inner {
             origin: Origin::Round { request: self.clone(), responses, state },
             #[cfg(feature = "mrtr")]
-            round: Mutex::default(),
+            round: crate::asking::round_slot::RoundSlot::default(),
             connection: self.0.connection.clone(),
             server: self.0.server.clone(),
             extensions: Mutex::new(self.extensions().clone()),
-            cancel: CancelSignal::default(),
+            end: EndSignal::default(),
             stopwatch: self.0.stopwatch,
+            decoded_target: OnceLock::new(),
         }))
     }
 
     #[cfg(feature = "mrtr")]
-    pub(crate) fn round(&self) -> MutexGuard<'_, Option<Box<mcp_mrtr::Round>>> {
-        self.0.round.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn round(&self) -> &crate::asking::round_slot::RoundSlot {
+        &self.0.round
     }
 
     pub(crate) fn scope(&self) -> &RequestScope {
@@ -112,8 +119,18 @@ impl RequestContext {
         }
     }
 
-    pub(crate) fn cancel(&self) {
-        self.original().0.cancel.set();
+    /// Ends the request: its tasks and callbacks learn the outcome, unless it has ended before.
+    pub(crate) fn end(&self, outcome: Outcome) {
+        self.original().0.end.set(outcome);
+    }
+
+    /// How the request ended, if it has.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.original().0.end.outcome()
+    }
+
+    pub(crate) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
+        self.original().0.end.poll(cx)
     }
 
     /// Returns the protocol revision of the request.
@@ -161,12 +178,40 @@ impl RequestContext {
     // S2.9
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.original().0.cancel.is_set()
+        self.outcome().is_some()
     }
 
     /// Waits until the request is cancelled or has ended.
     pub async fn cancelled(&self) {
-        self.original().0.cancel.wait().await;
+        poll_fn(|cx| self.poll_end(cx)).await;
+    }
+
+    /// Calls a function when the request ends, exactly once, whatever the cause: a result, an error, a panic, input requests,
+    /// cancellation, a disconnect, or the shutdown of the server.
+    ///
+    /// Code after an `await` does not run if the request is cancelled, because handlers and middleware are dropped then. Use
+    /// this for what must not be missed, such as gauges and audit logs. If the request has ended already, the function is
+    /// called at once. It must not block. A panic is logged.
+    ///
+    /// For a legacy client, whose request waits for all input that a handler needs, the function is called after the last
+    /// round. A modern client retries with a new request, so it is called for each round. `subscriptions/listen` ends with its
+    /// acknowledgement.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mcp_server::{Outcome, RequestContext};
+    /// # fn example(ctx: RequestContext) {
+    /// let id = ctx.id().clone();
+    /// ctx.on_end(move |outcome| {
+    ///     if outcome == Outcome::Cancelled {
+    ///         println!("request {id} was cancelled");
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    pub fn on_end(&self, callback: impl FnOnce(Outcome) + Send + 'static) {
+        self.original().0.end.on_end(Box::new(callback));
     }
 
     /// Sends a progress notification, if the client sent a progress token with the request.
@@ -356,6 +401,10 @@ impl RequestContext {
 
     fn extensions(&self) -> MutexGuard<'_, Extensions> {
         self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn decoded_target(&self, decode: impl FnOnce() -> Option<Box<str>>) -> Option<&str> {
+        self.0.decoded_target.get_or_init(decode).as_deref()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

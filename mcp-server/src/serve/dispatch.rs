@@ -16,13 +16,12 @@ use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::resource::RequestedUri;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::{Dispatched, Request};
+use crate::serve::endpoint::Dispatched;
 use crate::serve::page::page;
 use crate::serve::response::Response;
 
 /// Calls the handler that is registered at this moment.
-pub(crate) fn dispatch(request: Request) -> Dispatched {
-    let Request { ctx } = request;
+pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
     let this = ctx.clone();
     let params = this.params();
     let registry = ctx.server().registry();
@@ -46,7 +45,7 @@ pub(crate) fn dispatch(request: Request) -> Dispatched {
         | "resources/subscribe"
         | "resources/unsubscribe"
         | "subscriptions/listen" => Ok(Response::ByProtocol),
-        method => match registry.methods.get(ctx.method()) {
+        method => match registry.methods.get(ctx.method()).or_else(|| this.server().fallback()) {
             Some(custom) => return call_extension_method(custom, ctx, params),
             None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),
         },
@@ -54,7 +53,7 @@ pub(crate) fn dispatch(request: Request) -> Dispatched {
     Dispatched::Ready(served)
 }
 
-fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
+pub(crate) fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
     params.decode().map_err(|fault| ErrorObject::invalid_params(fault.to_string()))
 }
 
@@ -66,10 +65,7 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
     let tool = registry.tools.get(&name).ok_or_else(unknown)?;
-    let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
-    if !arguments.starts_with('{') {
-        return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
-    }
+    let arguments = tool_arguments(params)?;
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
@@ -79,6 +75,16 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     #[cfg(feature = "validate")]
     let call = crate::handlers::validate::checked(registry.validators.get(&*name).cloned(), call);
     Ok(Dispatched::Pending(call))
+}
+
+/// The arguments of a tool call, as text.
+pub(crate) fn tool_arguments(params: &PayloadBuf) -> Result<&str, ErrorObject> {
+    let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
+    if arguments.starts_with('{') {
+        Ok(arguments)
+    } else {
+        Err(ErrorObject::invalid_params("`arguments`: expected an object"))
+    }
 }
 
 /// A string, borrowed where it has no escapes.

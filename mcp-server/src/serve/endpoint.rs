@@ -2,15 +2,18 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
 
+#[cfg(feature = "mrtr")]
+use crate::asking::rounds;
 use crate::serve::context::RequestContext;
 use crate::serve::dispatch::dispatch;
 use crate::serve::response::Response;
 
-/// A request as middleware sees it.
+/// A request as tower layers see it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
@@ -19,7 +22,9 @@ pub struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(ctx: RequestContext) -> Self {
+    /// Creates the request of a context, to call a service with it.
+    #[must_use]
+    pub fn new(ctx: RequestContext) -> Self {
         Self { ctx }
     }
 
@@ -30,7 +35,7 @@ impl Request {
     }
 }
 
-/// The future of a [`Response`].
+/// A boxed future of a [`Response`].
 pub type ResponseFuture = BoxFuture<Result<Response, ErrorObject>>;
 
 /// A boxed future that can be sent between threads.
@@ -43,25 +48,87 @@ pub(crate) enum Dispatched {
     Pending(ResponseFuture),
 }
 
-/// The innermost service of a server, which layers wrap: it takes a [`Request`] and returns a [`Response`].
+/// What [middleware](crate::middleware) wraps: the handlers of a server or of one tool, prompt or resource, with the
+/// middleware that is around them already.
 ///
-/// See [`ServerBuilder::layer`](crate::ServerBuilder). A server without layers calls its handlers directly.
+/// With the feature `tower` it is a service, which takes a [`Request`] and returns a [`Response`]. Clones are cheap. A server
+/// without middleware calls its handlers directly.
 #[derive(Clone, Default)]
 pub struct Endpoint {
-    pub(crate) layered: Option<Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>>,
+    /// Absent for the handlers of a server.
+    pub(crate) call: Option<Arc<dyn Fn(RequestContext) -> ResponseFuture + Send + Sync>>,
 }
 
 impl Endpoint {
-    pub(crate) fn serve(&self, request: Request) -> Dispatched {
-        match &self.layered {
-            None => dispatch(request),
-            Some(layered) => Dispatched::Pending(layered(request)),
+    pub(crate) fn new(call: impl Fn(RequestContext) -> ResponseFuture + Send + Sync + 'static) -> Self {
+        Self { call: Some(Arc::new(call)) }
+    }
+
+    pub(crate) fn serve(&self, ctx: RequestContext) -> Dispatched {
+        match &self.call {
+            None => dispatch(ctx),
+            Some(call) => Dispatched::Pending(call(ctx)),
         }
     }
 }
 
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("layered", &self.layered.is_some()).finish()
+        f.debug_struct("Endpoint").field("is_server", &self.call.is_none()).finish()
+    }
+}
+
+/// The future of the [`Response`] of an [`Endpoint`]. It does nothing until it is polled.
+///
+/// If the handler requests input from a modern client, it ends here: the future is ready with
+/// [`Response::InputRequired`], so that all middleware around it sees the end of the request.
+#[must_use = "futures do nothing unless polled"]
+pub struct EndpointFuture {
+    ctx: RequestContext,
+    stage: Stage,
+}
+
+enum Stage {
+    NotStarted(Endpoint),
+    Running(ResponseFuture),
+    Ended,
+}
+
+impl EndpointFuture {
+    pub(crate) fn new(endpoint: Endpoint, ctx: RequestContext) -> Self {
+        Self { ctx, stage: Stage::NotStarted(endpoint) }
+    }
+}
+
+impl Future for EndpointFuture {
+    type Output = Result<Response, ErrorObject>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut running = match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::NotStarted(endpoint) => match endpoint.serve(self.ctx.clone()) {
+                Dispatched::Ready(served) => return Poll::Ready(served),
+                Dispatched::Pending(later) => later,
+            },
+            Stage::Running(running) => running,
+            Stage::Ended => return Poll::Pending,
+        };
+        let served = running.as_mut().poll(cx);
+        if served.is_ready() {
+            return served;
+        }
+        #[cfg(feature = "mrtr")]
+        if rounds::poll_ending(&self.ctx, cx).is_ready() {
+            // Dropped first, so that nothing of the handler runs after its end.
+            drop(running);
+            return Poll::Ready(rounds::finish(&self.ctx));
+        }
+        self.stage = Stage::Running(running);
+        Poll::Pending
+    }
+}
+
+impl std::fmt::Debug for EndpointFuture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndpointFuture").field("ctx", &self.ctx).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
-//! The endpoint as a tower service, and layers around it.
+//! Tower: the endpoint as a service, and layers as middleware.
 
-use std::future::{poll_fn, ready};
+use std::any::Any;
+use std::error::Error;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -8,43 +9,79 @@ use mcp_types::ErrorObject;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::serve::endpoint::{Dispatched, Endpoint, Request, ResponseFuture};
+use crate::handlers::tool_result::protocol_error;
+use crate::middleware::{FromFn, Middleware, Next};
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::{Endpoint, EndpointFuture, Request};
 use crate::serve::response::Response;
+use crate::serve::shared_service::SharedService;
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Endpoint {
-    /// Wraps the endpoint, with the layers that it has already, into another one.
-    pub(crate) fn wrap<L>(self, layer: &L) -> Self
+    /// Creates an endpoint from a tower service.
+    pub fn from_service<S>(service: S) -> Self
     where
-        L: Layer<Self>,
-        L::Service: Service<Request, Response = Response, Error: Into<ErrorObject>> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Request>>::Future: Send + 'static,
+        S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send> + Send + 'static,
     {
-        let service = layer.layer(self);
-        let call = move |request| {
-            let mut service = service.clone();
-            let served: ResponseFuture = Box::pin(async move {
-                poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
-                service.call(request).await.map_err(Into::into)
-            });
-            served
-        };
-        Self { layered: Some(Arc::new(call)) }
+        // It needs no turns.
+        if let Some(endpoint) = (&service as &dyn Any).downcast_ref::<Self>() {
+            return endpoint.clone();
+        }
+        let shared = Arc::new(SharedService::new(service));
+        Self::new(move |ctx| {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let response = shared.call(Request::new(ctx)).await.map_err(to_error_object)?;
+                response.await.map_err(to_error_object)
+            })
+        })
     }
+}
+
+/// The error for the client: the one that the error of a service contains, or an internal error with its text.
+fn to_error_object(error: impl Into<BoxError>) -> ErrorObject {
+    let error = error.into();
+    protocol_error(&error).unwrap_or_else(|| {
+        tracing::debug!(target: "mcp", %error, "a layer failed");
+        ErrorObject::internal_error(error.to_string())
+    })
 }
 
 impl Service<Request> for Endpoint {
     type Response = Response;
     type Error = ErrorObject;
-    type Future = ResponseFuture;
+    type Future = EndpointFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> ResponseFuture {
-        match self.serve(request) {
-            Dispatched::Ready(answer) => Box::pin(ready(answer)),
-            Dispatched::Pending(answer) => answer,
-        }
+    fn call(&mut self, request: Request) -> EndpointFuture {
+        EndpointFuture::new(self.clone(), request.ctx)
+    }
+}
+
+impl<L> Middleware for L
+where
+    L: Layer<Endpoint>,
+    L::Service: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send> + Send + 'static,
+{
+    fn wrap(&self, inner: Endpoint) -> Endpoint {
+        Endpoint::from_service(self.layer(inner))
+    }
+}
+
+/// For a `ServiceBuilder` with other layers.
+impl<S, F, Fut> Layer<S> for FromFn<F>
+where
+    S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send> + Send + 'static,
+    F: Fn(RequestContext, Next) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, ErrorObject>> + Send + 'static,
+{
+    type Service = Endpoint;
+
+    fn layer(&self, inner: S) -> Endpoint {
+        self.around(Endpoint::from_service(inner))
     }
 }

@@ -1,12 +1,15 @@
 //! From an admitted request to its response.
 
-pub(crate) mod cancel;
 pub(crate) mod context;
 pub(crate) mod dispatch;
+pub(crate) mod end;
 pub(crate) mod endpoint;
 #[cfg(feature = "tower")]
 pub(crate) mod layers;
 pub(crate) mod page;
 pub(crate) mod progress;
 pub(crate) mod response;
+#[cfg(feature = "tower")]
+pub(crate) mod shared_service;
+pub(crate) mod target;
 pub(crate) mod telemetry;

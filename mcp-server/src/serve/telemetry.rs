@@ -10,6 +10,7 @@ use tracing::{Level, Span, field};
 
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
+use crate::serve::end::Outcome;
 use crate::serve::response::Response;
 use crate::server::Server;
 
@@ -102,36 +103,22 @@ impl Stopwatch {
 
 /// Traces that a handler was dropped because its request was cancelled.
 pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
-    trace_handler_end(span, ctx, "cancelled");
+    trace_handler_end(span, ctx, Outcome::Cancelled);
 }
 
-fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: &'static str) {
+fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
     let Some(stopwatch) = ctx.stopwatch() else { return };
-    let (method, duration) = (ctx.method().as_str(), stopwatch.seconds());
+    let (method, outcome, duration) = (ctx.method().as_str(), outcome.as_str(), stopwatch.seconds());
     tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended");
 }
 
 /// Traces how a request ended, and records errors in its span.
-pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: &Result<Response, ErrorObject>) {
-    let is_failed = match outcome {
-        Ok(Response::ToolCall(result)) => result.is_error == Some(true),
-        Ok(_) => false,
-        Err(_) => true,
-    };
-    trace_handler_end(
-        span,
-        ctx,
-        match outcome {
-            _ if ctx.is_cancelled() => "cancelled",
-            Ok(Response::InputRequired(_)) => "input_required",
-            _ if is_failed => "failed",
-            _ => "completed",
-        },
-    );
+pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: Outcome, served: &Result<Response, ErrorObject>) {
+    trace_handler_end(span, ctx, outcome);
     if span.is_disabled() {
         return;
     }
-    match outcome {
+    match served {
         Ok(Response::ToolCall(result)) if result.is_error == Some(true) => {
             span.record("error.type", "tool_error");
         }

@@ -159,7 +159,7 @@ fn layers_may_refuse_subscriptions() {
             if request.ctx.method().as_str().contains("subscri") {
                 return async { Err(ErrorObject::invalid_request("members only")) }.boxed();
             }
-            self.0.call(request)
+            self.0.call(request).boxed()
         }
     }
 
@@ -256,7 +256,8 @@ fn notifications_are_heard() {
     let heard = notes.clone();
     let server = server(|server| {
         server.offers_tools().on_notification(move |Notification { method, params, connection, .. }: Notification| {
-            let count = connection.get_or_insert_with(std::sync::atomic::AtomicU32::default);
+            let count = connection.scratch().expect("a lasting connection");
+            let count = count.get_or_insert_with(std::sync::atomic::AtomicU32::default);
             let count = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             heard.add(format!("{count} {method} {}", params.as_str()));
         })
@@ -295,7 +296,7 @@ fn layers_tell_handlers_what_they_found_out() {
 
         fn call(&mut self, request: Request) -> ResponseFuture {
             request.ctx.insert_extension(String::from("ann"));
-            self.0.call(request)
+            self.0.call(request).boxed()
         }
     }
 

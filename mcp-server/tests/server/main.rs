@@ -4,10 +4,14 @@ mod asking;
 mod building;
 mod changes;
 mod driving;
+#[cfg(feature = "mrtr")]
+mod ends;
 mod failures;
+mod gateway;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;
+mod middleware;
 mod prompts;
 mod resources;
 #[cfg(feature = "mrtr")]
@@ -17,5 +21,7 @@ mod state;
 mod teardown;
 mod telling;
 mod tools;
+#[cfg(feature = "tower")]
+mod tower_layers;
 mod unanswered;
 mod watching;

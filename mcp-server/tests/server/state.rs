@@ -7,7 +7,7 @@ use mcp_server::types::{
     RequestedSchema, Revision,
 };
 use mcp_server::{
-    Caller, ClientCapability, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext,
+    Caller, ClientCapability, Connection, HandlerError, Limits, NoArguments, Principal, RequestContext, RoundResult,
     Server, prompt, resource, tool,
 };
 use mcp_testkit::{Gate, ScriptedClient};
@@ -113,9 +113,10 @@ fn a_request_knows_its_client() {
 #[test]
 fn state_stays_with_the_connection() {
     let server = telling(|ctx| {
-        let count = ctx.connection().get_or_insert_with(AtomicU32::default).fetch_add(1, Ordering::Relaxed);
-        let before = ctx.connection().get::<String>().map(|text| text.to_string());
-        ctx.connection().insert(format!("set by {}", ctx.id()));
+        let scratch = ctx.connection().scratch().expect("a lasting connection");
+        let count = scratch.get_or_insert_with(AtomicU32::default).fetch_add(1, Ordering::Relaxed);
+        let before = scratch.get::<String>().map(|text| text.to_string());
+        scratch.insert(format!("set by {}", ctx.id()));
         json!([count, before, ctx.state::<String>(), ctx.state::<u8>().is_some()])
     });
     for revision in Revision::ALL {
@@ -125,10 +126,24 @@ fn state_stays_with_the_connection() {
         assert_eq!(told(&mut first), json!([1, "set by 1", "of the application", false]));
         assert_eq!(told(&mut second), json!([0, null, "of the application", false]));
     }
-    // S0.6, S1.2: without a session it is there as well, and lasts for the request.
-    for _ in 0..2 {
-        let mut single = ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({}));
-        assert_eq!(told(&mut single)[0], 0);
+}
+
+/// Where the connection lasts for one request, values would be lost without a word: the refusal says what to do instead.
+// covers: AUT-10, S0.6, S1.2
+#[test]
+fn aut_10_without_a_lasting_connection_there_is_no_scratch() {
+    let server = telling(|ctx| json!([ctx.connection().scratch().err().map(|error| error.to_string())]));
+    let legacy = Revision::V2025_11_25;
+    for (connection, revision) in
+        [(Connection::modern_request(&server), MODERN), (Connection::legacy_request(&server, legacy), legacy)]
+    {
+        let mut single = ScriptedClient::on_connection(connection, revision, json!({}));
+        let told = told(&mut single);
+        let text = told[0].as_str().expect("a refusal");
+        assert!(text.contains("state handle") && text.contains("HttpOptions::sessions"), "{text}");
+    }
+    for revision in Revision::ALL {
+        assert_eq!(told(&mut ScriptedClient::new(&server, revision)), json!([null]), "{revision}");
     }
 }
 
@@ -272,9 +287,9 @@ fn handlers_may_answer_with_questions() {
         server
             .tool(tool("ask", async |ctx: RequestContext, _: NoArguments| {
                 if ctx.is_retry() {
-                    return Ok(Outcome::Complete(mcp_server::types::CallToolResult::text("thanks")));
+                    return Ok(RoundResult::Complete(mcp_server::types::CallToolResult::text("thanks")));
                 }
-                Ok::<_, HandlerError>(Outcome::InputRequired(Box::new(question())))
+                Ok::<_, HandlerError>(RoundResult::InputRequired(Box::new(question())))
             }))
             .prompt(prompt("ask", async |_, _: NoArguments| question()))
             .resource(resource("a:b", "ask", async |_| question()))
@@ -321,7 +336,7 @@ impl Drop for Looks {
 fn looks(ctx: &RequestContext) -> Looks {
     let ctx = ctx.clone();
     Looks(Box::new(move || {
-        drop((ctx.extension::<Looks>(), ctx.connection().get::<Looks>()));
+        drop((ctx.extension::<Looks>(), ctx.connection().scratch().map(|scratch| scratch.get::<Looks>())));
         assert!(ctx.server().update(|_| Ok(())).is_ok());
     }))
 }
@@ -337,12 +352,13 @@ fn sec_6_values_are_dropped_without_a_lock() {
             server.tool(tool("drop", async |ctx: RequestContext, _: NoArguments| {
                 ctx.insert_extension(looks(&ctx));
                 ctx.insert_extension(looks(&ctx));
-                ctx.connection().get_or_insert_with(|| {
+                let Ok(scratch) = ctx.connection().scratch() else { return "no scratch" };
+                scratch.get_or_insert_with(|| {
                     // Somebody else is faster.
-                    ctx.connection().insert(looks(&ctx));
+                    scratch.insert(looks(&ctx));
                     looks(&ctx)
                 });
-                ctx.connection().insert(looks(&ctx));
+                scratch.insert(looks(&ctx));
                 let kept = looks(&ctx);
                 let other = tool("other", move |_, _: NoArguments| {
                     let _ = &kept;

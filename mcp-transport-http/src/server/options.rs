@@ -126,8 +126,8 @@ impl HttpOptions {
     /// Allows web pages of an origin, such as `https://app.example.com`. Requests without an `Origin` header are always
     /// allowed.
     ///
-    /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer such
-    /// as `tower_http::cors`.
+    /// Browsers also require CORS headers before a page of another origin can read a response; add them with a layer: see
+    /// [`cors`](crate::cors).
     pub fn allow_origin(mut self, origin: &str) -> Self {
         self.allowed.origins.add(origin);
         self

@@ -153,8 +153,7 @@ async fn nobody_is_asked() {
 #[tokio::test]
 async fn requests_share_nothing() {
     let count = tool("count", |ctx: RequestContext, _: NoArguments| {
-        let seen = ctx.connection().get::<u8>().is_some();
-        ctx.connection().insert(1_u8);
+        let seen = ctx.connection().scratch().is_ok();
         let caps = serde_json::to_value(ctx.capabilities()).expect("JSON");
         std::future::ready(format!("{seen} {caps} {}", ctx.client_info().is_some()))
     });

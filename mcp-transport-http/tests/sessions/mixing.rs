@@ -74,8 +74,15 @@ impl Drop for Guard {
 
 /// Says all that a handler can know about who asks.
 async fn see(ctx: RequestContext, see: See, waiting: Waiting) -> Result<String, HandlerError> {
-    let owner = ctx.connection().get_or_insert_with(|| Owner(see.tag.clone()));
-    let count = ctx.connection().get_or_insert_with(AtomicUsize::default).fetch_add(1, Ordering::SeqCst) + 1;
+    let owner = || Owner(see.tag.clone());
+    let (owner, count) = match ctx.connection().scratch() {
+        Ok(scratch) => {
+            let count = scratch.get_or_insert_with(AtomicUsize::default).fetch_add(1, Ordering::SeqCst) + 1;
+            (scratch.get_or_insert_with(owner), count)
+        }
+        // Without a session nothing is left of earlier requests.
+        Err(_) => (Arc::new(owner()), 1),
+    };
     ctx.progress(1);
     for level in [LoggingLevel::Debug, LoggingLevel::Info, LoggingLevel::Error] {
         ctx.log(level, &see.tag);

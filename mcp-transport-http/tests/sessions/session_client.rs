@@ -280,8 +280,8 @@ impl Shop {
             .resource(text_resource("file:///b", "b", "text"))
             .resource_subscriptions()
             .tool(tool("count", async |ctx: RequestContext, _: NoArguments| {
-                let count = ctx.connection().get_or_insert_with(AtomicUsize::default);
-                (count.fetch_add(1, Ordering::SeqCst) + 1).to_string()
+                let count = ctx.connection().scratch()?.get_or_insert_with(AtomicUsize::default);
+                Ok::<_, HandlerError>((count.fetch_add(1, Ordering::SeqCst) + 1).to_string())
             }))
             .tool(tool("sample", async |ctx: RequestContext, _: NoArguments| {
                 let question = CreateMessageRequestParams::new(vec![SamplingMessage::user("hi")], 10);

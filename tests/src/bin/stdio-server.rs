@@ -174,7 +174,7 @@ async fn ask(ctx: RequestContext, Ask { limit, after }: Ask) -> Result<String, A
 
 /// Counts the calls of one connection.
 fn count(ctx: &RequestContext) -> String {
-    let count = ctx.connection().get_or_insert_with(|| AtomicU64::new(0));
+    let count = ctx.connection().scratch().expect("a lasting connection").get_or_insert_with(|| AtomicU64::new(0));
     (count.fetch_add(1, Ordering::Relaxed) + 1).to_string()
 }
 

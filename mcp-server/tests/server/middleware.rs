@@ -1,0 +1,216 @@
+//! Middleware from functions, around all requests or around one item.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mcp_server::middleware::{self, Middleware};
+use mcp_server::types::{CallToolResult, ErrorObject, RawObject, ResourceContents, Revision};
+use mcp_server::{
+    NoArguments, Outcome, RequestContext, Response, Target, UriVariables, prompt, raw_tool, resource, template,
+    text_resource, tool,
+};
+use mcp_testkit::{Notes, ScriptedClient};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::servers::{MODERN, server};
+
+const LEGACY: Revision = Revision::V2025_11_25;
+
+fn noting(name: &'static str, notes: &Notes) -> impl Middleware + use<> {
+    let notes = notes.clone();
+    middleware::from_fn(move |ctx, next| {
+        let notes = notes.clone();
+        async move {
+            notes.add(format!("{name} {:?}", ctx.target()));
+            let response = next.run(ctx).await;
+            notes.add(format!("{name} {}", Outcome::of(&response).as_str()));
+            response
+        }
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+/// A closure needs no types; it lets requests pass, or responds by itself, or changes the response.
+// covers: AUT-5
+#[test]
+fn aut_5_functions_are_middleware() {
+    let server = server(|server| {
+        server
+            .tool(tool("say", async |_, Text { text }| text))
+            .tool(tool("secret", async |_, _: NoArguments| "secret"))
+            .layer(middleware::from_fn(async |ctx, next| {
+                let mut response = next.run(ctx).await?;
+                if let Response::ToolCall(result) = &mut response {
+                    result.content.push("seen".into());
+                }
+                Ok(response)
+            }))
+            .layer(middleware::from_fn(async |ctx, next| match ctx.tool_name() {
+                Some("secret") => Err(ErrorObject::invalid_request("members only")),
+                Some("mocked") => Ok(Response::ToolCall(CallToolResult::text("mocked"))),
+                _ => next.run(ctx).await,
+            }))
+    });
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        let said = client.call_tool("say", json!({ "text": "hello" }));
+        assert_eq!(said["content"], json!([{ "type": "text", "text": "hello" }, { "type": "text", "text": "seen" }]));
+        assert_eq!(client.error("tools/call", json!({ "name": "secret" }), -32600)["message"], "members only");
+        assert_eq!(client.call_tool_text("mocked", json!({})), "mocked");
+        assert_eq!(client.result("tools/list", json!({}))["tools"].as_array().unwrap().len(), 2);
+    }
+}
+
+/// The target is the name as the client meant it, whatever it wrote.
+// covers: AUT-5
+#[test]
+fn aut_5_the_context_knows_the_target() {
+    let notes = Notes::default();
+    let server = server(|server| {
+        server.tool(tool("say \"a\"", async |_, _: NoArguments| ())).offers_prompts().resource_subscriptions().layer({
+            let notes = notes.clone();
+            middleware::from_fn(move |ctx, next| {
+                notes.add(format!("{:?} {:?}", ctx.target(), ctx.tool_name()));
+                assert_eq!(ctx.target(), ctx.clone().target());
+                next.run(ctx)
+            })
+        })
+    });
+    let mut client = ScriptedClient::new(&server, LEGACY);
+    client.call("tools/call", json!({ "name": "say" }));
+    client.call_tool("say \"a\"", json!({}));
+    client.call("tools/call", json!({ "name": 1 }));
+    client.call("tools/call", json!({}));
+    client.call("prompts/get", json!({ "name": "p" }));
+    client.call("resources/read", json!({ "uri": "a:b" }));
+    client.call("resources/subscribe", json!({ "uri": "a:b" }));
+    client.call("tools/list", json!({ "name": "no" }));
+    let expected = [
+        r#"Some(Tool("say")) Some("say")"#,
+        r#"Some(Tool("say \"a\"")) Some("say \"a\"")"#,
+        "None None",
+        "None None",
+        r#"Some(Prompt("p")) None"#,
+        r#"Some(Resource("a:b")) None"#,
+        r#"Some(Resource("a:b")) None"#,
+        "None None",
+    ];
+    assert_eq!(notes.take(), expected);
+}
+
+/// Middleware of an item is around that item alone, inside of the server's.
+// covers: AUT-5
+#[test]
+fn aut_5_items_have_middleware_of_their_own() {
+    let notes = Notes::default();
+    let noted = |name| noting(name, &notes);
+    let server = server(|server| {
+        let read = async |_: RequestContext, variables: UriVariables| variables.get("a").map(str::to_owned);
+        server
+            .tool(tool("typed", async |_, Text { text }| text).layer(noted("first")).layer(noted("second")))
+            .tool(raw_tool("raw", schema(), async |_, raw: RawObject| raw.as_str().to_owned()).layer(noted("raw")))
+            .tool(tool("other", async |_, _: NoArguments| "other"))
+            .prompt(prompt("prompt", async |_, Text { text }| text).layer(noted("prompt")))
+            .resource(text_resource("a:fixed", "fixed", "text").layer(noted("resource")))
+            .template(template("a:t/{a}", "template", read).layer(noted("template")).mime_type("text/x"))
+            .layer(noted("server"))
+    });
+    for revision in [MODERN, LEGACY] {
+        let mut client = ScriptedClient::new(&server, revision);
+        assert_eq!(client.call_tool_text("typed", json!({ "text": "hello" })), "hello");
+        let expected = [
+            r#"server Some(Tool("typed"))"#,
+            r#"second Some(Tool("typed"))"#,
+            r#"first Some(Tool("typed"))"#,
+            "first completed",
+            "second completed",
+            "server completed",
+        ];
+        assert_eq!(notes.take(), expected);
+        assert_eq!(client.call_tool_text("other", json!({})), "other");
+        assert_eq!(notes.take().len(), 2);
+        assert_eq!(client.call_tool_text("raw", json!({ "text": "x" })), r#"{"text":"x"}"#);
+        assert_eq!(notes.take()[1], r#"raw Some(Tool("raw"))"#);
+        assert_eq!(client.call_tool("typed", json!({ "text": 1 }))["isError"], true);
+        assert_eq!(notes.take()[3], "first failed");
+
+        let got = client.result("prompts/get", json!({ "name": "prompt", "arguments": { "text": "hi" } }));
+        assert_eq!(got["messages"][0]["content"]["text"], "hi");
+        assert_eq!(notes.take()[1], r#"prompt Some(Prompt("prompt"))"#);
+        let read = client.result("resources/read", json!({ "uri": "a:fixed" }));
+        assert_eq!(read["contents"][0], json!({ "uri": "a:fixed", "mimeType": "text/plain", "text": "text" }));
+        assert_eq!(notes.take()[1], r#"resource Some(Resource("a:fixed"))"#);
+        let read = client.result("resources/read", json!({ "uri": "a:t/7" }));
+        assert_eq!(read["contents"][0], json!({ "uri": "a:t/7", "mimeType": "text/x", "text": "7" }));
+        assert_eq!(notes.take()[1], r#"template Some(Resource("a:t/7"))"#);
+    }
+}
+
+fn schema() -> RawObject {
+    RawObject::parse(r#"{"type":"object","properties":{"text":{"type":"string"}}}"#).expect("an object")
+}
+
+/// What middleware of a resource responds is completed like the contents of the handler.
+// covers: AUT-5
+#[test]
+fn aut_5_middleware_may_read() {
+    let cached = middleware::from_fn(async |ctx: RequestContext, _| {
+        let Some(Target::Resource(uri)) = ctx.target() else { return Err(ErrorObject::internal_error("no URI")) };
+        Ok(Response::Contents(mcp_server::types::ReadResourceResult::new(vec![ResourceContents::text(uri, "cached")])))
+    });
+    let read = resource("a:b", "b", async |_: RequestContext| "read").layer(cached).mime_type("text/x");
+    let server = server(|server| server.resource(read));
+    let read = ScriptedClient::new(&server, MODERN).result("resources/read", json!({ "uri": "a:b" }));
+    assert_eq!(read["contents"][0], json!({ "uri": "a:b", "mimeType": "text/x", "text": "cached" }));
+}
+
+/// Input requests of one poll travel together through middleware of a tool and of the server.
+// covers: AUT-2, AUT-5
+#[cfg(feature = "mrtr")]
+#[test]
+fn aut_5_middleware_of_a_tool_sees_the_end_of_a_round() {
+    let notes = Notes::default();
+    let pair = tool("pair", async |ctx: RequestContext, _: NoArguments| {
+        let (a, b) = futures_util::future::join(ctx.list_roots("a"), ctx.list_roots("b")).await;
+        Ok::<_, mcp_server::AskError>(format!("{} {}", a?.len(), b?.len()))
+    });
+    let server = server(|server| server.tool(pair.layer(noting("tool", &notes))).layer(noting("server", &notes)));
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, json!({ "roots": {} }));
+    let asked = client.result("tools/call", json!({ "name": "pair" }));
+    assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 2);
+    assert_eq!(notes.take()[2..], ["tool input_required", "server input_required"]);
+    let roots = json!({ "roots": [] });
+    let retry =
+        json!({ "name": "pair", "inputResponses": { "a": roots, "b": roots }, "requestState": asked["requestState"] });
+    assert_eq!(client.result("tools/call", retry)["content"][0]["text"], "0 0");
+}
+
+/// `next` can be run again.
+// covers: AUT-5
+#[test]
+fn aut_5_middleware_may_try_again() {
+    let tries = Arc::new(AtomicU32::new(0));
+    let flaky = {
+        let tries = Arc::clone(&tries);
+        tool("flaky", move |_, _: NoArguments| {
+            let tries = tries.fetch_add(1, Ordering::Relaxed);
+            async move { if tries < 2 { Err("not yet") } else { Ok("done") } }
+        })
+    };
+    let retry = middleware::from_fn(async |ctx, next| {
+        let mut response = next.clone().run(ctx.clone()).await;
+        while Outcome::of(&response) == Outcome::Failed {
+            response = next.clone().run(ctx.clone()).await;
+        }
+        response
+    });
+    let server = server(|server| server.tool(flaky.layer(retry)));
+    assert_eq!(ScriptedClient::new(&server, LEGACY).call_tool_text("flaky", json!({})), "done");
+    assert_eq!(tries.load(Ordering::Relaxed), 3);
+}
