@@ -1,12 +1,14 @@
 //! The state of a legacy session that another process can resume.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_types::{InitializeRequestParams, LoggingLevel, RawObject, Revision};
+use mcp_types::{Implementation, InitializeRequestParams, LoggingLevel, RawObject, Revision};
 
 use super::client::StoredHandshake;
 use super::config::ServerConfig;
 use super::connection::Connection;
+use super::event::Event;
 use super::lifecycle::{Agreed, Lifecycle};
 
 /// The state of a legacy session, apart from the parameters of `initialize`.
@@ -56,6 +58,12 @@ impl Connection {
         self.lifecycle.agreed()?.client.text()
     }
 
+    /// Returns the name that the client gave in its handshake. It is not verified: use it for display and logs only.
+    #[must_use]
+    pub fn client_info(&self) -> Option<Implementation> {
+        self.lifecycle.agreed()?.client.read().info.clone()
+    }
+
     /// Returns the memory that the client occupies between requests: by its handshake and its subscriptions.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
@@ -71,7 +79,14 @@ impl Connection {
             self.lifecycle.initialized();
         }
         self.log_level = state.log_level;
-        self.subscriptions = state.subscriptions.into_iter().take(self.config.limits.max_subscriptions).collect();
+        let most = self.config.limits.max_subscriptions;
+        let subscriptions: BTreeSet<String> = state.subscriptions.into_iter().take(most).collect();
+        self.end_subscriptions(|uri| subscriptions.contains(uri));
+        for uri in subscriptions {
+            if self.subscriptions.insert(uri.clone()) {
+                self.emit(Event::Subscription { uri, active: true });
+            }
+        }
     }
 
     /// Returns the state of the session, after `initialize`.
