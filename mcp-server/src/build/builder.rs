@@ -20,6 +20,7 @@ use crate::handlers::extension_method;
 use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
+use crate::handlers::subscription::{SubscriptionEvent, SubscriptionHandler};
 use crate::handlers::tool::{ArgumentErrors, Tool};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Endpoint;
@@ -52,6 +53,7 @@ pub struct ServerBuilder {
     endpoint: Endpoint,
     state: Extensions,
     on_notification: Option<NotificationHandler>,
+    on_subscription: Option<SubscriptionHandler>,
     fault: Option<BuildError>,
 }
 
@@ -78,6 +80,7 @@ impl ServerBuilder {
             endpoint: Endpoint::default(),
             state: Extensions::new(),
             on_notification: None,
+            on_subscription: None,
             fault: None,
         }
     }
@@ -265,6 +268,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets a function that is called when a client subscribes to changes, and when such a subscription ends, also because
+    /// the client disconnects. A gateway uses it to subscribe at another server as long as a client needs it. The function
+    /// must not block.
+    ///
+    /// Subscriptions of a legacy session that is resumed in another process begin there as well.
+    pub fn on_subscription(mut self, handler: impl Fn(&SubscriptionEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.on_subscription = Some(Arc::new(handler));
+        self
+    }
+
     /// Sets the keys that encrypt the `requestState` of multi round-trip requests. Defaults to a random key, which only
     /// this process knows; instances that serve the same clients must share their keys.
     #[cfg(feature = "mrtr")]
@@ -364,13 +377,16 @@ impl ServerBuilder {
         let mut settings = self.settings;
         #[cfg(feature = "mrtr")]
         settings.asking.limit_to(config.limits.max_request_state_bytes);
+        let mut registry = self.registry;
+        drop(registry.take_changes());
         Ok(Server::new(Inner {
             config: Arc::new(config),
             settings,
             endpoint: self.endpoint,
             state: self.state,
             on_notification: self.on_notification,
-            registry: RwLock::new(Arc::new(self.registry)),
+            on_subscription: self.on_subscription,
+            registry: RwLock::new(Arc::new(registry)),
             updating: Mutex::new(()),
             broadcast: Broadcast::default(),
         }))

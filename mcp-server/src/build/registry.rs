@@ -1,14 +1,19 @@
 //! The tools, prompts, resources and methods of a server at one moment.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mcp_kernel::Change;
 use mcp_types::{HeaderParam, Method};
 
 use crate::build::error::BuildError;
+use crate::build::named_list::{NamedList, is_visible};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::Tool;
+use crate::serve::context::RequestContext;
+use crate::uri_template::UriVariables;
+use crate::visibility::predicate::{Predicate, Visible};
 
 /// The tools, prompts and resources of a server: filled by the builder, and changed by
 /// [`Server::update`](crate::Server::update).
@@ -23,46 +28,6 @@ pub struct Registry {
     pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::ExtensionMethod>,
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
-}
-
-/// Items with unique names, in the order in which they were added.
-#[derive(Clone)]
-pub(crate) struct NamedList<T> {
-    pub(crate) items: Vec<Arc<T>>,
-    /// The position of each item, by its name.
-    index: HashMap<String, usize>,
-    /// Whether items were added or removed since this was last reset.
-    pub(crate) changed: bool,
-}
-
-impl<T> Default for NamedList<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), index: HashMap::new(), changed: false }
-    }
-}
-
-impl<T> NamedList<T> {
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
-        self.items.get(*self.index.get(name)?)
-    }
-
-    fn add(&mut self, name: &str, item: T) -> bool {
-        if self.index.contains_key(name) {
-            return false;
-        }
-        self.index.insert(name.to_owned(), self.items.len());
-        self.items.push(Arc::new(item));
-        self.changed = true;
-        true
-    }
-
-    fn remove(&mut self, name: &str) -> bool {
-        let Some(removed) = self.index.remove(name) else { return false };
-        self.items.remove(removed);
-        self.index.values_mut().filter(|index| **index > removed).for_each(|index| *index -= 1);
-        self.changed = true;
-        true
-    }
 }
 
 impl Registry {
@@ -85,7 +50,7 @@ impl Registry {
         }
         #[cfg(feature = "validate")]
         let validators = crate::handlers::validate::Validators::of(&tool).map_err(invalid)?;
-        if !self.tools.add(&name, tool) {
+        if !self.tools.add(tool) {
             return Err(BuildError::Duplicate { what: "tool", name });
         }
         if !params.is_empty() {
@@ -115,7 +80,7 @@ impl Registry {
         if let Some(reason) = prompt.fault.clone() {
             return Err(BuildError::InvalidPrompt { name, reason });
         }
-        if self.prompts.add(&name, prompt) { Ok(()) } else { Err(BuildError::Duplicate { what: "prompt", name }) }
+        if self.prompts.add(prompt) { Ok(()) } else { Err(BuildError::Duplicate { what: "prompt", name }) }
     }
 
     /// Removes a prompt; returns whether there was one.
@@ -132,11 +97,7 @@ impl Registry {
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
         let uri = resource.definition.uri.clone();
         check_scheme(&uri)?;
-        if self.resources.add(&uri, resource) {
-            Ok(())
-        } else {
-            Err(BuildError::Duplicate { what: "resource", name: uri })
-        }
+        if self.resources.add(resource) { Ok(()) } else { Err(BuildError::Duplicate { what: "resource", name: uri }) }
     }
 
     /// Removes a resource by its URI; returns whether there was one.
@@ -155,11 +116,7 @@ impl Registry {
         if let Some(reason) = template.fault.clone() {
             return Err(BuildError::InvalidTemplate { template: uri, reason });
         }
-        if self.templates.add(&uri, template) {
-            Ok(())
-        } else {
-            Err(BuildError::Duplicate { what: "template", name: uri })
-        }
+        if self.templates.add(template) { Ok(()) } else { Err(BuildError::Duplicate { what: "template", name: uri }) }
     }
 
     /// Removes a resource template by its text; returns whether there was one.
@@ -175,10 +132,78 @@ impl Registry {
             || self.templates.items.iter().any(|template| !template.completers.is_empty())
     }
 
-    /// The flags of what has changed: tools, prompts, resources, templates.
-    pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
-        [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]
+    /// Takes what was added and removed since the last update.
+    pub(crate) fn take_changes(&mut self) -> RegistryChanges {
+        RegistryChanges {
+            tools: std::mem::take(&mut self.tools.changed),
+            prompts: std::mem::take(&mut self.prompts.changed),
+            resources: std::mem::take(&mut self.resources.changed),
+            templates: std::mem::take(&mut self.templates.changed),
+        }
     }
+
+    /// Returns the predicates of the resource and the templates with a URI, of which one has to admit a viewer; `None` if all
+    /// viewers can see it, or if there is nothing of that URI.
+    pub(crate) fn guards_of(&self, uri: &str) -> Option<Vec<Predicate>> {
+        if !self.resources.is_restricted() && !self.templates.is_restricted() {
+            return None;
+        }
+        let resource = self.resources.get(uri).map(|resource| resource.predicate());
+        let templates = self.templates.items.iter().filter(|template| template.matches(uri).is_some());
+        let templates = templates.map(|template| template.predicate());
+        guards(resource.into_iter().chain(templates)).filter(|guards| !guards.is_empty())
+    }
+
+    /// Returns the resource or template that a URI belongs to, if it is visible for a request.
+    pub(crate) fn find_readable(&self, uri: &str, ctx: &RequestContext) -> Option<Readable<'_>> {
+        if let Some(resource) = self.resources.find(uri, ctx) {
+            return Some(Readable::Resource(resource));
+        }
+        self.templates.items.iter().find_map(|template| {
+            let variables = template.matches(uri)?;
+            is_visible(&**template, ctx).then_some(Readable::Template(template, variables))
+        })
+    }
+}
+
+/// What an update has added and removed. Dropping it may run code of the application.
+pub(crate) struct RegistryChanges {
+    tools: Vec<Arc<Tool>>,
+    prompts: Vec<Arc<Prompt>>,
+    resources: Vec<Arc<Resource>>,
+    templates: Vec<Arc<Template>>,
+}
+
+impl RegistryChanges {
+    /// Returns the lists that have changed, with the predicates of what was added or removed: a client is notified if one of
+    /// them admits it, or if there are none.
+    pub(crate) fn lists(&self) -> Vec<(Change, Option<Vec<Predicate>>)> {
+        let Self { tools, prompts, resources, templates } = self;
+        let mut changes = Vec::new();
+        if !tools.is_empty() {
+            changes.push((Change::Tools, guards(tools.iter().map(|tool| tool.predicate()))));
+        }
+        if !prompts.is_empty() {
+            changes.push((Change::Prompts, guards(prompts.iter().map(|prompt| prompt.predicate()))));
+        }
+        if !(resources.is_empty() && templates.is_empty()) {
+            let resources = resources.iter().map(|resource| resource.predicate());
+            let templates = templates.iter().map(|template| template.predicate());
+            changes.push((Change::Resources, guards(resources.chain(templates))));
+        }
+        changes
+    }
+}
+
+/// A resource, or a template with the values of its variables.
+pub(crate) enum Readable<'a> {
+    Resource(&'a Resource),
+    Template(&'a Template, UriVariables),
+}
+
+/// Collects predicates of which one has to admit a viewer. One item without a predicate is visible to all.
+fn guards<'a>(predicates: impl Iterator<Item = Option<&'a Predicate>>) -> Option<Vec<Predicate>> {
+    predicates.map(|predicate| predicate.cloned()).collect()
 }
 
 impl std::fmt::Debug for Registry {

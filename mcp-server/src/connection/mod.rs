@@ -4,6 +4,7 @@ pub(crate) mod broadcast;
 pub(crate) mod catch_panic;
 mod events;
 pub(crate) mod handle;
+pub(crate) mod listeners;
 pub(crate) mod oneshot;
 pub(crate) mod port;
 pub(crate) mod request_origin;
@@ -75,7 +76,7 @@ impl Connection {
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
         let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config())));
-        server.broadcast().join(&connection.shared);
+        server.join(&connection.shared);
         connection
     }
 
@@ -100,8 +101,16 @@ impl Connection {
     /// Returns an error if `initialize` does not have valid parameters.
     pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
         let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
-        server.broadcast().join(&connection.shared);
+        server.join(&connection.shared);
         Ok(connection)
+    }
+
+    /// Sets the user of the session, for a transport that knows it before the client sends a message, as for a session that
+    /// is resumed. Predicates of notifications see it ([`Viewer::principal`](crate::Viewer::principal)).
+    #[must_use]
+    pub fn principal(self, principal: Option<Principal>) -> Self {
+        self.shared.lock().principal = principal;
+        self
     }
 
     /// Returns the state of a legacy session, after the handshake.
@@ -162,6 +171,7 @@ impl Connection {
         let State { kernel, origins, .. } = &mut *state;
         let key = feed(kernel);
         let closed = origins.take_closed(|key| kernel.is_open(key));
+        state.note_caller(key, caller, &self.shared.has_joined);
         drop(state);
         drop(closed);
         let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
@@ -380,8 +390,8 @@ impl Connection {
 impl Drop for Connection {
     /// Tasks that handlers spawned have to learn that their requests have ended.
     fn drop(&mut self) {
-        // Usually nothing else holds the connection.
-        if Arc::strong_count(&self.shared) > 1 {
+        // Usually nothing else holds the connection, and nothing has to be notified of its end.
+        if Arc::strong_count(&self.shared) > 1 || self.server.on_subscription().is_some() {
             self.handle_disconnect();
         }
         self.server.broadcast().leave(&self.shared);

@@ -7,6 +7,7 @@ pub(crate) mod notification;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod schema;
+pub(crate) mod subscription;
 pub(crate) mod text_values;
 pub(crate) mod tool;
 pub(crate) mod tool_result;

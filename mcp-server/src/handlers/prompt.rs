@@ -18,6 +18,7 @@ use crate::handlers::tool_result::{Outcome, protocol_error};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
+use crate::visibility::predicate::{Predicate, visibility_setters};
 
 /// A prompt; created by [`prompt`].
 #[derive(Clone)]
@@ -27,6 +28,7 @@ pub struct Prompt {
     pub(crate) handler: Handler,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
+    pub(crate) visible: Option<Predicate>,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
@@ -137,7 +139,7 @@ where
             Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
         }
     });
-    Prompt { definition, handler, completers: Completers::default(), fault }
+    Prompt { definition, handler, completers: Completers::default(), fault, visible: None }
 }
 
 /// The arguments of a prompt: the members of a struct in its order, in which user interfaces show them.
@@ -194,6 +196,7 @@ impl Prompt {
     }
 }
 
+visibility_setters!(Prompt);
 definition_setters!(Prompt: "Sets the description of the prompt.");
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 use crate::uri_template::{UriTemplate, UriVariables};
+use crate::visibility::predicate::{Predicate, visibility_setters};
 
 /// The requested URI, and the variables that a template found in it.
 pub(crate) struct RequestedUri<'a> {
@@ -111,15 +112,24 @@ pub(crate) struct ContentsDefaults {
     ttl_ms: Option<i64>,
     scope: Option<CacheScope>,
     mime_type: Option<String>,
+    /// Whether some viewers cannot see the contents, so that they must not be cached for several users.
+    is_restricted: bool,
 }
 
 impl ContentsDefaults {
+    fn of_restricted(&self, is_restricted: bool) -> Self {
+        Self { is_restricted, ..self.clone() }
+    }
+
     fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
         let Outcome::Complete(result) = result else { return };
         // C-2: a handler may set anything, but a TTL on the wire is not negative.
         result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
             result.cache_scope.clone_from(&self.scope);
+        }
+        if self.is_restricted {
+            result.cache_scope = Some(CacheScope::PRIVATE);
         }
         for contents in &mut result.contents {
             let mime_type = match contents {
@@ -155,6 +165,7 @@ pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
     pub(crate) handler: Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>,
     pub(crate) defaults: ContentsDefaults,
+    pub(crate) visible: Option<Predicate>,
 }
 
 /// Creates a resource from an async function that reads it.
@@ -179,7 +190,8 @@ where
         let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
         Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
     });
-    Resource { definition: mcp_types::Resource::new(name, uri), handler, defaults: ContentsDefaults::default() }
+    let definition = mcp_types::Resource::new(name, uri);
+    Resource { definition, handler, defaults: ContentsDefaults::default(), visible: None }
 }
 
 /// Creates a resource from a constant text.
@@ -196,7 +208,7 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 
 impl Resource {
     pub(crate) fn read(&self, ctx: RequestContext) -> ResponseFuture {
-        (self.handler)(ctx, self.defaults.clone())
+        (self.handler)(ctx, self.defaults.of_restricted(self.visible.is_some()))
     }
 
     /// Sets the size of the contents in bytes, for the list of resources.
@@ -218,6 +230,7 @@ pub struct Template {
     defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
+    pub(crate) visible: Option<Predicate>,
 }
 
 /// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
@@ -257,12 +270,18 @@ where
         defaults: ContentsDefaults::default(),
         completers: Completers::default(),
         fault,
+        visible: None,
     }
 }
 
 impl Template {
     pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
-        (self.handler)(ctx, address, self.defaults.clone())
+        (self.handler)(ctx, address, self.defaults.of_restricted(self.visible.is_some()))
+    }
+
+    /// Returns the values of the variables, if a URI is one of the template.
+    pub(crate) fn matches(&self, uri: &str) -> Option<UriVariables> {
+        self.template.as_ref()?.matches(uri)
     }
 
     /// Adds a completer, which suggests values for a variable.
@@ -305,6 +324,7 @@ macro_rules! readable {
 }
 
 readable!(Resource, Template);
+visibility_setters!(Resource, Template);
 definition_setters!(Resource: "Sets the description of the resource.", Template: "Sets the description of the resources.");
 
 #[cfg(test)]

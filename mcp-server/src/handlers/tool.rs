@@ -14,6 +14,7 @@ use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
+use crate::visibility::predicate::{Predicate, visibility_setters};
 
 /// A tool; created by [`tool`] or [`raw_tool`].
 #[derive(Clone)]
@@ -25,6 +26,7 @@ pub struct Tool {
     pub(crate) fault: Option<String>,
     /// Whether arguments and results have to be validated against their schemas.
     pub(crate) is_raw: bool,
+    pub(crate) visible: Option<Predicate>,
 }
 
 /// Takes the arguments as text, so that they are parsed once, into the type of the tool.
@@ -96,7 +98,7 @@ where
             Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
-    Tool { definition, handler, fault, is_raw: false }
+    Tool { definition, handler, fault, is_raw: false, visible: None }
 }
 
 /// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
@@ -116,7 +118,7 @@ where
             Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });
-    Tool { definition, handler, fault: None, is_raw: true }
+    Tool { definition, handler, fault: None, is_raw: true, visible: None }
 }
 
 fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> ResponseFuture {
@@ -156,4 +158,5 @@ impl Tool {
     }
 }
 
+visibility_setters!(Tool);
 definition_setters!(Tool: "Sets the description: what the tool does and when to use it, for the model.");

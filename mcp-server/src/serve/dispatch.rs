@@ -1,7 +1,6 @@
 //! Finds the handler of a request, and calls it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
@@ -11,14 +10,17 @@ use mcp_types::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::build::registry::{NamedList, Registry};
+use crate::build::named_list::{Item, NamedList, is_visible};
+use crate::build::registry::{Readable, Registry};
 use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::resource::RequestedUri;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::{Dispatched, Request};
-use crate::serve::page::page;
+use crate::serve::page::{page, visible_page};
+use crate::serve::param_claims::ParamClaims;
 use crate::serve::response::Response;
+use crate::visibility::predicate::Visible;
 
 /// Calls the handler that is registered at this moment.
 pub(crate) fn dispatch(request: Request) -> Dispatched {
@@ -65,10 +67,16 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
-    let tool = registry.tools.get(&name).ok_or_else(unknown)?;
+    let tool = registry.tools.find(&name, &ctx).ok_or_else(unknown)?;
     let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
     if !arguments.starts_with('{') {
         return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
+    }
+    if tool.predicate().is_some()
+        && let Some(params) = registry.header_params.get(&*name)
+        && let Some(claims) = ctx.extension::<ParamClaims>()
+    {
+        claims.check(params, arguments)?;
     }
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
@@ -86,59 +94,70 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (tools, next) = requested_page(&registry.tools, |tool| &tool.definition.name, ctx, params)?;
-    let mut result = ListToolsResult::new(tools.iter().map(|tool| tool.definition.clone()).collect());
+    let list = &registry.tools;
+    let (tools, next) = requested_page(list, ctx, params)?;
+    let mut result = ListToolsResult::new(tools);
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools);
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools, list.is_restricted());
     Ok(Response::Tools(result))
 }
 
 fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (prompts, next) = requested_page(&registry.prompts, |prompt| &prompt.definition.name, ctx, params)?;
-    let mut result = ListPromptsResult::new(prompts.iter().map(|prompt| prompt.definition.clone()).collect());
+    let list = &registry.prompts;
+    let (prompts, next) = requested_page(list, ctx, params)?;
+    let mut result = ListPromptsResult::new(prompts);
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts);
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts, list.is_restricted());
     Ok(Response::Prompts(result))
 }
 
 fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (resources, next) = requested_page(&registry.resources, |resource| &resource.definition.uri, ctx, params)?;
-    let mut result = ListResourcesResult::new(resources.iter().map(|resource| resource.definition.clone()).collect());
+    let list = &registry.resources;
+    let (resources, next) = requested_page(list, ctx, params)?;
+    let mut result = ListResourcesResult::new(resources);
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources);
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources, list.is_restricted());
     Ok(Response::Resources(result))
 }
 
 fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (templates, next) =
-        requested_page(&registry.templates, |template| &template.definition.uri_template, ctx, params)?;
-    let mut result =
-        ListResourceTemplatesResult::new(templates.iter().map(|template| template.definition.clone()).collect());
+    let list = &registry.templates;
+    let (templates, next) = requested_page(list, ctx, params)?;
+    let mut result = ListResourceTemplatesResult::new(templates);
     result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Templates);
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Templates, list.is_restricted());
     Ok(Response::Templates(result))
 }
 
-/// The requested page of a list.
-fn requested_page<'a, T>(
-    list: &'a NamedList<T>,
-    name: impl Fn(&T) -> &String,
+/// The definitions on the requested page of a list.
+fn requested_page<T: Item>(
+    list: &NamedList<T>,
     ctx: &RequestContext,
     params: &PayloadBuf,
-) -> Result<(&'a [Arc<T>], Option<String>), ErrorObject> {
+) -> Result<(Vec<T::Definition>, Option<String>), ErrorObject> {
     let PaginatedRequestParams { cursor, .. } = decode(params)?;
-    page(&list.items, |item| name(item), ctx.server().settings().page_size, cursor.as_deref())
+    let (size, cursor) = (ctx.server().settings().page_size, cursor.as_deref());
+    if list.is_restricted() {
+        let (items, next) =
+            visible_page(&list.items, |item| item.key(), |item| is_visible(&**item, ctx), size, cursor)?;
+        return Ok((items.into_iter().map(|item| item.definition().clone()).collect(), next));
+    }
+    let (items, next) = page(&list.items, |item| item.key(), size, cursor)?;
+    Ok((items.iter().map(|item| item.definition().clone()).collect(), next))
 }
 
-/// The cache settings of a list; the kernel fills in the defaults.
-fn cache(ctx: &RequestContext, list: ListKind) -> (Option<i64>, Option<CacheScope>) {
-    ctx.server().settings().caches.get(&list).map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())))
+/// The cache settings of a list; the kernel fills in the defaults. A list that depends on the viewer is not cached for several
+/// users.
+fn cache(ctx: &RequestContext, list: ListKind, is_restricted: bool) -> (Option<i64>, Option<CacheScope>) {
+    let set = ctx.server().settings().caches.get(&list);
+    let (ttl, scope) = set.map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())));
+    (ttl, if is_restricted { Some(CacheScope::PRIVATE) } else { scope })
 }
 
 fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let GetPromptRequestParams { name, arguments, .. } = decode(params)?;
     let unknown = || ErrorObject::invalid_params(format!("Unknown prompt: {name}"));
-    let prompt = registry.prompts.get(&name).ok_or_else(unknown)?;
+    let prompt = registry.prompts.find(&name, &ctx).ok_or_else(unknown)?;
     let arguments = arguments.unwrap_or_default();
     if let Some(missing) = prompt.missing(&arguments) {
         // PR-5
@@ -153,20 +172,14 @@ fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) 
     if uri.len() > limit {
         return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`max_uri_bytes`)")));
     }
-    let read = if let Some(resource) = registry.resources.get(&uri) {
-        resource.read(ctx)
-    } else {
-        let found = registry.templates.items.iter().find_map(|template| {
-            let variables = template.template.as_ref()?.matches(&uri)?;
-            Some((template, variables))
-        });
-        let Some((template, variables)) = found else {
-            // RS-2, RS-3: the code depends on the revision.
-            return Err(ErrorObject::resource_not_found(ctx.revision(), uri));
-        };
-        template.read(ctx, RequestedUri { uri: &uri, variables })
-    };
-    Ok(Dispatched::Pending(read))
+    match registry.find_readable(&uri, &ctx) {
+        Some(Readable::Resource(resource)) => Ok(Dispatched::Pending(resource.read(ctx))),
+        Some(Readable::Template(template, variables)) => {
+            Ok(Dispatched::Pending(template.read(ctx, RequestedUri { uri: &uri, variables })))
+        }
+        // RS-2, RS-3: the code depends on the revision.
+        None => Err(ErrorObject::resource_not_found(ctx.revision(), uri)),
+    }
 }
 
 fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
@@ -175,13 +188,13 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
     let unknown = |what: String| ErrorObject::invalid_params(what);
     let (completers, arguments): (_, Vec<&str>) = match &reference {
         CompletionReference::Prompt(prompt) => {
-            let found = registry.prompts.get(&prompt.name);
+            let found = registry.prompts.find(&prompt.name, &ctx);
             let prompt = found.ok_or_else(|| unknown(format!("Unknown prompt: {}", prompt.name)))?;
             let arguments = prompt.definition.arguments.iter().flatten().map(|known| known.name.as_str()).collect();
             (&prompt.completers, arguments)
         }
         CompletionReference::Resource(template) => {
-            let found = registry.templates.get(&template.uri);
+            let found = registry.templates.find(&template.uri, &ctx);
             let template = found.ok_or_else(|| unknown(format!("Unknown resource template: {}", template.uri)))?;
             (&template.completers, template.template.iter().flat_map(|template| template.variables()).collect())
         }

@@ -1,6 +1,7 @@
 //! A server without I/O: what clients of every revision see of it.
 
 mod asking;
+mod audience;
 mod building;
 mod changes;
 mod driving;
@@ -18,4 +19,5 @@ mod teardown;
 mod telling;
 mod tools;
 mod unanswered;
+mod visibility;
 mod watching;
