@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use mcp_kernel::server::RequestClaims;
-use mcp_server::HeaderParam;
+use mcp_server::{HeaderParam, ParamClaims};
 use mcp_types::jsonrpc::Request;
 use mcp_types::{ErrorObject, Method, ProtocolVersion};
 
@@ -68,6 +68,13 @@ where
             .and_then(|()| self.check_params(request))
             .map_err(|fault| fault.to_error_object())
     }
+}
+
+/// The `Mcp-Param-*` headers of a request, for tools of which it is not known before whether the client can see them.
+pub(crate) fn param_claims(parts: Arc<http::request::Parts>) -> ParamClaims {
+    ParamClaims::new(move |param, arguments| {
+        check_param(&parts.headers, &param.name, &param.path, arguments).map_err(|fault| fault.to_error_object())
+    })
 }
 
 #[cfg(test)]

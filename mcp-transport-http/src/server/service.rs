@@ -30,7 +30,7 @@ use super::start_error::StartError;
 use super::stateful::Sessions;
 use crate::clock::now;
 use crate::event_stream::encode::KEEP_ALIVE;
-use crate::rules::claims::HeaderClaims;
+use crate::rules::claims::{HeaderClaims, param_claims};
 use crate::rules::era::{SelectedEra, SupportedRevisions, request_id, select_era};
 use crate::rules::header_names::BUFFERING;
 use crate::rules::media;
@@ -328,7 +328,11 @@ impl Inner {
             pacer.expire_at(at);
         }
         let claims = HeaderClaims::new(&head.parts.headers, &head.version, |tool| server.header_params(tool));
-        let Some(key) = connection.feed_parsed(now(), incoming, &head.caller(), Some(&claims)) else {
+        let mut caller = head.caller();
+        if server.defers_header_params() {
+            caller.extensions.insert(param_claims(Arc::clone(&head.parts)));
+        }
+        let Some(key) = connection.feed_parsed(now(), incoming, &caller, Some(&claims)) else {
             return Ok(Started::Response(accepted()));
         };
         Ok(Started::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), era))
