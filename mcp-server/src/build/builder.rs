@@ -105,6 +105,37 @@ impl ServerBuilder {
         self.register(|registry| registry.add_template(template))
     }
 
+    /// Adds several tools. Errors are reported by [`build`](Self::build).
+    pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// Adds several prompts. Errors are reported by [`build`](Self::build).
+    pub fn prompts(self, prompts: impl IntoIterator<Item = Prompt>) -> Self {
+        prompts.into_iter().fold(self, Self::prompt)
+    }
+
+    /// Adds several resources. Errors are reported by [`build`](Self::build).
+    pub fn resources(self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        resources.into_iter().fold(self, Self::resource)
+    }
+
+    /// Adds several resource templates. Errors are reported by [`build`](Self::build).
+    pub fn templates(self, templates: impl IntoIterator<Item = Template>) -> Self {
+        templates.into_iter().fold(self, Self::template)
+    }
+
+    /// Adds everything of a registry that was built apart. Errors are reported by [`build`](Self::build).
+    pub fn merge(self, registry: Registry) -> Self {
+        self.register(|own| own.add_registry(registry))
+    }
+
+    /// Adds everything of a registry, with a prefix before the names of its tools and prompts, such as `files_`. Errors are
+    /// reported by [`build`](Self::build).
+    pub fn mount(self, prefix: &str, registry: Registry) -> Self {
+        self.merge(registry.prefix(prefix))
+    }
+
     /// Keeps the first error for `build` to return.
     fn register(mut self, add: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Self {
         if let Err(fault) = add(&mut self.registry) {

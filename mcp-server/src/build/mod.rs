@@ -1,6 +1,7 @@
 //! Describing a server: the builder, its errors, and what is registered.
 
 pub(crate) mod builder;
+mod compose;
 pub(crate) mod error;
 pub(crate) mod named_list;
 pub(crate) mod registry;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::build::error::BuildError;
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::Tool;
@@ -11,6 +12,8 @@ use crate::visibility::predicate::Visible;
 
 /// Something that is listed and found by its name or URI.
 pub(crate) trait Item: Visible {
+    const KIND: &'static str;
+
     /// What lists have of it.
     type Definition: Clone;
 
@@ -21,8 +24,10 @@ pub(crate) trait Item: Visible {
 
 /// Implements [`Item`] by members of the definition.
 macro_rules! items {
-    ($($kind:ident: $key:ident),* $(,)?) => {$(
+    ($($kind:ident: $key:ident, $what:literal);* $(;)?) => {$(
         impl Item for $kind {
+            const KIND: &'static str = $what;
+
             type Definition = mcp_types::$kind;
 
             fn key(&self) -> &str {
@@ -36,9 +41,11 @@ macro_rules! items {
     )*};
 }
 
-items!(Tool: name, Prompt: name, Resource: uri);
+items!(Tool: name, "tool"; Prompt: name, "prompt"; Resource: uri, "resource");
 
 impl Item for Template {
+    const KIND: &'static str = "template";
+
     type Definition = mcp_types::ResourceTemplate;
 
     fn key(&self) -> &str {
@@ -56,6 +63,8 @@ pub(crate) struct NamedList<T> {
     pub(crate) items: Vec<Arc<T>>,
     /// The position of each item, by its name.
     index: HashMap<String, usize>,
+    /// The names that items had before their registry got a prefix, by their names now.
+    originals: HashMap<String, String>,
     /// The number of items that some viewers cannot see.
     restricted: usize,
     /// The items that were added or removed since the last update.
@@ -64,7 +73,7 @@ pub(crate) struct NamedList<T> {
 
 impl<T> Default for NamedList<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), index: HashMap::new(), restricted: 0, changed: Vec::new() }
+        Self { items: Vec::new(), index: HashMap::new(), originals: HashMap::new(), restricted: 0, changed: Vec::new() }
     }
 }
 
@@ -73,21 +82,53 @@ impl<T: Item> NamedList<T> {
         self.items.get(*self.index.get(name)?)
     }
 
-    /// Adds an item; returns whether there was none of its name.
-    pub(crate) fn add(&mut self, item: T) -> bool {
-        if self.index.contains_key(item.key()) {
-            return false;
+    /// Adds an item. An error has the name that is there already.
+    pub(crate) fn add(&mut self, item: T) -> Result<(), BuildError> {
+        self.add_renamed(Arc::new(item), None)
+    }
+
+    /// Adds an item with the name that it had before it got a prefix.
+    pub(crate) fn add_renamed(&mut self, item: Arc<T>, original: Option<String>) -> Result<(), BuildError> {
+        let name = item.key().to_owned();
+        if self.index.contains_key(&name) {
+            let first = self.originals.get(&name).map(String::as_str);
+            return Err(BuildError::duplicate(T::KIND, name.clone(), first, original.as_deref()));
         }
-        self.index.insert(item.key().to_owned(), self.items.len());
+        if let Some(original) = original {
+            self.originals.insert(name.clone(), original);
+        }
+        self.index.insert(name, self.items.len());
         self.restricted += usize::from(item.predicate().is_some());
-        let item = Arc::new(item);
         self.changed.push(Arc::clone(&item));
         self.items.push(item);
-        true
+        Ok(())
+    }
+
+    /// Adds all items of another list.
+    pub(crate) fn add_all(&mut self, mut others: Self) -> Result<(), BuildError> {
+        for item in others.items {
+            let original = others.originals.remove(item.key());
+            self.add_renamed(item, original)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the items, each with the name that it had before it got a prefix.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (T, String)>
+    where
+        T: Clone,
+    {
+        let Self { items, mut originals, changed, .. } = std::mem::take(self);
+        drop(changed);
+        items.into_iter().map(move |item| {
+            let original = originals.remove(item.key()).unwrap_or_else(|| item.key().to_owned());
+            (Arc::unwrap_or_clone(item), original)
+        })
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let Some(removed) = self.index.remove(name) else { return false };
+        self.originals.remove(name);
         let item = self.items.remove(removed);
         self.index.values_mut().filter(|index| **index > removed).for_each(|index| *index -= 1);
         self.restricted -= usize::from(item.predicate().is_some());

@@ -17,6 +17,23 @@ use crate::visibility::predicate::{Predicate, Visible};
 
 /// The tools, prompts and resources of a server: filled by the builder, and changed by
 /// [`Server::update`](crate::Server::update).
+///
+/// A registry can also be built apart, and become part of a server with [`ServerBuilder::merge`](crate::ServerBuilder::merge)
+/// or [`ServerBuilder::mount`](crate::ServerBuilder::mount). Errors of what was added to it are reported there.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{NoArguments, Registry, Server, tool};
+///
+/// fn files() -> Registry {
+///     Registry::new().tool(tool("list", async |_, _: NoArguments| "a.txt"))
+/// }
+///
+/// // Its tool is called `files_list`.
+/// let server = Server::builder("office", "1.0").mount("files_", files()).build()?;
+/// # Ok::<(), mcp_server::BuildError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     pub(crate) tools: NamedList<Tool>,
@@ -28,6 +45,8 @@ pub struct Registry {
     pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::ExtensionMethod>,
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
+    /// The first error of what was added, until the registry becomes part of another one.
+    pub(crate) fault: Option<BuildError>,
 }
 
 impl Registry {
@@ -50,9 +69,7 @@ impl Registry {
         }
         #[cfg(feature = "validate")]
         let validators = crate::handlers::validate::Validators::of(&tool).map_err(invalid)?;
-        if !self.tools.add(tool) {
-            return Err(BuildError::Duplicate { what: "tool", name });
-        }
+        self.tools.add(tool)?;
         if !params.is_empty() {
             self.header_params.insert(name.clone(), params.into());
         }
@@ -80,7 +97,7 @@ impl Registry {
         if let Some(reason) = prompt.fault.clone() {
             return Err(BuildError::InvalidPrompt { name, reason });
         }
-        if self.prompts.add(prompt) { Ok(()) } else { Err(BuildError::Duplicate { what: "prompt", name }) }
+        self.prompts.add(prompt)
     }
 
     /// Removes a prompt; returns whether there was one.
@@ -95,9 +112,8 @@ impl Registry {
     /// Returns an error if there is a resource with the same URI, or if the URI is not absolute.
     // RS-8
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
-        let uri = resource.definition.uri.clone();
-        check_scheme(&uri)?;
-        if self.resources.add(resource) { Ok(()) } else { Err(BuildError::Duplicate { what: "resource", name: uri }) }
+        check_scheme(&resource.definition.uri)?;
+        self.resources.add(resource)
     }
 
     /// Removes a resource by its URI; returns whether there was one.
@@ -112,11 +128,11 @@ impl Registry {
     /// Returns an error if there is the same template already, or if it is not a URI template (RFC 6570).
     // RS-9
     pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
-        let uri = template.definition.uri_template.clone();
         if let Some(reason) = template.fault.clone() {
-            return Err(BuildError::InvalidTemplate { template: uri, reason });
+            let template = template.definition.uri_template.clone();
+            return Err(BuildError::InvalidTemplate { template, reason });
         }
-        if self.templates.add(template) { Ok(()) } else { Err(BuildError::Duplicate { what: "template", name: uri }) }
+        self.templates.add(template)
     }
 
     /// Removes a resource template by its text; returns whether there was one.
@@ -219,7 +235,7 @@ impl std::fmt::Debug for Registry {
 
 /// Any name without control characters is accepted; the specification recommends a narrower set.
 // TL-11
-fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(BuildError::InvalidName { what, name: name.to_owned() });
     }

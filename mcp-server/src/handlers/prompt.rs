@@ -183,6 +183,10 @@ impl Prompt {
         self
     }
 
+    pub(crate) fn rename(&mut self, name: String) {
+        self.definition.name = name;
+    }
+
     /// Returns the name of the prompt.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -145,6 +145,10 @@ impl Tool {
         self
     }
 
+    pub(crate) fn rename(&mut self, name: String) {
+        self.definition.name = name;
+    }
+
     /// Returns the name of the tool.
     #[must_use]
     pub fn name(&self) -> &str {
