@@ -1,6 +1,7 @@
 //! Registries that are built apart and combined.
 
 use crate::build::error::BuildError;
+use crate::build::named_list::Item;
 use crate::build::registry::{Registry, check_name};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
@@ -88,14 +89,16 @@ impl Registry {
             if let Some(validators) = self.validators.remove(tool.name()) {
                 renamed.validators.insert(name.clone(), validators);
             }
-            tool.rename(name);
+            tool.definition.name = name;
+            tool.update_raw();
             renamed = renamed.with(|renamed| {
                 check_name("tool", tool.name())?;
                 renamed.tools.add_renamed(tool.into(), Some(original))
             });
         }
         for (mut prompt, original) in self.prompts.take_all() {
-            prompt.rename(rename(prompt.name()));
+            prompt.definition.name = rename(prompt.name());
+            prompt.update_raw();
             renamed = renamed.with(|renamed| {
                 check_name("prompt", prompt.name())?;
                 renamed.prompts.add_renamed(prompt.into(), Some(original))

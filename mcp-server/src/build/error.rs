@@ -48,6 +48,14 @@ pub enum BuildError {
         /// The reason.
         reason: String,
     },
+    /// A resource whose definition cannot be used.
+    #[error("the resource `{uri}`: {reason}")]
+    InvalidResource {
+        /// The URI of the resource.
+        uri: String,
+        /// The reason.
+        reason: String,
+    },
     /// A resource whose URI is not absolute.
     #[error("`{uri}` is not the URI of a resource: it must begin with a scheme, as in `file:///a` or `notes:a`")]
     InvalidUri {

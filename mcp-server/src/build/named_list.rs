@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::build::error::BuildError;
 use crate::handlers::prompt::Prompt;
+use crate::handlers::raw::RawDefinition;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::Tool;
 use crate::serve::context::RequestContext;
@@ -15,46 +18,53 @@ pub(crate) trait Item: Visible {
     const KIND: &'static str;
 
     /// What lists have of it.
-    type Definition: Clone;
+    type Definition: Clone + Serialize;
 
     fn key(&self) -> &str;
 
     fn definition(&self) -> &Self::Definition;
+
+    /// The definition as JSON, if the item was created from it.
+    fn raw(&self) -> Option<&RawDefinition>;
+
+    /// Applies what setters have changed to the definition as JSON.
+    fn update_raw(&mut self);
 }
 
 /// Implements [`Item`] by members of the definition.
 macro_rules! items {
-    ($($kind:ident: $key:ident, $what:literal);* $(;)?) => {$(
+    ($($kind:ident: $definition:ident, $key:ident, $what:literal);* $(;)?) => {$(
         impl Item for $kind {
             const KIND: &'static str = $what;
 
-            type Definition = mcp_types::$kind;
+            type Definition = mcp_types::$definition;
 
             fn key(&self) -> &str {
                 &self.definition.$key
             }
 
-            fn definition(&self) -> &mcp_types::$kind {
+            fn definition(&self) -> &mcp_types::$definition {
                 &self.definition
+            }
+
+            fn raw(&self) -> Option<&RawDefinition> {
+                self.raw.as_ref()
+            }
+
+            fn update_raw(&mut self) {
+                if let Some(raw) = &mut self.raw {
+                    raw.update(&self.definition);
+                }
             }
         }
     )*};
 }
 
-items!(Tool: name, "tool"; Prompt: name, "prompt"; Resource: uri, "resource");
-
-impl Item for Template {
-    const KIND: &'static str = "template";
-
-    type Definition = mcp_types::ResourceTemplate;
-
-    fn key(&self) -> &str {
-        &self.definition.uri_template
-    }
-
-    fn definition(&self) -> &mcp_types::ResourceTemplate {
-        &self.definition
-    }
+items! {
+    Tool: Tool, name, "tool";
+    Prompt: Prompt, name, "prompt";
+    Resource: Resource, uri, "resource";
+    Template: ResourceTemplate, uri_template, "template";
 }
 
 /// Items with unique names, in the order in which they were added.
@@ -83,7 +93,8 @@ impl<T: Item> NamedList<T> {
     }
 
     /// Adds an item. An error has the name that is there already.
-    pub(crate) fn add(&mut self, item: T) -> Result<(), BuildError> {
+    pub(crate) fn add(&mut self, mut item: T) -> Result<(), BuildError> {
+        item.update_raw();
         self.add_renamed(Arc::new(item), None)
     }
 

@@ -57,10 +57,10 @@ impl Registry {
     /// Returns an error if there is a tool of the same name, or if a schema is not one that the protocol allows.
     pub fn add_tool(&mut self, tool: Tool) -> Result<(), BuildError> {
         let name = tool.name().to_owned();
-        check_name("tool", &name)?;
         if let Some(reason) = tool.fault.clone() {
             return Err(BuildError::InvalidTool { name, reason });
         }
+        check_name("tool", &name)?;
         let invalid = |reason: String| BuildError::InvalidTool { name: name.clone(), reason };
         check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
         let params = HeaderParam::from_schema(&tool.definition.input_schema).map_err(invalid)?;
@@ -93,10 +93,10 @@ impl Registry {
     /// Returns an error if there is a prompt of the same name.
     pub fn add_prompt(&mut self, prompt: Prompt) -> Result<(), BuildError> {
         let name = prompt.name().to_owned();
-        check_name("prompt", &name)?;
         if let Some(reason) = prompt.fault.clone() {
             return Err(BuildError::InvalidPrompt { name, reason });
         }
+        check_name("prompt", &name)?;
         self.prompts.add(prompt)
     }
 
@@ -112,6 +112,9 @@ impl Registry {
     /// Returns an error if there is a resource with the same URI, or if the URI is not absolute.
     // RS-8
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
+        if let Some(reason) = resource.fault.clone() {
+            return Err(BuildError::InvalidResource { uri: resource.definition.uri, reason });
+        }
         check_scheme(&resource.definition.uri)?;
         self.resources.add(resource)
     }
@@ -129,8 +132,7 @@ impl Registry {
     // RS-9
     pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
         if let Some(reason) = template.fault.clone() {
-            let template = template.definition.uri_template.clone();
-            return Err(BuildError::InvalidTemplate { template, reason });
+            return Err(BuildError::InvalidTemplate { template: template.definition.uri_template, reason });
         }
         self.templates.add(template)
     }

@@ -5,6 +5,7 @@ pub(crate) mod definition;
 pub(crate) mod extension_method;
 pub(crate) mod notification;
 pub(crate) mod prompt;
+pub(crate) mod raw;
 pub(crate) mod resource;
 pub(crate) mod schema;
 pub(crate) mod subscription;

@@ -11,6 +11,7 @@ use mcp_types::{Annotations, CacheScope, ErrorObject, InputRequiredResult, ReadR
 use crate::build::settings::milliseconds;
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::raw::RawDefinition;
 use crate::handlers::tool_result::{Outcome, protocol_error};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
@@ -113,7 +114,7 @@ pub(crate) struct ContentsDefaults {
     scope: Option<CacheScope>,
     mime_type: Option<String>,
     /// Whether some viewers cannot see the contents, so that they must not be cached for several users.
-    is_restricted: bool,
+    pub(crate) is_restricted: bool,
 }
 
 impl ContentsDefaults {
@@ -158,14 +159,18 @@ fn read_response<R: IntoContents>(
     Ok(Response::of(result, Response::Contents))
 }
 
-/// A resource with a fixed URI; created by [`resource`], [`text_resource`] or [`blob_resource`].
+/// A resource with a fixed URI; created by [`resource`], [`text_resource`], [`blob_resource`] or
+/// [`Resource::from_raw`].
 #[derive(Clone)]
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
     pub(crate) handler: Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>,
     pub(crate) defaults: ContentsDefaults,
+    pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
+    /// The definition as JSON, if the resource was created from it.
+    pub(crate) raw: Option<RawDefinition>,
 }
 
 /// Creates a resource from an async function that reads it.
@@ -191,7 +196,7 @@ where
         Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
     });
     let definition = mcp_types::Resource::new(name, uri);
-    Resource { definition, handler, defaults: ContentsDefaults::default(), visible: None }
+    Resource { definition, handler, defaults: ContentsDefaults::default(), fault: None, visible: None, raw: None }
 }
 
 /// Creates a resource from a constant text.
@@ -218,19 +223,23 @@ impl Resource {
     }
 }
 
-type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefaults) -> ResponseFuture + Send + Sync>;
+pub(crate) type TemplateHandler =
+    Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefaults) -> ResponseFuture + Send + Sync>;
 
-/// A resource template: resources whose URIs match a URI template. Created by [`template`].
+/// A resource template: resources whose URIs match a URI template. Created by [`template`] or
+/// [`Template::from_raw`].
 #[derive(Clone)]
 #[must_use = "a template that is not added to a server does nothing"]
 pub struct Template {
     pub(crate) definition: mcp_types::ResourceTemplate,
     pub(crate) template: Option<UriTemplate>,
-    handler: TemplateHandler,
+    pub(crate) handler: TemplateHandler,
     defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
+    /// The definition as JSON, if the template was created from it.
+    pub(crate) raw: Option<RawDefinition>,
 }
 
 /// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
@@ -271,6 +280,7 @@ where
         completers: Completers::default(),
         fault,
         visible: None,
+        raw: None,
     }
 }
 

@@ -10,6 +10,7 @@ mod failures;
 mod layers;
 mod lists;
 mod prompts;
+mod raw;
 mod registries;
 mod resources;
 #[cfg(feature = "mrtr")]
