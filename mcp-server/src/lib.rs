@@ -26,9 +26,12 @@
 //! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
-//! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
+//! | combine tools, prompts and resources | [`Registry`], [`ServerBuilder::merge`], [`mount`](ServerBuilder::mount) |
+//! | hide them from some clients | [`Tool::visible`], [`Prompt::visible`], [`Resource::visible`], [`Template::visible`], [`Viewer`] |
+//! | forward those of another server | [`Tool::from_raw`], [`Prompt::from_raw`], [`Resource::from_raw`], [`Template::from_raw`] |
+//! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`], [`Audience`], [`ServerBuilder::on_subscription`] |
 //! | add middleware | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
-//! | write a transport | [`Connection`], [`Caller`] |
+//! | write a transport | [`Connection`], [`Caller`], [`ParamClaims`] |
 //! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
 //! # Tools
@@ -227,6 +230,24 @@
 //! })?;
 //! // Notifies the clients that subscribed to this resource.
 //! server.publish(&Change::Resource("clock://time".into()));
+//! # Ok::<(), mcp_server::BuildError>(())
+//! ```
+//!
+//! Items with a predicate ([`Tool::visible`]) exist only for the clients that it admits: in lists, calls, completion,
+//! subscriptions and notifications alike. An [`Audience`] restricts notifications to a user, a connection, or whatever a
+//! function decides.
+//!
+//! ```
+//! use mcp_server::{Audience, Change, NoArguments, Principal, Server, tool};
+//!
+//! let alice = Principal::new(None, "alice");
+//! let wind_up = tool("wind_up", async |_, _: NoArguments| "ticking");
+//! let server = Server::builder("clock", "1.0")
+//!     .tool(wind_up.visible(|viewer| viewer.principal().is_some_and(|user| &*user.subject == "alice")))
+//!     .resource_subscriptions()
+//!     .build()?;
+//! // Notifies her clients that subscribed to this resource.
+//! server.publish_to(&Audience::principal(alice), &Change::Resource("clock://alarms".into()));
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
