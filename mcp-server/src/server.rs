@@ -220,6 +220,10 @@ impl WeakServer {
     pub(crate) fn upgrade(&self) -> Option<Server> {
         self.0.upgrade().map(Server)
     }
+
+    pub(crate) fn is(&self, server: &Server) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&server.0))
+    }
 }
 
 impl std::fmt::Debug for Server {

@@ -247,7 +247,7 @@ fn gw_9_not_found_has_the_code_of_the_era() {
             assert_eq!((&error["code"], &error["data"]), (&json!(code), &json!({ "uri": "a:b" })));
         }
     }
-    let asked = script.served(request("a", "resources/read", read.clone()));
+    let asked = script.served(request("a", "resources/read", read));
     let other = ErrorObject::invalid_params("something else");
     script.connection.respond(asked.responder, Err::<CallToolResult, _>(other));
     assert_eq!(script.reply()["error"]["code"], -32602, "not every invalid parameter is a missing resource");

@@ -38,7 +38,10 @@ impl Broadcast {
 
     pub(crate) fn publish(&self, notice: &Notice<'_>) {
         if let Members::Connection(connection) = &notice.audience.0 {
-            return notice.deliver(&connection.0);
+            if connection.0.server.get().is_some_and(|server| server.is(notice.server)) {
+                notice.deliver(&connection.0);
+            }
+            return;
         }
         let members: Vec<Arc<Shared>> = {
             let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);

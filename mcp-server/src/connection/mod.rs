@@ -390,8 +390,9 @@ impl Connection {
 impl Drop for Connection {
     /// Tasks that handlers spawned have to learn that their requests have ended.
     fn drop(&mut self) {
-        // Usually nothing else holds the connection, and nothing has to be notified of its end.
-        if Arc::strong_count(&self.shared) > 1 || self.server.on_subscription().is_some() {
+        // Usually nothing else holds the connection. Those with subscriptions are known to the broadcast, and the application
+        // is notified of their end.
+        if Arc::strong_count(&self.shared) > 1 || Arc::weak_count(&self.shared) > 0 {
             self.handle_disconnect();
         }
         self.server.broadcast().leave(&self.shared);

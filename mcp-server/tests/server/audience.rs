@@ -54,6 +54,8 @@ fn aut_3_changes_reach_their_audience() {
         counts("a connection", [1, 0, 0]);
         connection.publish(&inbox());
         counts("a connection, by its handle", [1, 0, 0]);
+        with_inbox().publish_to(&Audience::connection(&connection), &inbox());
+        counts("a connection of another server", [0, 0, 0]);
         connection.publish(&Change::Resource("inbox:all".into()));
         counts("something else", [0, 0, 0]);
         server.publish_to(
@@ -154,14 +156,14 @@ fn with_log() -> (Server, Log) {
             assert!(!event.viewer.connection().token().is_empty());
             let user = event.viewer.principal().map_or("unknown", |principal| &*principal.subject);
             let sign = if event.is_active { '+' } else { '-' };
-            kept.lock().unwrap().push(format!("{sign}{user}:{}", event.uris().collect::<Vec<_>>().join(",")));
+            kept.lock().expect("no panic").push(format!("{sign}{user}:{}", event.uris().collect::<Vec<_>>().join(",")));
         })
     });
     (server, log)
 }
 
 fn logged(log: &Log) -> Vec<String> {
-    std::mem::take(&mut *log.lock().unwrap())
+    std::mem::take(&mut *log.lock().expect("no panic"))
 }
 
 /// The application is notified of subscriptions of legacy clients: once for each, and also at a disconnect.

@@ -30,7 +30,8 @@ fn files() -> Registry {
 
 fn names(client: &mut ScriptedClient, list: &str, kind: &str, member: &str) -> Vec<String> {
     let result = client.result(list, json!({}));
-    result[kind].as_array().unwrap().iter().map(|item| item[member].as_str().unwrap().to_owned()).collect()
+    let items = result[kind].as_array().expect("a list");
+    items.iter().map(|item| item[member].as_str().expect("a name").to_owned()).collect()
 }
 
 /// Everything of a registry is served under its prefix; resources keep their URIs.
