@@ -274,15 +274,6 @@ impl Connection {
         self.end();
     }
 
-    /// Ends the subscriptions of a legacy client that are not kept.
-    pub(super) fn end_subscriptions(&mut self, is_kept: impl Fn(&str) -> bool) {
-        let (kept, ended) = std::mem::take(&mut self.subscriptions).into_iter().partition(|uri| is_kept(uri));
-        self.subscriptions = kept;
-        for uri in ended {
-            self.emit(Event::Subscription { uri, active: false });
-        }
-    }
-
     /// Ends requests and calls, and emits the last event.
     pub(super) fn end(&mut self) {
         // The application does not know queued requests. They must not start now.
@@ -298,7 +289,9 @@ impl Connection {
         for key in self.in_flight.keys() {
             self.cancel_request(key, None);
         }
-        self.end_subscriptions(|_| false);
+        for uri in std::mem::take(&mut self.subscriptions) {
+            self.emit(Event::Subscription { uri, active: false });
+        }
         self.closed = true;
         self.emit(Event::Closed);
     }

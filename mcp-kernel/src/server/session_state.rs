@@ -81,11 +81,22 @@ impl Connection {
         self.log_level = state.log_level;
         let most = self.config.limits.max_subscriptions;
         let subscriptions: BTreeSet<String> = state.subscriptions.into_iter().take(most).collect();
-        self.end_subscriptions(|uri| subscriptions.contains(uri));
-        for uri in subscriptions {
-            if self.subscriptions.insert(uri.clone()) {
-                self.emit(Event::Subscription { uri, active: true });
+        let ended: Vec<String> = self.subscriptions.difference(&subscriptions).cloned().collect();
+        let begun: Vec<String> = subscriptions.difference(&self.subscriptions).cloned().collect();
+        self.subscriptions = subscriptions;
+        for (uris, active) in [(ended, false), (begun, true)] {
+            for uri in uris {
+                self.note_subscription(uri, active);
             }
+        }
+    }
+
+    /// Emits the begin or the end of a subscription, unless the opposite was not polled yet: other processes must not make
+    /// the events grow while the application does not poll them.
+    fn note_subscription(&mut self, uri: String, active: bool) {
+        let is_opposite = |event: &Event| matches!(event, Event::Subscription { uri: other, active: was } if *other == uri && *was != active);
+        if !self.events.remove_last(is_opposite) {
+            self.emit(Event::Subscription { uri, active });
         }
     }
 

@@ -52,6 +52,29 @@ fn client_name(initialize: &RawObject) -> Option<String> {
     initialize.decode::<InitializeRequestParams>().ok().map(|params| params.client_info.name)
 }
 
+/// Subscriptions that other processes change do not pile up while nothing polls the events.
+// covers: GW-8
+#[test]
+fn gw_8_changes_of_other_processes_do_not_pile_up() {
+    let mut script = Script::initialized("2025-06-18");
+    let state = |uris: &[String]| {
+        let mut state = SessionState::new(Revision::V2025_06_18);
+        state.is_ready = true;
+        state.subscriptions = uris.to_vec();
+        state
+    };
+    for round in 0..100 {
+        script.connection.refresh(state(&[format!("a:{round}"), "a:always".to_owned()]));
+    }
+    for expected in ["a:always", "a:99"] {
+        let event = script.event();
+        assert!(matches!(&event, Event::Subscription { uri, active: true } if uri == expected), "{event:?}");
+    }
+    script.connection.refresh(state(&["a:always".to_owned()]));
+    script.connection.refresh(state(&["a:99".to_owned(), "a:always".to_owned()]));
+    script.assert_nothing_left();
+}
+
 /// However many requests of a client are at work, what it declared is there once.
 // covers: SEC-5
 #[test]

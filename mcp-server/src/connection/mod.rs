@@ -108,8 +108,10 @@ impl Connection {
     /// Sets the user of the session, for a transport that knows it before the client sends a message, as for a session that
     /// is resumed. Predicates of notifications see it ([`Viewer::principal`](crate::Viewer::principal)).
     #[must_use]
-    pub fn principal(self, principal: Option<Principal>) -> Self {
+    pub fn principal(mut self, principal: Option<Principal>) -> Self {
         self.shared.lock().principal = principal;
+        // The application is notified of the subscriptions of the session now that its user is known.
+        self.handle_events(None);
         self
     }
 
