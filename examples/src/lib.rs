@@ -104,6 +104,8 @@ mod guides {
     mod asking_the_user {}
     #[doc = include_str!("../../docs/middleware.md")]
     mod middleware {}
+    #[doc = include_str!("../../docs/per-user-tools.md")]
+    mod per_user_tools {}
     #[doc = include_str!("../../docs/running-on-several-machines.md")]
     mod running_on_several_machines {}
     #[doc = include_str!("../../docs/stateless-or-stateful.md")]

@@ -66,6 +66,18 @@ impl<T> Fifo<T> {
         }
     }
 
+    /// Removes the last element for which `is_it` returns `true`; returns whether there was one.
+    pub(crate) fn remove_last(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
+        if let Some(index) = self.others.iter().rposition(&is_it) {
+            return self.others.remove(index).is_some();
+        }
+        let is_first = self.first.take_if(|first| is_it(first)).is_some();
+        if is_first {
+            self.first = self.others.pop_front();
+        }
+        is_first
+    }
+
     /// Removes all elements.
     pub fn clear(&mut self) {
         *self = Self::default();

@@ -26,10 +26,13 @@
 //! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
-//! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
 //! | add middleware | [`middleware`], [`ServerBuilder::layer`], [`Tool::layer`], [`Response`], [`Outcome`] |
 //! | write a gateway | [`ServerBuilder::fallback`], [`ServerBuilder::capabilities`] |
-//! | write a transport | [`Connection`], [`Caller`] |
+//! | combine tools, prompts and resources | [`Registry`], [`ServerBuilder::merge`], [`mount`](ServerBuilder::mount) |
+//! | hide them from some clients | [`Tool::visible`], [`Prompt::visible`], [`Resource::visible`], [`Template::visible`], [`Viewer`] |
+//! | forward those of another server | [`Tool::from_raw`], [`Prompt::from_raw`], [`Resource::from_raw`], [`Template::from_raw`] |
+//! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`], [`Audience`], [`ServerBuilder::on_subscription`] |
+//! | write a transport | [`Connection`], [`Caller`], [`ParamClaims`] |
 //! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
 //! # Tools
@@ -210,6 +213,24 @@
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
+//! Items with a predicate ([`Tool::visible`]) exist only for the clients that it admits: in lists, calls, completion,
+//! subscriptions and notifications alike. An [`Audience`] restricts notifications to a user, a connection, or whatever a
+//! function decides.
+//!
+//! ```
+//! use mcp_server::{Audience, Change, NoArguments, Principal, Server, tool};
+//!
+//! let alice = Principal::new(None, "alice");
+//! let wind_up = tool("wind_up", async |_, _: NoArguments| "ticking");
+//! let server = Server::builder("clock", "1.0")
+//!     .tool(wind_up.visible(|viewer| viewer.principal().is_some_and(|user| &*user.subject == "alice")))
+//!     .resource_subscriptions()
+//!     .build()?;
+//! // Notifies her clients that subscribed to this resource.
+//! server.publish_to(&Audience::principal(alice), &Change::Resource("clock://alarms".into()));
+//! # Ok::<(), mcp_server::BuildError>(())
+//! ```
+//!
 //! # Testing a server
 //!
 //! A [`Connection`] needs no transport: feed it the messages of a client, and take the messages for the client. The
@@ -255,6 +276,7 @@ pub mod middleware;
 mod serve;
 mod server;
 mod uri_template;
+mod visibility;
 
 pub use asking::error::AskError;
 pub use asking::form;
@@ -264,7 +286,7 @@ pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;
 pub use build::settings::ListKind;
-pub use connection::handle::ConnectionHandle;
+pub use connection::handle::{ConnectionHandle, WeakConnectionHandle};
 pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::scratch::{NoLastingConnection, Scratch};
 pub use connection::shared::RouteWaker;
@@ -275,6 +297,7 @@ pub use handlers::notification::Notification;
 pub use handlers::prompt::{IntoPromptResult, Prompt, prompt};
 pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
 pub use handlers::schema::NoArguments;
+pub use handlers::subscription::SubscriptionEvent;
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
 pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, RoundResult};
@@ -287,8 +310,11 @@ pub use mcp_types::{ClientCapability, HeaderParam};
 pub use serve::context::RequestContext;
 pub use serve::end::Outcome;
 pub use serve::endpoint::{BoxFuture, Endpoint, EndpointFuture, Request, ResponseFuture};
+pub use serve::param_claims::ParamClaims;
 pub use serve::progress::Progress;
 pub use serve::response::Response;
 pub use serve::target::Target;
 pub use server::Server;
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};
+pub use visibility::audience::Audience;
+pub use visibility::viewer::Viewer;

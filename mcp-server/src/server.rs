@@ -1,6 +1,6 @@
 //! The server: what it is and what it offers.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use mcp_kernel::Change;
 use mcp_kernel::server::ServerConfig;
@@ -10,9 +10,13 @@ use crate::build::builder::ServerBuilder;
 use crate::build::error::BuildError;
 use crate::build::registry::Registry;
 use crate::build::settings::Settings;
-use crate::connection::broadcast::Broadcast;
+use crate::connection::broadcast::{Broadcast, Notice};
+use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
+use crate::handlers::subscription::SubscriptionHandler;
 use crate::serve::endpoint::Endpoint;
+use crate::visibility::audience::Audience;
+use crate::visibility::predicate::Visible;
 
 /// A server: its description, its tools, prompts and resources, and its settings. It has no state of clients.
 ///
@@ -42,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) state: Extensions,
     pub(crate) on_notification: Option<crate::handlers::notification::NotificationHandler>,
     pub(crate) fallback: Option<crate::handlers::extension_method::ExtensionMethod>,
+    pub(crate) on_subscription: Option<SubscriptionHandler>,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Serialises updates, so that none is lost.
     pub(crate) updating: Mutex<()>,
@@ -60,6 +65,8 @@ impl Server {
 
     /// Changes what the server offers, and notifies clients of the lists that changed.
     ///
+    /// A client is notified of a list only if an item was added or removed that it can see.
+    ///
     /// All changes take effect at once, for requests that arrive afterwards. If the closure returns an error, nothing
     /// changes. The closure must not call this method, which would deadlock.
     ///
@@ -68,25 +75,34 @@ impl Server {
     /// Returns the error of the closure, or [`BuildError::NotDeclared`] if something was added for which the server declared
     /// no capability.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
+        self.update_for(&Audience::all(), change)
+    }
+
+    /// Does the same as [`update`](Self::update), but notifies only the clients that belong to an audience.
+    ///
+    /// The changes take effect for all clients. Use this if others need not know, for example because only one user can see
+    /// the difference. It is not necessary for items with a predicate ([`Tool::visible`](crate::Tool::visible)).
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`update`](Self::update).
+    pub fn update_for(
+        &self,
+        audience: &Audience,
+        change: impl FnOnce(&mut Registry) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
         let alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&self.registry());
-        for changed in registry.changes() {
-            *changed = false;
-        }
         change(&mut registry)?;
         self.check_declared(&registry)?;
-        let [tools, prompts, resources, templates] = registry.changes().map(|changed| *changed);
+        let changes = registry.take_changes();
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);
         drop(alone);
         // Dropping the old handlers and publishing run code of the application, so no lock is held here.
         drop(registry);
-        for (changed, what) in
-            [(tools, Change::Tools), (prompts, Change::Prompts), (resources || templates, Change::Resources)]
-        {
-            if changed {
-                self.publish(&what);
-            }
+        for (change, guards) in changes.lists() {
+            self.0.broadcast.publish(&Notice::new(self, &change, audience, guards));
         }
         Ok(())
     }
@@ -109,12 +125,19 @@ impl Server {
         Ok(())
     }
 
-    /// Notifies all clients that subscribed to this kind of change.
+    /// Notifies all clients that subscribed to this kind of change. A client that cannot see a resource
+    /// ([`Resource::visible`](crate::Resource::visible)) is not notified of its contents.
     ///
     /// [`update`](Self::update) does this by itself for lists; use this for the contents of resources, and for lists that
     /// depend on something else.
     pub fn publish(&self, change: &Change) {
-        self.0.broadcast.publish(change);
+        self.publish_to(&Audience::all(), change);
+    }
+
+    /// Does the same as [`publish`](Self::publish), but notifies only the clients that belong to an audience.
+    pub fn publish_to(&self, audience: &Audience, change: &Change) {
+        let guards = if let Change::Resource(uri) = change { self.registry().guards_of(uri) } else { None };
+        self.0.broadcast.publish(&Notice::new(self, change, audience, guards));
     }
 
     /// Returns the name, version and further description of the server.
@@ -135,12 +158,23 @@ impl Server {
         self.0.state.get()
     }
 
-    /// Returns the parameters of a tool that clients repeat in HTTP headers, if it has any.
+    /// Returns the parameters of a tool that clients repeat in HTTP headers, if it has any. There are none for tools that
+    /// some clients cannot see, which are checked later: see [`ParamClaims`](crate::ParamClaims).
     // H-60
     #[must_use]
     pub fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
         let registry = self.0.registry.read().unwrap_or_else(PoisonError::into_inner);
-        registry.header_params.get(tool).cloned()
+        let params = registry.header_params.get(tool)?;
+        registry.tools.get(tool).filter(|tool| tool.predicate().is_none())?;
+        Some(Arc::clone(params))
+    }
+
+    /// Returns whether the transport has to attach [`ParamClaims`](crate::ParamClaims) to requests: there may be tools with
+    /// parameters in HTTP headers that some clients cannot see.
+    #[must_use]
+    pub fn defers_header_params(&self) -> bool {
+        let registry = self.0.registry.read().unwrap_or_else(PoisonError::into_inner);
+        registry.tools.is_restricted() && !registry.header_params.is_empty()
     }
 
     /// Returns the configuration that connections share.
@@ -169,8 +203,31 @@ impl Server {
         self.0.fallback.as_ref()
     }
 
+    /// Adds a connection to those that changes are published to.
+    pub(crate) fn join(&self, connection: &Arc<Shared>) {
+        connection.server.get_or_init(|| WeakServer(Arc::downgrade(&self.0)));
+        self.0.broadcast.join(connection);
+    }
+
+    pub(crate) fn on_subscription(&self) -> Option<&SubscriptionHandler> {
+        self.0.on_subscription.as_ref()
+    }
+
     pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::NotificationHandler> {
         self.0.on_notification.as_ref()
+    }
+}
+
+/// A server that is not kept alive.
+pub(crate) struct WeakServer(Weak<Inner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+
+    pub(crate) fn is(&self, server: &Server) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&server.0))
     }
 }
 

@@ -116,7 +116,10 @@ mod vocabulary;
 pub use codec::{OneOrMany, UnknownValue};
 pub use generated::*;
 pub use json::{Number, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
-pub use revision::{Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, gate, restrict_to};
+pub use revision::{
+    Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, apply_changes, gate, restrict_raw,
+    restrict_to,
+};
 pub use vocabulary::{
     ClientCapability, ElicitValue, ErrorCode, ErrorObject, HeaderParam, InvalidFormContent, LoggingLevel, Meta,
     MissingRequiredClientCapabilityData, ProgressToken, RequestId, ResourceNotFoundData, ResultBody, ResultMembers,

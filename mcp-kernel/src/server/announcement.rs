@@ -9,7 +9,7 @@ use crate::Change;
 /// id only.
 #[derive(Clone, Debug)]
 pub struct Announcement {
-    pub(super) change: Change,
+    change: Change,
     /// The notification for legacy clients.
     pub(super) legacy: EncodedMessage,
 }
@@ -32,6 +32,12 @@ impl Announcement {
         // Both are plain data, which can always be serialized.
         let legacy = legacy.unwrap_or_else(|_| EncodedMessage::from_bytes(Vec::new()));
         Self { change: change.clone(), legacy }
+    }
+
+    /// Returns the change.
+    #[must_use]
+    pub fn change(&self) -> &Change {
+        &self.change
     }
 
     /// The notification for a listen stream, with the id of its request.

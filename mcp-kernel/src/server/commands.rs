@@ -1,5 +1,7 @@
 //! Notifications to the client, and the end of a connection.
 
+use std::sync::Arc;
+
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{
@@ -13,6 +15,7 @@ use super::connection::Connection;
 use super::event::Event;
 use super::in_flight::Kind;
 use super::outbox::Priority;
+use super::scope::RequestScope;
 use super::transmit::Route;
 use crate::errors::{CallError, CommandError};
 use crate::{Change, RequestKey};
@@ -152,28 +155,58 @@ impl Connection {
 
     /// Does the same as [`publish`](Self::publish) with a notification that is serialized once for all connections.
     pub fn announce(&mut self, announcement: &Announcement) {
-        let change = &announcement.change;
+        self.announce_on(Route::Standalone, announcement);
+        let listeners: Vec<RequestKey> =
+            self.listen_streams.iter().flat_map(|listeners| listeners.of(announcement.change())).collect();
+        for key in listeners {
+            self.announce_on(Route::Listen(key), announcement);
+        }
+    }
+
+    /// Returns the routes on which the client is notified of a change: [`Route::Standalone`] for a legacy client, and one
+    /// for each listen stream whose filter includes the change.
+    ///
+    /// With [`announce_on`](Self::announce_on), the application can notify some of them only.
+    pub fn recipients(&self, change: &Change) -> impl Iterator<Item = Route> {
+        let standalone = self.is_offered(change).then_some(Route::Standalone);
+        let listeners = self.listen_streams.iter().flat_map(|listeners| listeners.of(change)).map(Route::Listen);
+        standalone.into_iter().chain(listeners).filter(|_| !self.closed)
+    }
+
+    /// Notifies the client of a change on one route, if it is still one of the [`recipients`](Self::recipients).
+    pub fn announce_on(&mut self, route: Route, announcement: &Announcement) {
+        let change = announcement.change();
+        let message = match route {
+            _ if self.closed => None,
+            Route::Standalone => self.is_offered(change).then(|| announcement.legacy.clone()),
+            Route::Listen(key) if self.listen_streams.as_ref().is_some_and(|streams| streams.includes(key, change)) => {
+                self.in_flight.get(key).map(|entry| announcement.for_listen_stream(&entry.scope.id))
+            }
+            Route::Listen(_) | Route::Reply(_) | Route::Related(_) => None,
+        };
+        if let Some(message) = message {
+            self.send(route, message, Priority::Change);
+        }
+    }
+
+    /// Returns whether a legacy client is notified of a change.
+    fn is_offered(&self, change: &Change) -> bool {
         let has = &self.config.capabilities;
-        let offered = match change {
+        let is_offered = match change {
             Change::Tools => has.tools.as_ref().and_then(|has| has.list_changed) == Some(true),
             Change::Prompts => has.prompts.as_ref().and_then(|has| has.list_changed) == Some(true),
             Change::Resources => has.resources.as_ref().and_then(|has| has.list_changed) == Some(true),
             Change::Resource(uri) => self.subscriptions.contains(uri),
         };
-        if self.closed {
-            return;
-        }
-        if offered && self.lifecycle.is_ready() && self.has_back_channel {
-            self.send(Route::Standalone, announcement.legacy.clone(), Priority::Change);
-        }
-        let listeners: Vec<RequestKey> =
-            self.listen_streams.iter().flat_map(|listeners| listeners.of(change)).collect();
-        for key in listeners {
-            let message = self.in_flight.get_mut(key).map(|entry| announcement.for_listen_stream(&entry.scope.id));
-            if let Some(message) = message {
-                self.send(Route::Listen(key), message, Priority::Change);
-            }
-        }
+        is_offered && self.lifecycle.is_ready() && self.has_back_channel
+    }
+
+    /// Returns the request of a listen stream, as long as the stream is open.
+    #[must_use]
+    pub fn listen_scope(&self, stream: RequestKey) -> Option<&Arc<RequestScope>> {
+        // Few connections have listen streams, and this is called for each message.
+        self.listen_streams.as_ref()?;
+        self.in_flight.get(stream).filter(|entry| entry.kind == Kind::Listening).map(|entry| &entry.scope)
     }
 
     pub(super) fn queue_notification(
@@ -256,7 +289,9 @@ impl Connection {
         for key in self.in_flight.keys() {
             self.cancel_request(key, None);
         }
-        self.subscriptions.clear();
+        for uri in std::mem::take(&mut self.subscriptions) {
+            self.emit(Event::Subscription { uri, active: false });
+        }
         self.closed = true;
         self.emit(Event::Closed);
     }

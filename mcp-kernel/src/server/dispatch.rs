@@ -96,8 +96,10 @@ impl Connection {
                 if is_new && is_full {
                     return Err(PeerMisbehaved::TooManySubscriptions.into());
                 }
-                self.subscriptions.insert(uri.clone());
-                self.emit(Event::Subscription { uri, active: true });
+                if is_new {
+                    self.subscriptions.insert(uri.clone());
+                    self.emit(Event::Subscription { uri, active: true });
+                }
                 self.respond_now(scope, batch, EmptyResult::default());
             }
             "resources/unsubscribe" => {

@@ -42,7 +42,8 @@ pub enum Event {
     Initialized,
     /// The client set the log level of the connection.
     LogLevel(LoggingLevel),
-    /// The client subscribed to a resource, or unsubscribed.
+    /// A subscription of a legacy client to a resource begins or ends: by a request of the client, with the connection, or
+    /// because another process changed the session.
     Subscription {
         /// The URI of the resource.
         uri: String,

@@ -104,6 +104,10 @@ impl InFlight {
         self.index(key).is_some()
     }
 
+    pub(crate) fn get(&self, key: RequestKey) -> Option<&Entry> {
+        self.open.get(self.index(key)?).map(|(_, entry)| entry)
+    }
+
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry> {
         let index = self.index(key)?;
         self.open.get_mut(index).map(|(_, entry)| entry)

@@ -55,14 +55,22 @@ impl<K: Copy + Ord> ListenStreams<K> {
     }
 
     /// Returns the streams whose filter includes a change.
-    pub fn of(&self, change: &Change) -> impl Iterator<Item = K> + '_ {
-        let set = match change {
+    pub fn of(&self, change: &Change) -> impl Iterator<Item = K> + '_ + use<'_, K> {
+        self.set(change).into_iter().flatten().copied()
+    }
+
+    /// Returns whether the filter of a stream includes a change.
+    pub fn includes(&self, stream: K, change: &Change) -> bool {
+        self.set(change).is_some_and(|set| set.contains(&stream))
+    }
+
+    fn set(&self, change: &Change) -> Option<&BTreeSet<K>> {
+        match change {
             Change::Tools => Some(&self.tools),
             Change::Prompts => Some(&self.prompts),
             Change::Resources => Some(&self.resources),
             Change::Resource(uri) => self.by_uri.get(uri),
-        };
-        set.into_iter().flatten().copied()
+        }
     }
 
     /// Returns whether there are no streams.

@@ -3,8 +3,10 @@
 use mcp_types::gate::MethodFacts;
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{
-    ClientCapability, EmptyResult, Era, ErrorObject, RawJson, RawObject, RequestId, Restriction, ResultBody,
-    ResultType, Revision, restrict_to,
+    CallToolResult, ClientCapability, CompleteResult, EmptyResult, Era, ErrorObject, GetPromptResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method, RawJson, RawObject,
+    ReadResourceResult, RequestId, Restriction, ResultBody, ResultMeta, ResultType, Revision, restrict_raw,
+    restrict_to,
 };
 
 use super::commands::Delivery;
@@ -27,7 +29,11 @@ impl Connection {
         match written {
             Ok(message) => self.queue_response(key, entry.batch, message, None),
             Err(error) => {
-                let error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
+                let mut error = error.unwrap_or_else(|| ErrorObject::internal_error("the result cannot be sent"));
+                if entry.scope.method == Method::RESOURCES_READ {
+                    // B-45: the error may come from a server of another revision.
+                    error = error.translate_resource_not_found(entry.scope.revision);
+                }
                 self.queue_error(
                     key,
                     entry.batch,
@@ -42,28 +48,46 @@ impl Connection {
         Delivery::Queued
     }
 
-    /// Responds to a request with a result that has no type of its own.
+    /// Responds to a request with a result as JSON, for example one that was received from another server.
+    ///
+    /// The result of a core method is restricted to the client's revision as those of [`respond`](Self::respond) are. Members
+    /// that no revision has stay, and so does a result that is not one of the method.
     pub fn respond_raw(&mut self, responder: Responder, result: &RawObject) -> Delivery {
+        let entry = self.in_flight.get(responder.key()).map(|entry| (entry.scope.facts, entry.scope.revision));
+        let Some((facts, revision)) = entry else { return Delivery::NotSent };
+        let restricted = restrict_result(result, facts, revision);
+        if let Some((_, restriction)) = &restricted {
+            self.report_stripped(restriction, revision);
+            if !restriction.refused().is_empty() {
+                self.emit(Event::NotExpressible { request: responder.key(), what: restriction.refused().to_vec() });
+                let error = ErrorObject::internal_error("the result cannot be sent");
+                return self.respond::<EmptyResult>(responder, Err(error));
+            }
+        }
+        let result = restricted.as_ref().map_or(result, |(result, _)| result);
         // The empty result keeps unknown members as they are.
         let mut result =
             result.decode::<EmptyResult>().map_err(|_| ErrorObject::internal_error("the result is not valid"));
-        let entry = self.in_flight.get_mut(responder.key()).map(|entry| (entry.scope.facts, entry.scope.revision));
-        if let (Ok(result), Some((facts, revision))) = (&mut result, entry) {
-            self.add_cache_hints(result, facts, revision);
+        if let Ok(result) = &mut result {
+            self.set_cache_hints(result, facts, revision);
         }
         self.respond(responder, result)
     }
 
-    /// Adds the cache hints to a cacheable result. The empty result has no fields for them.
+    /// Adds the cache hints to a cacheable result, and removes them in revisions that do not have them. The empty result has
+    /// no fields for them.
     // C-1, C-4
-    fn add_cache_hints(&self, result: &mut EmptyResult, facts: Option<&MethodFacts>, revision: Revision) {
-        let cacheable = facts.is_some_and(|facts| facts.cacheable.contains(revision));
-        if !cacheable || result.result_type.as_ref().is_some_and(|kind| *kind != ResultType::COMPLETE) {
+    fn set_cache_hints(&self, result: &mut EmptyResult, facts: Option<&MethodFacts>, revision: Revision) {
+        let Some(cacheable) = facts.map(|facts| facts.cacheable).filter(|cacheable| !cacheable.is_empty()) else {
             return;
-        }
+        };
         let scope = self.config.cache_scope.as_str();
         for (name, value) in [("ttlMs", self.config.ttl_ms().into()), ("cacheScope", serde_json::Value::from(scope))] {
-            if result.extra.get(name).is_none() {
+            if !cacheable.contains(revision) {
+                result.extra.remove(name);
+            } else if result.result_type.as_ref().is_none_or(|kind| *kind == ResultType::COMPLETE)
+                && result.extra.get(name).is_none()
+            {
                 result.extra.insert(name, RawJson::from(value));
             }
         }
@@ -79,6 +103,12 @@ impl Connection {
         // Before the revision removes the member.
         let asks = result.members_mut().result_type.is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
         let restriction = self.restrict(&mut result, entry.scope.revision);
+        if let Some(meta) = result.members_mut().meta
+            && meta.as_ref().is_some_and(|meta| *meta == ResultMeta::default())
+        {
+            // Nothing is left of it.
+            *meta = None;
+        }
         let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
         let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_require_input.contains(entry.scope.revision));
         if asks && !may_ask {
@@ -121,11 +151,14 @@ impl Connection {
     /// Removes the members that a revision does not have, and reports them.
     pub(super) fn restrict(&mut self, result: &mut impl ResultBody, revision: Revision) -> Restriction {
         let restriction = restrict_to(result, revision);
-        if !restriction.dropped().is_empty() {
-            let members = restriction.dropped().to_vec();
-            self.emit(Event::Stripped { revision, members });
-        }
+        self.report_stripped(&restriction, revision);
         restriction
+    }
+
+    fn report_stripped(&mut self, restriction: &Restriction, revision: Revision) {
+        if !restriction.dropped().is_empty() {
+            self.emit(Event::Stripped { revision, members: restriction.dropped().to_vec() });
+        }
     }
 
     /// Adds the members that every modern result has, unless the handler set them.
@@ -154,6 +187,26 @@ impl Connection {
             scope.get_or_insert_with(|| self.config.cache_scope.clone());
         }
     }
+}
+
+/// Restricts the result of a core method to a revision; `None` if it is not one of the method.
+fn restrict_result(
+    result: &RawObject,
+    facts: Option<&MethodFacts>,
+    revision: Revision,
+) -> Option<(RawObject, Restriction)> {
+    let restricted = match facts?.name {
+        "tools/list" => restrict_raw::<ListToolsResult>(result, revision),
+        "tools/call" => restrict_raw::<CallToolResult>(result, revision),
+        "prompts/list" => restrict_raw::<ListPromptsResult>(result, revision),
+        "prompts/get" => restrict_raw::<GetPromptResult>(result, revision),
+        "resources/list" => restrict_raw::<ListResourcesResult>(result, revision),
+        "resources/templates/list" => restrict_raw::<ListResourceTemplatesResult>(result, revision),
+        "resources/read" => restrict_raw::<ReadResourceResult>(result, revision),
+        "completion/complete" => restrict_raw::<CompleteResult>(result, revision),
+        _ => return None,
+    };
+    restricted.ok()
 }
 
 /// Returns the error for input requests whose capability the client did not declare.

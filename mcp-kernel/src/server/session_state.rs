@@ -1,12 +1,14 @@
 //! The state of a legacy session that another process can resume.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_types::{InitializeRequestParams, LoggingLevel, RawObject, Revision};
+use mcp_types::{Implementation, InitializeRequestParams, LoggingLevel, RawObject, Revision};
 
 use super::client::StoredHandshake;
 use super::config::ServerConfig;
 use super::connection::Connection;
+use super::event::Event;
 use super::lifecycle::{Agreed, Lifecycle};
 
 /// The state of a legacy session, apart from the parameters of `initialize`.
@@ -56,6 +58,12 @@ impl Connection {
         self.lifecycle.agreed()?.client.text()
     }
 
+    /// Returns the name that the client gave in its handshake. It is not verified: use it for display and logs only.
+    #[must_use]
+    pub fn client_info(&self) -> Option<Implementation> {
+        self.lifecycle.agreed()?.client.read().info.clone()
+    }
+
     /// Returns the memory that the client occupies between requests: by its handshake and its subscriptions.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
@@ -71,7 +79,25 @@ impl Connection {
             self.lifecycle.initialized();
         }
         self.log_level = state.log_level;
-        self.subscriptions = state.subscriptions.into_iter().take(self.config.limits.max_subscriptions).collect();
+        let most = self.config.limits.max_subscriptions;
+        let subscriptions: BTreeSet<String> = state.subscriptions.into_iter().take(most).collect();
+        let ended: Vec<String> = self.subscriptions.difference(&subscriptions).cloned().collect();
+        let begun: Vec<String> = subscriptions.difference(&self.subscriptions).cloned().collect();
+        self.subscriptions = subscriptions;
+        for (uris, active) in [(ended, false), (begun, true)] {
+            for uri in uris {
+                self.note_subscription(uri, active);
+            }
+        }
+    }
+
+    /// Emits the begin or the end of a subscription, unless the opposite was not polled yet: other processes must not make
+    /// the events grow while the application does not poll them.
+    fn note_subscription(&mut self, uri: String, active: bool) {
+        let is_opposite = |event: &Event| matches!(event, Event::Subscription { uri: other, active: was } if *other == uri && *was != active);
+        if !self.events.remove_last(is_opposite) {
+            self.emit(Event::Subscription { uri, active });
+        }
     }
 
     /// Returns the state of the session, after `initialize`.

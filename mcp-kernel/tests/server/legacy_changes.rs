@@ -1,6 +1,6 @@
 //! Changes for legacy clients: unasked lists and subscribed resources.
 
-use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_kernel::server::{Announcement, Delivery, Event, Route};
 use mcp_kernel::{Change, PeerMisbehaved};
 use mcp_testkit::envelope::{initialize, request};
 use mcp_types::{Method, RawObject, Revision};
@@ -112,10 +112,11 @@ fn subscriptions_have_a_limit() {
     let mut small = config();
     small.limits.max_subscriptions = 2;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
-    for uri in ["a:1", "a:2", "a:1"] {
+    for uri in ["a:1", "a:2"] {
         assert_eq!(subscribe(&mut script, uri)["result"], json!({}));
         script.event();
     }
+    assert_eq!(subscribe(&mut script, "a:1")["result"], json!({}));
     assert_eq!(subscribe(&mut script, "a:3")["error"]["code"], -32603);
     assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
     script.send(request(1, "resources/unsubscribe", json!({ "uri": "a:1" })));
@@ -132,10 +133,11 @@ fn subscriptions_have_a_size() {
     let mut small = config();
     small.limits.max_subscription_bytes = 10;
     let mut script = Script::initialized_with(small, "2025-11-25", json!({}));
-    for uri in ["a:1234", "a:12", "a:1234"] {
+    for uri in ["a:1234", "a:12"] {
         assert_eq!(subscribe(&mut script, uri)["result"], json!({}));
         script.event();
     }
+    assert_eq!(subscribe(&mut script, "a:1234")["result"], json!({}));
     assert_eq!(subscribe(&mut script, "b:1")["error"]["code"], -32603);
     assert!(matches!(script.complaint(), PeerMisbehaved::TooManySubscriptions));
     script.assert_nothing_left();
@@ -160,10 +162,41 @@ fn subscriptions_end_with_the_connection() {
     subscribe(&mut script, "a:b");
     script.event();
     script.connection.handle_disconnect();
+    assert!(matches!(script.event(), Event::Subscription { uri, active: false } if uri == "a:b"));
     assert!(matches!(script.event(), Event::Closed));
     script.connection.publish(&resource("a:b"));
     script.connection.publish(&Change::Tools);
     script.assert_nothing_left();
+}
+
+/// A subscription begins and ends once, however often the client requests it.
+// covers: GW-8
+#[test]
+fn gw_8_repeated_subscriptions_begin_once() {
+    let mut script = Script::initialized("2025-11-25");
+    for _ in 0..3 {
+        assert_eq!(subscribe(&mut script, "a:b")["result"], json!({}));
+    }
+    assert!(matches!(script.event(), Event::Subscription { uri, active: true } if uri == "a:b"));
+    script.assert_nothing_left();
+}
+
+/// The application may notify some of the recipients only, and nothing is sent to others.
+// covers: AUT-3
+#[test]
+fn aut_3_recipients_are_notified_one_by_one() {
+    let mut script = Script::initialized("2025-11-25");
+    subscribe(&mut script, "a:b");
+    script.event();
+    let recipients: Vec<_> = script.connection.recipients(&resource("a:b")).collect();
+    assert_eq!(recipients, [Route::Standalone]);
+    assert_eq!(script.connection.recipients(&resource("a:c")).count(), 0);
+    script.connection.announce_on(Route::Standalone, &Announcement::new(&resource("a:c")));
+    script.silence();
+    script.connection.announce_on(Route::Standalone, &Announcement::new(&resource("a:b")));
+    assert_eq!(script.next().1["params"], json!({ "uri": "a:b" }));
+    script.connection.handle_disconnect();
+    assert_eq!(script.connection.recipients(&resource("a:b")).count(), 0);
 }
 
 /// Without a session nobody could be told, so nothing of the kind is offered or accepted.

@@ -1,6 +1,6 @@
 //! `subscriptions/listen`.
 
-use mcp_kernel::server::{Delivery, Event, Route};
+use mcp_kernel::server::{Announcement, Delivery, Event, Route};
 use mcp_kernel::{Change, CommandError, PeerMisbehaved, RequestKey};
 use mcp_testkit::envelope::{cancelled, modern_request};
 use mcp_types::meta::key::SUBSCRIPTION_ID;
@@ -250,4 +250,28 @@ fn what_is_told_on_a_subscription_carries_its_id() {
     script.reply();
     assert!(matches!(script.event(), Event::ListeningEnded(_)));
     script.assert_nothing_left();
+}
+
+/// Each listen stream can be notified alone, and has the properties of its own request.
+// covers: AUT-3
+#[test]
+fn aut_3_listen_streams_are_notified_one_by_one() {
+    let mut script = Script::new();
+    let first = opened(&mut script, 1, all(), all());
+    let second = opened(&mut script, 2, json!({ "toolsListChanged": true }), json!({ "toolsListChanged": true }));
+    let recipients = |script: &Script, change| script.connection.recipients(&change).collect::<Vec<_>>();
+    assert_eq!(recipients(&script, Change::Tools), [Route::Listen(first), Route::Listen(second)]);
+    assert_eq!(recipients(&script, Change::Prompts), [Route::Listen(first)]);
+    assert_eq!(script.connection.listen_scope(second).map(|scope| scope.id().clone()), Some(2.into()));
+    script.connection.announce_on(Route::Listen(second), &Announcement::new(&Change::Tools));
+    let (route, message) = script.next();
+    assert_eq!((route, &message["params"]["_meta"][SUBSCRIPTION_ID]), (Route::Listen(second), &json!(2)));
+    // Its filter does not include this change.
+    script.connection.announce_on(Route::Listen(second), &Announcement::new(&Change::Prompts));
+    script.silence();
+    script.connection.handle_stream_closed(second);
+    ended(&mut script, second);
+    script.connection.announce_on(Route::Listen(second), &Announcement::new(&Change::Tools));
+    assert!(script.connection.listen_scope(second).is_none());
+    script.silence();
 }

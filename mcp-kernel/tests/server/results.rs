@@ -185,6 +185,79 @@ fn raw_results_are_completed_too() {
     script.assert_nothing_left();
 }
 
+/// A raw result of a modern server has nothing that a legacy client does not know, and all that nobody knows.
+// covers: GW-9
+#[test]
+fn gw_9_raw_results_are_cut_to_the_revision() {
+    let list = json!({ "resultType": "complete", "ttlMs": 5, "cacheScope": "public", "x": { "y": null },
+        "_meta": { SERVER_INFO: { "name": "upstream", "version": "1" } },
+        "tools": [{ "name": "a", "inputSchema": { "type": "object" }, "icons": [], "x-rank": 1 }] });
+    for (revision, icons) in [("2024-11-05", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let mut script = Script::initialized(revision);
+        let asked = script.served(request(1, "tools/list", json!({})));
+        script.connection.respond_raw(asked.responder, &raw(list.clone()));
+        let mut tool = json!({ "name": "a", "inputSchema": { "type": "object" }, "x-rank": 1 });
+        if icons {
+            tool["icons"] = json!([]);
+        }
+        assert_eq!(script.reply()["result"], json!({ "x": { "y": null }, "tools": [tool] }), "{revision}");
+        assert!(matches!(script.event(), Event::Stripped { .. }));
+        // What is not a list of tools stays as it is, except for the hints of the protocol layer.
+        let asked = script.served(request(2, "tools/list", json!({})));
+        script.connection.respond_raw(asked.responder, &raw(json!({ "tools": 7, "ttlMs": 5, "_meta": {} })));
+        assert_eq!(script.reply()["result"], json!({ "tools": 7 }));
+        // An audio block is not part of the first revision.
+        let asked = script.served(request(3, "tools/call", json!({ "name": "a" })));
+        let audio = json!({ "content": [{ "type": "audio", "data": "", "mimeType": "audio/wav", "x": 1 }] });
+        script.connection.respond_raw(asked.responder, &raw(audio.clone()));
+        let reply = script.reply();
+        assert_eq!(
+            (reply.get("result"), reply["error"]["code"] == -32603),
+            match revision {
+                "2024-11-05" => (None, true),
+                _ => (Some(&audio), false),
+            }
+        );
+    }
+    // A legacy result gets what a modern client expects, and loses what was removed since.
+    let mut script = Script::new();
+    let asked = script.served(modern_request(1, "tools/list", json!({})));
+    let old = json!({ "tools": [{ "name": "a", "inputSchema": { "type": "object" }, "execution": {}, "x-rank": 1 }] });
+    script.connection.respond_raw(asked.responder, &raw(old));
+    let result = script.reply()["result"].take();
+    assert_eq!(result["tools"], json!([{ "name": "a", "inputSchema": { "type": "object" }, "x-rank": 1 }]));
+    assert_eq!((&result["resultType"], &result["ttlMs"]), (&json!("complete"), &json!(0)));
+}
+
+/// The error for a resource that does not exist has the code of the client's era, whoever made it.
+// covers: GW-9, B-45
+#[test]
+fn gw_9_not_found_has_the_code_of_the_era() {
+    let mut script = Script::initialized("2025-11-25");
+    let read = json!({ "uri": "a:b" });
+    for made_for in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for (request, code) in [
+            (modern_request("a", "resources/read", read.clone()), -32602),
+            (request("a", "resources/read", read.clone()), -32002),
+        ] {
+            let asked = script.served(request);
+            let error = ErrorObject::resource_not_found(made_for, "a:b");
+            script.connection.respond(asked.responder, Err::<CallToolResult, _>(error));
+            let error = script.reply()["error"].take();
+            assert_eq!((&error["code"], &error["data"]), (&json!(code), &json!({ "uri": "a:b" })));
+        }
+    }
+    let asked = script.served(request("a", "resources/read", read));
+    let other = ErrorObject::invalid_params("something else");
+    script.connection.respond(asked.responder, Err::<CallToolResult, _>(other));
+    assert_eq!(script.reply()["error"]["code"], -32602, "not every invalid parameter is a missing resource");
+    let asked = script.served(modern_request("a", "tools/call", json!({})));
+    let other = ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "a code of the application");
+    script.connection.respond(asked.responder, Err::<CallToolResult, _>(other));
+    assert_eq!(script.reply()["error"]["code"], -32002);
+    script.assert_nothing_left();
+}
+
 /// A handler may name another server, and its other metadata stays.
 //
 #[test]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use mcp_kernel::Change;
-use mcp_kernel::server::{Connection, SessionState};
+use mcp_kernel::server::{Connection, Event, SessionState};
 use mcp_testkit::envelope::{initialize, modern_request, notification, request};
-use mcp_types::{ClientCapability, LoggingLevel, RawObject, Revision};
+use mcp_types::{ClientCapability, InitializeRequestParams, LoggingLevel, RawObject, Revision};
 use serde_json::json;
 
 use crate::script::{Script, config};
@@ -31,6 +31,8 @@ fn a_session_goes_on_elsewhere() {
     let mut second = Script::over(Connection::resume(Arc::new(config()), client.clone(), state.clone()).unwrap());
     assert_eq!(second.connection.initialize_params(), Some(&client));
     assert_eq!(second.connection.session_state(), Some(state));
+    assert!(matches!(second.event(), Event::Subscription { uri, active: true } if uri == "a:b"));
+    assert_eq!(second.connection.client_info().map(|info| info.name).as_deref(), client_name(&client).as_deref());
     second.refused(initialize(4, "2025-06-18", json!({})), -32600);
     let asked = second.served(request(5, "tools/call", json!({ "name": "a" })));
     assert_eq!(asked.scope.revision(), Revision::V2025_06_18);
@@ -40,9 +42,37 @@ fn a_session_goes_on_elsewhere() {
     assert_eq!(second.next().1["method"], "notifications/resources/updated");
     // What is settled elsewhere meanwhile is taken over.
     second.connection.refresh(SessionState::new(Revision::V2025_06_18));
+    assert!(matches!(second.event(), Event::Subscription { uri, active: false } if uri == "a:b"));
     second.connection.publish(&Change::Resource("a:b".into()));
     second.silence();
     second.assert_nothing_left();
+}
+
+fn client_name(initialize: &RawObject) -> Option<String> {
+    initialize.decode::<InitializeRequestParams>().ok().map(|params| params.client_info.name)
+}
+
+/// Subscriptions that other processes change do not pile up while nothing polls the events.
+// covers: GW-8
+#[test]
+fn gw_8_changes_of_other_processes_do_not_pile_up() {
+    let mut script = Script::initialized("2025-06-18");
+    let state = |uris: &[String]| {
+        let mut state = SessionState::new(Revision::V2025_06_18);
+        state.is_ready = true;
+        state.subscriptions = uris.to_vec();
+        state
+    };
+    for round in 0..100 {
+        script.connection.refresh(state(&[format!("a:{round}"), "a:always".to_owned()]));
+    }
+    for expected in ["a:always", "a:99"] {
+        let event = script.event();
+        assert!(matches!(&event, Event::Subscription { uri, active: true } if uri == expected), "{event:?}");
+    }
+    script.connection.refresh(state(&["a:always".to_owned()]));
+    script.connection.refresh(state(&["a:99".to_owned(), "a:always".to_owned()]));
+    script.assert_nothing_left();
 }
 
 /// However many requests of a client are at work, what it declared is there once.
@@ -78,6 +108,7 @@ fn sec_5_a_client_is_kept_as_text() {
     assert!(script.connection.kept_bytes() > text.len() + 3, "subscriptions count as well");
     let (params, state) = (script.connection.initialize_params().unwrap(), script.connection.session_state().unwrap());
     let mut second = Script::over(Connection::resume(Arc::new(config()), params.clone(), state).unwrap());
+    second.event();
     let asked = second.served(request(5, "tools/call", json!({ "name": "a" })));
     assert!(asked.scope.supports(ClientCapability::Sampling) && !asked.scope.supports(ClientCapability::Roots));
     assert_eq!(asked.scope.capabilities().experimental.as_ref().map(|experimental| experimental.len()), Some(2));

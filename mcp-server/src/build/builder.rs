@@ -18,6 +18,7 @@ use crate::handlers::extension_method::{self, ExtensionMethod};
 use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
+use crate::handlers::subscription::{SubscriptionEvent, SubscriptionHandler};
 use crate::handlers::tool::{ArgumentErrors, Tool};
 use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
@@ -52,6 +53,7 @@ pub struct ServerBuilder {
     state: Extensions,
     on_notification: Option<NotificationHandler>,
     fallback: Option<ExtensionMethod>,
+    on_subscription: Option<SubscriptionHandler>,
     fault: Option<BuildError>,
 }
 
@@ -68,6 +70,7 @@ impl ServerBuilder {
             state: Extensions::new(),
             on_notification: None,
             fallback: None,
+            on_subscription: None,
             fault: None,
         }
     }
@@ -90,6 +93,37 @@ impl ServerBuilder {
     /// Adds a resource template. Errors are reported by [`build`](Self::build).
     pub fn template(self, template: Template) -> Self {
         self.register(|registry| registry.add_template(template))
+    }
+
+    /// Adds several tools. Errors are reported by [`build`](Self::build).
+    pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// Adds several prompts. Errors are reported by [`build`](Self::build).
+    pub fn prompts(self, prompts: impl IntoIterator<Item = Prompt>) -> Self {
+        prompts.into_iter().fold(self, Self::prompt)
+    }
+
+    /// Adds several resources. Errors are reported by [`build`](Self::build).
+    pub fn resources(self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        resources.into_iter().fold(self, Self::resource)
+    }
+
+    /// Adds several resource templates. Errors are reported by [`build`](Self::build).
+    pub fn templates(self, templates: impl IntoIterator<Item = Template>) -> Self {
+        templates.into_iter().fold(self, Self::template)
+    }
+
+    /// Adds everything of a registry that was built apart. Errors are reported by [`build`](Self::build).
+    pub fn merge(self, registry: Registry) -> Self {
+        self.register(|own| own.add_registry(registry))
+    }
+
+    /// Adds everything of a registry, with a prefix before the names of its tools and prompts, such as `files_`. Errors are
+    /// reported by [`build`](Self::build).
+    pub fn mount(self, prefix: &str, registry: Registry) -> Self {
+        self.merge(registry.prefix(prefix))
     }
 
     /// Keeps the first error for `build` to return.
@@ -305,6 +339,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets a function that is called when a client subscribes to changes, and when such a subscription ends, also because
+    /// the client disconnects. A gateway uses it to subscribe at another server as long as a client needs it. The function
+    /// must not block.
+    ///
+    /// Subscriptions of a legacy session that is resumed in another process begin there as well.
+    pub fn on_subscription(mut self, handler: impl Fn(&SubscriptionEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.on_subscription = Some(Arc::new(handler));
+        self
+    }
+
     /// Sets the keys that encrypt the `requestState` of multi round-trip requests. Defaults to a random key, which only
     /// this process knows; instances that serve the same clients must share their keys.
     #[cfg(feature = "mrtr")]
@@ -396,6 +440,8 @@ impl ServerBuilder {
         let mut settings = self.settings;
         #[cfg(feature = "mrtr")]
         settings.asking.limit_to(config.limits.max_request_state_bytes);
+        let mut registry = self.registry;
+        drop(registry.take_changes());
         Ok(Server::new(Inner {
             config: Arc::new(config),
             settings,
@@ -403,7 +449,8 @@ impl ServerBuilder {
             state: self.state,
             on_notification: self.on_notification,
             fallback: self.fallback,
-            registry: RwLock::new(Arc::new(self.registry)),
+            on_subscription: self.on_subscription,
+            registry: RwLock::new(Arc::new(registry)),
             updating: Mutex::new(()),
             broadcast: Broadcast::default(),
         }))

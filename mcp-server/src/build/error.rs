@@ -12,6 +12,18 @@ pub enum BuildError {
         /// The name, URI or template.
         name: String,
     },
+    /// Two items of registries with prefixes that have the same name with their prefixes.
+    #[error("two {what}s have the name `{name}`: {first} and {second}; give one of the two another name or prefix")]
+    Conflict {
+        /// The kind of thing: `tool` or `prompt`.
+        what: &'static str,
+        /// The name of both.
+        name: String,
+        /// The first one: its name, and the prefix of its registry.
+        first: String,
+        /// The second one: its name, and the prefix of its registry.
+        second: String,
+    },
     /// An empty name, or one with control characters.
     #[error("`{}` cannot be the name of a {what}: it must not be empty or have control characters", name.escape_debug())]
     InvalidName {
@@ -33,6 +45,14 @@ pub enum BuildError {
     InvalidPrompt {
         /// The name of the prompt.
         name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A resource whose definition cannot be used.
+    #[error("the resource `{uri}`: {reason}")]
+    InvalidResource {
+        /// The URI of the resource.
+        uri: String,
         /// The reason.
         reason: String,
     },
@@ -80,6 +100,20 @@ pub enum BuildError {
         /// The method of the builder that declares the capability.
         remedy: &'static str,
     },
+}
+
+impl BuildError {
+    /// The error of two items with one name, with the names that they had before they got prefixes.
+    pub(crate) fn duplicate(what: &'static str, name: String, first: Option<&str>, second: Option<&str>) -> Self {
+        if first.is_none() && second.is_none() {
+            return Self::Duplicate { what, name };
+        }
+        let describe = |original: Option<&str>| match original.map(|original| (original, name.strip_suffix(original))) {
+            Some((original, Some(prefix))) => format!("`{original}` with the prefix `{prefix}`"),
+            Some((_, None)) | None => format!("`{name}` without a prefix"),
+        };
+        Self::Conflict { what, first: describe(first), second: describe(second), name: name.clone() }
+    }
 }
 
 /// For a `main` that returns [`std::io::Result`]. It keeps the message rather than the value, because such a `main` prints

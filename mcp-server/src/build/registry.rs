@@ -1,17 +1,39 @@
 //! The tools, prompts, resources and methods of a server at one moment.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mcp_kernel::Change;
 use mcp_types::{HeaderParam, Method};
 
 use crate::build::error::BuildError;
+use crate::build::named_list::{NamedList, is_visible};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::{Resource, Template};
 use crate::handlers::tool::Tool;
+use crate::serve::context::RequestContext;
+use crate::uri_template::UriVariables;
+use crate::visibility::predicate::{Predicate, Visible};
 
 /// The tools, prompts and resources of a server: filled by the builder, and changed by
 /// [`Server::update`](crate::Server::update).
+///
+/// A registry can also be built apart, and become part of a server with [`ServerBuilder::merge`](crate::ServerBuilder::merge)
+/// or [`ServerBuilder::mount`](crate::ServerBuilder::mount). Errors of what was added to it are reported there.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{NoArguments, Registry, Server, tool};
+///
+/// fn files() -> Registry {
+///     Registry::new().tool(tool("list", async |_, _: NoArguments| "a.txt"))
+/// }
+///
+/// // Its tool is called `files_list`.
+/// let server = Server::builder("office", "1.0").mount("files_", files()).build()?;
+/// # Ok::<(), mcp_server::BuildError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     pub(crate) tools: NamedList<Tool>,
@@ -23,46 +45,8 @@ pub struct Registry {
     pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::ExtensionMethod>,
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
-}
-
-/// Items with unique names, in the order in which they were added.
-#[derive(Clone)]
-pub(crate) struct NamedList<T> {
-    pub(crate) items: Vec<Arc<T>>,
-    /// The position of each item, by its name.
-    index: HashMap<String, usize>,
-    /// Whether items were added or removed since this was last reset.
-    pub(crate) changed: bool,
-}
-
-impl<T> Default for NamedList<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), index: HashMap::new(), changed: false }
-    }
-}
-
-impl<T> NamedList<T> {
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
-        self.items.get(*self.index.get(name)?)
-    }
-
-    fn add(&mut self, name: &str, item: T) -> bool {
-        if self.index.contains_key(name) {
-            return false;
-        }
-        self.index.insert(name.to_owned(), self.items.len());
-        self.items.push(Arc::new(item));
-        self.changed = true;
-        true
-    }
-
-    fn remove(&mut self, name: &str) -> bool {
-        let Some(removed) = self.index.remove(name) else { return false };
-        self.items.remove(removed);
-        self.index.values_mut().filter(|index| **index > removed).for_each(|index| *index -= 1);
-        self.changed = true;
-        true
-    }
+    /// The first error of what was added, until the registry becomes part of another one.
+    pub(crate) fault: Option<BuildError>,
 }
 
 impl Registry {
@@ -73,10 +57,10 @@ impl Registry {
     /// Returns an error if there is a tool of the same name, or if a schema is not one that the protocol allows.
     pub fn add_tool(&mut self, tool: Tool) -> Result<(), BuildError> {
         let name = tool.name().to_owned();
-        check_name("tool", &name)?;
         if let Some(reason) = tool.fault.clone() {
             return Err(BuildError::InvalidTool { name, reason });
         }
+        check_name("tool", &name)?;
         let invalid = |reason: String| BuildError::InvalidTool { name: name.clone(), reason };
         check_schema("input", &tool.definition.input_schema, true).map_err(invalid)?;
         let params = HeaderParam::from_schema(&tool.definition.input_schema).map_err(invalid)?;
@@ -85,9 +69,7 @@ impl Registry {
         }
         #[cfg(feature = "validate")]
         let validators = crate::handlers::validate::Validators::of(&tool).map_err(invalid)?;
-        if !self.tools.add(&name, tool) {
-            return Err(BuildError::Duplicate { what: "tool", name });
-        }
+        self.tools.add(tool)?;
         if !params.is_empty() {
             self.header_params.insert(name.clone(), params.into());
         }
@@ -111,11 +93,11 @@ impl Registry {
     /// Returns an error if there is a prompt of the same name.
     pub fn add_prompt(&mut self, prompt: Prompt) -> Result<(), BuildError> {
         let name = prompt.name().to_owned();
-        check_name("prompt", &name)?;
         if let Some(reason) = prompt.fault.clone() {
             return Err(BuildError::InvalidPrompt { name, reason });
         }
-        if self.prompts.add(&name, prompt) { Ok(()) } else { Err(BuildError::Duplicate { what: "prompt", name }) }
+        check_name("prompt", &name)?;
+        self.prompts.add(prompt)
     }
 
     /// Removes a prompt; returns whether there was one.
@@ -130,13 +112,11 @@ impl Registry {
     /// Returns an error if there is a resource with the same URI, or if the URI is not absolute.
     // RS-8
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
-        let uri = resource.definition.uri.clone();
-        check_scheme(&uri)?;
-        if self.resources.add(&uri, resource) {
-            Ok(())
-        } else {
-            Err(BuildError::Duplicate { what: "resource", name: uri })
+        if let Some(reason) = resource.fault.clone() {
+            return Err(BuildError::InvalidResource { uri: resource.definition.uri, reason });
         }
+        check_scheme(&resource.definition.uri)?;
+        self.resources.add(resource)
     }
 
     /// Removes a resource by its URI; returns whether there was one.
@@ -151,15 +131,10 @@ impl Registry {
     /// Returns an error if there is the same template already, or if it is not a URI template (RFC 6570).
     // RS-9
     pub fn add_template(&mut self, template: Template) -> Result<(), BuildError> {
-        let uri = template.definition.uri_template.clone();
         if let Some(reason) = template.fault.clone() {
-            return Err(BuildError::InvalidTemplate { template: uri, reason });
+            return Err(BuildError::InvalidTemplate { template: template.definition.uri_template, reason });
         }
-        if self.templates.add(&uri, template) {
-            Ok(())
-        } else {
-            Err(BuildError::Duplicate { what: "template", name: uri })
-        }
+        self.templates.add(template)
     }
 
     /// Removes a resource template by its text; returns whether there was one.
@@ -175,10 +150,78 @@ impl Registry {
             || self.templates.items.iter().any(|template| !template.completers.is_empty())
     }
 
-    /// The flags of what has changed: tools, prompts, resources, templates.
-    pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
-        [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]
+    /// Takes what was added and removed since the last update.
+    pub(crate) fn take_changes(&mut self) -> RegistryChanges {
+        RegistryChanges {
+            tools: std::mem::take(&mut self.tools.changed),
+            prompts: std::mem::take(&mut self.prompts.changed),
+            resources: std::mem::take(&mut self.resources.changed),
+            templates: std::mem::take(&mut self.templates.changed),
+        }
     }
+
+    /// Returns the predicates of the resource and the templates with a URI, of which one has to admit a viewer; `None` if all
+    /// viewers can see it, or if there is nothing of that URI.
+    pub(crate) fn guards_of(&self, uri: &str) -> Option<Vec<Predicate>> {
+        if !self.resources.is_restricted() && !self.templates.is_restricted() {
+            return None;
+        }
+        let resource = self.resources.get(uri).map(|resource| resource.predicate());
+        let templates = self.templates.items.iter().filter(|template| template.matches(uri).is_some());
+        let templates = templates.map(|template| template.predicate());
+        guards(resource.into_iter().chain(templates)).filter(|guards| !guards.is_empty())
+    }
+
+    /// Returns the resource or template that a URI belongs to, if it is visible for a request.
+    pub(crate) fn find_readable(&self, uri: &str, ctx: &RequestContext) -> Option<Readable<'_>> {
+        if let Some(resource) = self.resources.find(uri, ctx) {
+            return Some(Readable::Resource(resource));
+        }
+        self.templates.items.iter().find_map(|template| {
+            let variables = template.matches(uri)?;
+            is_visible(&**template, ctx).then_some(Readable::Template(template, variables))
+        })
+    }
+}
+
+/// What an update has added and removed. Dropping it may run code of the application.
+pub(crate) struct RegistryChanges {
+    tools: Vec<Arc<Tool>>,
+    prompts: Vec<Arc<Prompt>>,
+    resources: Vec<Arc<Resource>>,
+    templates: Vec<Arc<Template>>,
+}
+
+impl RegistryChanges {
+    /// Returns the lists that have changed, with the predicates of what was added or removed: a client is notified if one of
+    /// them admits it, or if there are none.
+    pub(crate) fn lists(&self) -> Vec<(Change, Option<Vec<Predicate>>)> {
+        let Self { tools, prompts, resources, templates } = self;
+        let mut changes = Vec::new();
+        if !tools.is_empty() {
+            changes.push((Change::Tools, guards(tools.iter().map(|tool| tool.predicate()))));
+        }
+        if !prompts.is_empty() {
+            changes.push((Change::Prompts, guards(prompts.iter().map(|prompt| prompt.predicate()))));
+        }
+        if !(resources.is_empty() && templates.is_empty()) {
+            let resources = resources.iter().map(|resource| resource.predicate());
+            let templates = templates.iter().map(|template| template.predicate());
+            changes.push((Change::Resources, guards(resources.chain(templates))));
+        }
+        changes
+    }
+}
+
+/// A resource, or a template with the values of its variables.
+pub(crate) enum Readable<'a> {
+    Resource(&'a Resource),
+    Template(&'a Template, UriVariables),
+}
+
+/// Collects predicates of which one has to admit a viewer. One item without a predicate is visible to all.
+fn guards<'a>(predicates: impl Iterator<Item = Option<&'a Predicate>>) -> Option<Vec<Predicate>> {
+    predicates.map(|predicate| predicate.cloned()).collect()
 }
 
 impl std::fmt::Debug for Registry {
@@ -194,7 +237,7 @@ impl std::fmt::Debug for Registry {
 
 /// Any name without control characters is accepted; the specification recommends a narrower set.
 // TL-11
-fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), BuildError> {
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(BuildError::InvalidName { what, name: name.to_owned() });
     }

@@ -7,7 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use mcp_kernel::Change;
 use mcp_kernel::server::{Announcement, Route};
 
+use crate::connection::handle::ConnectionHandle;
+use crate::connection::listeners::Listener;
 use crate::connection::shared::Shared;
+use crate::server::Server;
+use crate::visibility::audience::{Audience, Members};
+use crate::visibility::predicate::Predicate;
+use crate::visibility::viewer::Viewer;
 
 /// The connections that may have subscribed to changes.
 #[derive(Default)]
@@ -30,23 +36,98 @@ impl Broadcast {
         }
     }
 
-    pub(crate) fn publish(&self, change: &Change) {
+    pub(crate) fn publish(&self, notice: &Notice<'_>) {
+        if let Members::Connection(connection) = &notice.audience.0 {
+            if connection.0.server.get().is_some_and(|server| server.is(notice.server)) {
+                notice.deliver(&connection.0);
+            }
+            return;
+        }
         let members: Vec<Arc<Shared>> = {
             let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             members.values().filter_map(Weak::upgrade).collect()
         };
-        let announcement = Announcement::new(change);
         for member in members {
-            let (has_transmit, is_legacy) = {
-                let mut state = member.lock();
-                state.kernel.announce(&announcement);
-                (state.kernel.has_transmit(), state.kernel.negotiated().is_some())
-            };
-            if has_transmit {
-                // A legacy client gets notifications of changes outside of any request.
-                member.wake(is_legacy.then_some(Route::Standalone));
-            }
+            notice.deliver(&member);
         }
+    }
+}
+
+/// A change, and who is notified of it.
+pub(crate) struct Notice<'a> {
+    server: &'a Server,
+    announcement: Announcement,
+    audience: &'a Audience,
+    /// The predicates of what has changed, of which one has to admit the viewer; `None` if all may see it.
+    guards: Option<Vec<Predicate>>,
+}
+
+impl<'a> Notice<'a> {
+    pub(crate) fn new(
+        server: &'a Server,
+        change: &Change,
+        audience: &'a Audience,
+        guards: Option<Vec<Predicate>>,
+    ) -> Self {
+        Self { server, announcement: Announcement::new(change), audience, guards }
+    }
+
+    /// Notifies one client, if it subscribed to the change and belongs to the audience.
+    fn deliver(&self, member: &Arc<Shared>) {
+        let is_for_all = matches!(self.audience.0, Members::All | Members::Connection(_)) && self.guards.is_none();
+        let recipients = if is_for_all { None } else { Some(self.recipients(member)) };
+        if recipients.as_ref().is_some_and(Vec::is_empty) {
+            return;
+        }
+        let (has_transmit, is_legacy) = {
+            let mut state = member.lock();
+            match recipients {
+                None => state.kernel.announce(&self.announcement),
+                Some(routes) => {
+                    routes.into_iter().for_each(|route| state.kernel.announce_on(route, &self.announcement));
+                }
+            }
+            (state.kernel.has_transmit(), state.kernel.negotiated().is_some())
+        };
+        if has_transmit {
+            // A legacy client gets notifications of changes outside of any request.
+            member.wake(is_legacy.then_some(Route::Standalone));
+        }
+    }
+
+    /// The routes of a connection whose viewers belong to the audience. The predicates run without the lock.
+    fn recipients(&self, member: &Arc<Shared>) -> Vec<Route> {
+        let state = member.lock();
+        let subscribed = state.kernel.recipients(self.announcement.change());
+        let subscribed: Vec<(Route, Option<Arc<Listener>>)> = subscribed
+            .map(|route| match route {
+                Route::Listen(stream) => (route, state.listeners.get(stream)),
+                Route::Standalone | Route::Reply(_) | Route::Related(_) => (route, None),
+            })
+            .collect();
+        let principal = state.principal.clone().filter(|_| !subscribed.is_empty());
+        drop(state);
+        if subscribed.is_empty() {
+            return Vec::new();
+        }
+        let connection = ConnectionHandle(Arc::clone(member));
+        let is_recipient = |(route, listener): (Route, Option<Arc<Listener>>)| {
+            let viewer = match &listener {
+                Some(listener) => Viewer::of_listener(self.server, &connection, listener),
+                None if route == Route::Standalone => {
+                    Viewer::of_connection(self.server, &connection, principal.as_ref())
+                }
+                // The stream ended meanwhile.
+                None => return None,
+            };
+            self.is_for(&viewer).then_some(route)
+        };
+        subscribed.into_iter().filter_map(is_recipient).collect()
+    }
+
+    fn is_for(&self, viewer: &Viewer<'_>) -> bool {
+        let may_see = |guards: &Vec<Predicate>| guards.iter().any(|guard| guard.admits(viewer));
+        self.audience.includes(viewer) && self.guards.as_ref().is_none_or(may_see)
     }
 }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use mcp_kernel::server::{Event, RequestScope, Responder};
 use mcp_kernel::{CallId, RequestKey, Time};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams};
+use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, SubscriptionFilter};
 use tracing::{Instrument, Span};
 
 use crate::asking::error::AskError;
@@ -19,11 +19,13 @@ use crate::connection::shared::{Inbox, PendingServerRequest, QueuedServerRequest
 use crate::connection::{Connection, QueuedRequest};
 use crate::extensions::Extensions;
 use crate::handlers::notification::Notification;
+use crate::handlers::subscription::SubscriptionEvent;
 use crate::serve::context::RequestContext;
 use crate::serve::end::Outcome;
 use crate::serve::endpoint::{Dispatched, ResponseFuture};
 use crate::serve::response::{self, Response};
 use crate::serve::telemetry;
+use crate::visibility::viewer::Viewer;
 
 impl Connection {
     pub(super) fn finish(
@@ -46,14 +48,20 @@ impl Connection {
                 // A request that was aborted has its outcome already.
                 let outcome = ctx.outcome().unwrap_or_else(|| Outcome::of(&served));
                 telemetry::end(span, ctx, outcome, &served);
-                self.respond(responder, served);
+                self.respond(ctx, responder, served);
                 ctx.end(outcome);
             }
         }
     }
 
-    fn respond(&mut self, responder: Responder, outcome: Result<Response, ErrorObject>) {
-        self.input(|kernel| response::send(kernel, responder, outcome));
+    fn respond(&mut self, ctx: &RequestContext, responder: Responder, outcome: Result<Response, ErrorObject>) {
+        let key = responder.key();
+        let mut state = self.shared.lock();
+        response::send(&mut state.kernel, responder, outcome);
+        // With layers, listen streams open here.
+        state.note_listener(Some(key), || ctx.share_extensions());
+        drop(state);
+        self.handle_events(None);
     }
 
     /// Handles the events of the kernel. `fed` is the key and the extensions of what was fed just now; returns whether it was
@@ -85,7 +93,12 @@ impl Connection {
                     }
                 }
                 Event::CallProgress { call, progress } => self.report_progress(call, *progress),
-                Event::Listening { .. } => self.server.broadcast().join(&self.shared),
+                Event::Listening { scope, filter } => {
+                    self.server.join(&self.shared);
+                    self.handle_listening(scope.key(), filter);
+                }
+                Event::ListeningEnded(stream) => self.handle_listening_ended(stream),
+                Event::Subscription { uri, active } => self.handle_subscription(uri, active),
                 Event::Notification { method, params } => self.handle_notification(method, params),
                 // S1.13: the application learns that the handshake is complete.
                 Event::Initialized => {
@@ -125,6 +138,42 @@ impl Connection {
         }
         if let Some(open) = self.shared.lock().open.iter_mut().find(find) {
             open.watcher = Some(watcher);
+        }
+    }
+
+    /// Notifies the application of a listen stream, unless it has ended at once.
+    fn handle_listening(&self, stream: RequestKey, filter: SubscriptionFilter) {
+        let Some(listener) = self.shared.lock().listeners.get(stream) else { return };
+        let filter = listener.filter.get_or_init(|| filter);
+        let connection = self.handle();
+        self.notify_subscription(&Viewer::of_listener(&self.server, &connection, &listener), filter, true);
+    }
+
+    fn handle_listening_ended(&self, stream: RequestKey) {
+        let listener = self.shared.lock().listeners.remove(stream);
+        if let Some((listener, filter)) =
+            listener.as_ref().and_then(|listener| Some((listener, listener.filter.get()?)))
+        {
+            let connection = self.handle();
+            self.notify_subscription(&Viewer::of_listener(&self.server, &connection, listener), filter, false);
+        }
+    }
+
+    /// Notifies the application of a subscription of a legacy client.
+    fn handle_subscription(&self, uri: String, is_active: bool) {
+        if self.server.on_subscription().is_none() {
+            return;
+        }
+        let (connection, principal) = (self.handle(), self.shared.lock().principal.clone());
+        let viewer = Viewer::of_connection(&self.server, &connection, principal.as_ref());
+        self.notify_subscription(&viewer, &SubscriptionFilter::default().resource_subscriptions(vec![uri]), is_active);
+    }
+
+    fn notify_subscription(&self, viewer: &Viewer<'_>, filter: &SubscriptionFilter, is_active: bool) {
+        let Some(handler) = self.server.on_subscription() else { return };
+        let event = SubscriptionEvent { viewer, filter, is_active };
+        if std::panic::catch_unwind(AssertUnwindSafe(|| handler(&event))).is_err() {
+            tracing::error!(target: "mcp", "the handler of subscriptions panicked");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The connection as handlers see it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
-use mcp_kernel::RequestKey;
+use mcp_kernel::{Change, RequestKey};
 use mcp_types::{EmptyResult, LoggingLevel, Method, RawJson, RawObject, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,7 @@ use crate::asking::server_requests;
 use crate::connection::scratch::{NoLastingConnection, Scratch};
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;
+use crate::visibility::audience::Audience;
 
 /// The connection to one client, as handlers see it: values that last as long as the connection, and messages that belong to
 /// no request.
@@ -80,6 +81,26 @@ impl ConnectionHandle {
         tracing::trace!(target: "mcp", method = method.as_str(), ?delivery, "notification");
     }
 
+    /// Notifies this client of a change, if it subscribed to it: the same as
+    /// [`Server::publish_to`](crate::Server::publish_to) with
+    /// [`Audience::connection`].
+    pub fn publish(&self, change: &Change) {
+        // A connection without subscriptions need not know its server.
+        if let Some(server) = self.0.server.get().and_then(|server| server.upgrade()) {
+            server.publish_to(&Audience::connection(self), change);
+        }
+    }
+
+    /// Returns a handle that does not keep the values of the connection in memory, for collections of connections.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakConnectionHandle {
+        WeakConnectionHandle(Arc::downgrade(&self.0))
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Sends a log message that belongs to no request, to legacy clients only.
     // S1.35
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
@@ -127,5 +148,26 @@ impl ConnectionHandle {
 impl std::fmt::Debug for ConnectionHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ConnectionHandle").finish_non_exhaustive()
+    }
+}
+
+/// A [`ConnectionHandle`] that does not keep the connection and its values in memory; created by
+/// [`ConnectionHandle::downgrade`].
+#[derive(Clone)]
+pub struct WeakConnectionHandle(Weak<Shared>);
+
+impl WeakConnectionHandle {
+    /// Returns the handle, unless the connection has ended.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<ConnectionHandle> {
+        let shared = self.0.upgrade()?;
+        let is_closed = shared.lock().kernel.is_closed();
+        (!is_closed).then_some(ConnectionHandle(shared))
+    }
+}
+
+impl std::fmt::Debug for WeakConnectionHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WeakConnectionHandle").finish_non_exhaustive()
     }
 }

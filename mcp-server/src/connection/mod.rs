@@ -4,6 +4,7 @@ pub(crate) mod broadcast;
 pub(crate) mod catch_panic;
 mod events;
 pub(crate) mod handle;
+pub(crate) mod listeners;
 pub(crate) mod oneshot;
 pub(crate) mod port;
 pub(crate) mod request_origin;
@@ -77,7 +78,7 @@ impl Connection {
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
         let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config())));
-        server.broadcast().join(&connection.shared);
+        server.join(&connection.shared);
         connection
     }
 
@@ -102,8 +103,18 @@ impl Connection {
     /// Returns an error if `initialize` does not have valid parameters.
     pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
         let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
-        server.broadcast().join(&connection.shared);
+        server.join(&connection.shared);
         Ok(connection)
+    }
+
+    /// Sets the user of the session, for a transport that knows it before the client sends a message, as for a session that
+    /// is resumed. Predicates of notifications see it ([`Viewer::principal`](crate::Viewer::principal)).
+    #[must_use]
+    pub fn principal(mut self, principal: Option<Principal>) -> Self {
+        self.shared.lock().principal = principal;
+        // The application is notified of the subscriptions of the session now that its user is known.
+        self.handle_events(None);
+        self
     }
 
     /// Returns the state of a legacy session, after the handshake.
@@ -164,6 +175,7 @@ impl Connection {
         let State { kernel, origins, .. } = &mut *state;
         let key = feed(kernel);
         let closed = origins.take_closed(|key| kernel.is_open(key));
+        state.note_caller(key, caller, &self.shared.has_joined);
         drop(state);
         drop(closed);
         let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
@@ -380,8 +392,9 @@ impl Connection {
 impl Drop for Connection {
     /// Tasks that handlers spawned have to learn that their requests have ended.
     fn drop(&mut self) {
-        // Usually nothing else holds the connection.
-        if Arc::strong_count(&self.shared) > 1 {
+        // Usually nothing else holds the connection. Those with subscriptions are known to the broadcast, and the application
+        // is notified of their end.
+        if Arc::strong_count(&self.shared) > 1 || Arc::weak_count(&self.shared) > 0 {
             self.handle_disconnect();
         }
         self.server.broadcast().leave(&self.shared);

@@ -61,6 +61,7 @@ impl ConnectionPort {
         if let Some(key) = key.filter(|key| kernel.is_open(*key)) {
             origins.insert(key, &caller.extensions);
         }
+        state.note_caller(key, caller, &self.shared.has_joined);
         drop(state);
         drop(closed);
         Ok(key)

@@ -5,19 +5,22 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use mcp_kernel::server::Connection as Kernel;
-use mcp_kernel::server::Route;
+use mcp_kernel::server::{Connection as Kernel, Principal, Route};
 use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
 
 use crate::asking::error::AskError;
 use crate::asking::options::{AskOptions, ProgressHandler};
+use crate::connection::Caller;
+use crate::connection::listeners::Listeners;
 use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
 use crate::connection::scratch::Scratch;
+use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
+use crate::server::WeakServer;
 
 /// The kernel of a connection, and the commands of its handlers.
 ///
@@ -33,12 +36,18 @@ pub(crate) struct Shared {
     pub(crate) teardown: Mutex<Vec<Teardown>>,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
+    /// For a connection that was added to the broadcast. Weak, as the application may keep handles of connections in the
+    /// state of the server.
+    pub(crate) server: OnceLock<WeakServer>,
     server_request_count: AtomicU64,
     token: OnceLock<String>,
 }
 
 pub(crate) struct State {
     pub(crate) kernel: Kernel,
+    /// The user of the last message, on connections that can be notified of changes.
+    pub(crate) principal: Option<Principal>,
+    pub(crate) listeners: Listeners,
     /// What was fed through a port since the kernel's events were handled.
     pub(crate) inbox: Inbox,
     /// The extensions of requests that wait to be admitted.
@@ -81,12 +90,32 @@ pub(crate) struct PendingServerRequest {
     pub(crate) reply: Sender<ClientResponse>,
 }
 
+impl State {
+    /// Remembers who sent a message, for predicates of later notifications. `has_joined` tells whether the connection can be
+    /// notified outside of listen streams.
+    pub(crate) fn note_caller(&mut self, key: Option<RequestKey>, caller: &Caller, has_joined: &AtomicBool) {
+        if has_joined.load(Ordering::Relaxed) && self.principal != caller.principal {
+            self.principal.clone_from(&caller.principal);
+        }
+        self.note_listener(key, || caller.extensions.clone());
+    }
+
+    /// Remembers a listen stream that the kernel has just opened.
+    pub(crate) fn note_listener(&mut self, key: Option<RequestKey>, extensions: impl FnOnce() -> Extensions) {
+        if let Some(scope) = key.and_then(|key| self.kernel.listen_scope(key)) {
+            self.listeners.insert(scope, extensions());
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(kernel: Kernel) -> Self {
         let scratch = (!kernel.is_for_one_request()).then(Scratch::default);
         Self {
             state: Mutex::new(State {
                 kernel,
+                principal: None,
+                listeners: Listeners::default(),
                 inbox: Inbox::default(),
                 origins: RequestOrigins::default(),
                 server_requests: VecDeque::new(),
@@ -97,6 +126,7 @@ impl Shared {
             scratch,
             teardown: Mutex::default(),
             has_joined: AtomicBool::new(false),
+            server: OnceLock::new(),
             server_request_count: AtomicU64::new(0),
             token: OnceLock::new(),
         }

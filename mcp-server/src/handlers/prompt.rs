@@ -12,14 +12,16 @@ use serde::de::DeserializeOwned;
 
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::raw::RawDefinition;
 use crate::handlers::schema;
 use crate::handlers::text_values;
 use crate::handlers::tool_result::{RoundResult, protocol_error};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
+use crate::visibility::predicate::{Predicate, visibility_setters};
 
-/// A prompt; created by [`prompt`].
+/// A prompt; created by [`prompt`] or [`Prompt::from_raw`].
 #[derive(Clone)]
 #[must_use = "a prompt that is not added to a server does nothing"]
 pub struct Prompt {
@@ -27,6 +29,9 @@ pub struct Prompt {
     pub(crate) handler: Handler,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
+    pub(crate) visible: Option<Predicate>,
+    /// The definition as JSON, if the prompt was created from it.
+    pub(crate) raw: Option<RawDefinition>,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
@@ -137,7 +142,7 @@ where
             Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
         }
     });
-    Prompt { definition, handler, completers: Completers::default(), fault }
+    Prompt { definition, handler, completers: Completers::default(), fault, visible: None, raw: None }
 }
 
 /// The arguments of a prompt: the members of a struct in its order, in which user interfaces show them.
@@ -189,11 +194,16 @@ impl Prompt {
 
     /// Returns a required argument that is missing.
     pub(crate) fn missing(&self, given: &OrderedMap<String>) -> Option<&str> {
+        if self.raw.is_some() {
+            // The handler decides.
+            return None;
+        }
         let required = self.definition.arguments.iter().flatten().filter(|argument| argument.required == Some(true));
         required.map(|argument| argument.name.as_str()).find(|name| !given.contains(name))
     }
 }
 
+visibility_setters!(Prompt);
 definition_setters!(Prompt: "Sets the description of the prompt.");
 
 #[cfg(test)]

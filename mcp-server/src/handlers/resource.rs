@@ -11,11 +11,13 @@ use mcp_types::{Annotations, CacheScope, ErrorObject, InputRequiredResult, ReadR
 use crate::build::settings::milliseconds;
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::raw::RawDefinition;
 use crate::handlers::tool_result::{RoundResult, protocol_error};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 use crate::uri_template::{UriTemplate, UriVariables};
+use crate::visibility::predicate::{Predicate, visibility_setters};
 
 /// The requested URI, and the variables that a template found in it.
 pub(crate) struct RequestedUri<'a> {
@@ -111,14 +113,23 @@ pub(crate) struct ContentsDefaults {
     ttl_ms: Option<i64>,
     scope: Option<CacheScope>,
     mime_type: Option<String>,
+    /// Whether some viewers cannot see the contents, so that they must not be cached for several users.
+    pub(crate) is_restricted: bool,
 }
 
 impl ContentsDefaults {
+    fn of_restricted(&self, is_restricted: bool) -> Self {
+        Self { is_restricted, ..self.clone() }
+    }
+
     pub(crate) fn complete(&self, result: &mut ReadResourceResult) {
         // C-2: a handler may set anything, but a TTL on the wire is not negative.
         result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
             result.cache_scope.clone_from(&self.scope);
+        }
+        if self.is_restricted {
+            result.cache_scope = Some(CacheScope::PRIVATE);
         }
         for contents in &mut result.contents {
             let mime_type = match contents {
@@ -149,13 +160,18 @@ fn read_response<R: IntoContents>(
     Ok(Response::of(result, Response::Contents))
 }
 
-/// A resource with a fixed URI; created by [`resource`], [`text_resource`] or [`blob_resource`].
+/// A resource with a fixed URI; created by [`resource`], [`text_resource`], [`blob_resource`] or
+/// [`Resource::from_raw`].
 #[derive(Clone)]
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
     pub(crate) handler: Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>,
     pub(crate) defaults: ContentsDefaults,
+    pub(crate) fault: Option<String>,
+    pub(crate) visible: Option<Predicate>,
+    /// The definition as JSON, if the resource was created from it.
+    pub(crate) raw: Option<RawDefinition>,
 }
 
 /// Creates a resource from an async function that reads it.
@@ -180,7 +196,8 @@ where
         let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
         Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
     });
-    Resource { definition: mcp_types::Resource::new(name, uri), handler, defaults: ContentsDefaults::default() }
+    let definition = mcp_types::Resource::new(name, uri);
+    Resource { definition, handler, defaults: ContentsDefaults::default(), fault: None, visible: None, raw: None }
 }
 
 /// Creates a resource from a constant text.
@@ -197,7 +214,7 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 
 impl Resource {
     pub(crate) fn read(&self, ctx: RequestContext) -> ResponseFuture {
-        (self.handler)(ctx, self.defaults.clone())
+        (self.handler)(ctx, self.defaults.of_restricted(self.visible.is_some()))
     }
 
     /// Sets the size of the contents in bytes, for the list of resources.
@@ -207,9 +224,11 @@ impl Resource {
     }
 }
 
-type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefaults) -> ResponseFuture + Send + Sync>;
+pub(crate) type TemplateHandler =
+    Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefaults) -> ResponseFuture + Send + Sync>;
 
-/// A resource template: resources whose URIs match a URI template. Created by [`template`].
+/// A resource template: resources whose URIs match a URI template. Created by [`template`] or
+/// [`Template::from_raw`].
 #[derive(Clone)]
 #[must_use = "a template that is not added to a server does nothing"]
 pub struct Template {
@@ -219,6 +238,9 @@ pub struct Template {
     defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
+    pub(crate) visible: Option<Predicate>,
+    /// The definition as JSON, if the template was created from it.
+    pub(crate) raw: Option<RawDefinition>,
 }
 
 /// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
@@ -258,12 +280,19 @@ where
         defaults: ContentsDefaults::default(),
         completers: Completers::default(),
         fault,
+        visible: None,
+        raw: None,
     }
 }
 
 impl Template {
     pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
-        (self.handler)(ctx, address, self.defaults.clone())
+        (self.handler)(ctx, address, self.defaults.of_restricted(self.visible.is_some()))
+    }
+
+    /// Returns the values of the variables, if a URI is one of the template.
+    pub(crate) fn matches(&self, uri: &str) -> Option<UriVariables> {
+        self.template.as_ref()?.matches(uri)
     }
 
     /// Adds a completer, which suggests values for a variable.
@@ -306,6 +335,7 @@ macro_rules! readable {
 }
 
 readable!(Resource, Template);
+visibility_setters!(Resource, Template);
 definition_setters!(Resource: "Sets the description of the resource.", Template: "Sets the description of the resources.");
 
 #[cfg(test)]

@@ -9,13 +9,15 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::handlers::definition::definition_setters;
+use crate::handlers::raw::RawDefinition;
 use crate::handlers::schema;
 use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
+use crate::visibility::predicate::{Predicate, visibility_setters};
 
-/// A tool; created by [`tool`] or [`raw_tool`].
+/// A tool; created by [`tool`], [`raw_tool`] or [`Tool::from_raw`].
 #[derive(Clone)]
 #[must_use = "a tool that is not added to a server does nothing"]
 pub struct Tool {
@@ -25,6 +27,9 @@ pub struct Tool {
     pub(crate) fault: Option<String>,
     /// Whether arguments and results have to be validated against their schemas.
     pub(crate) is_raw: bool,
+    pub(crate) visible: Option<Predicate>,
+    /// The definition as JSON, if the tool was created from it.
+    pub(crate) raw: Option<RawDefinition>,
 }
 
 /// Takes the arguments as text, so that they are parsed once, into the type of the tool.
@@ -96,7 +101,7 @@ where
             Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
-    Tool { definition, handler, fault, is_raw: false }
+    Tool { definition, handler, fault, is_raw: false, visible: None, raw: None }
 }
 
 /// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
@@ -116,7 +121,7 @@ where
             Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });
-    Tool { definition, handler, fault: None, is_raw: true }
+    Tool { definition, handler, fault: None, is_raw: true, visible: None, raw: None }
 }
 
 fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> ResponseFuture {
@@ -156,4 +161,5 @@ impl Tool {
     }
 }
 
+visibility_setters!(Tool);
 definition_setters!(Tool: "Sets the description: what the tool does and when to use it, for the model.");

@@ -21,6 +21,7 @@ use crate::serve::end::{EndSignal, Outcome};
 use crate::serve::progress::Progress;
 use crate::serve::telemetry::{self, Stopwatch};
 use crate::server::Server;
+use crate::visibility::viewer::Viewer;
 
 /// The context of a request: its metadata, and the means to send notifications and requests to its client.
 ///
@@ -397,6 +398,16 @@ impl RequestContext {
         let old = self.extensions().insert_shared(value);
         // Dropped without the lock, as it runs code of the application.
         drop(old);
+    }
+
+    /// Returns the client of this request as predicates of visibility see it.
+    #[must_use]
+    pub fn viewer(&self) -> Viewer<'_> {
+        Viewer::of_request(self)
+    }
+
+    pub(crate) fn share_extensions(&self) -> Extensions {
+        self.extensions().clone()
     }
 
     fn extensions(&self) -> MutexGuard<'_, Extensions> {

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     CacheScope, CompleteRequestParams, CompletionReference, ErrorObject, GetPromptRequestParams, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, RawObject,
-    ReadResourceRequestParams,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, OrderedMap, PaginatedRequestParams, RawJson,
+    RawObject, ReadResourceRequestParams,
 };
 use serde::de::DeserializeOwned;
 
-use crate::build::registry::{NamedList, Registry};
+use crate::build::named_list::{Item, NamedList, is_visible};
+use crate::build::registry::{Readable, Registry};
 use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::resource::RequestedUri;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Dispatched;
-use crate::serve::page::page;
+use crate::serve::page::{page, visible_page};
+use crate::serve::param_claims::ParamClaims;
 use crate::serve::response::Response;
+use crate::visibility::predicate::Visible;
 
 /// Calls the handler that is registered at this moment.
 pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
@@ -64,8 +67,14 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
-    let tool = registry.tools.get(&name).ok_or_else(unknown)?;
+    let tool = registry.tools.find(&name, &ctx).ok_or_else(unknown)?;
     let arguments = tool_arguments(params)?;
+    if tool.predicate().is_some()
+        && let Some(params) = registry.header_params.get(&*name)
+        && let Some(claims) = ctx.extension::<ParamClaims>()
+    {
+        claims.check(params, arguments)?;
+    }
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
@@ -92,59 +101,109 @@ pub(crate) fn tool_arguments(params: &PayloadBuf) -> Result<&str, ErrorObject> {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (tools, next) = requested_page(&registry.tools, |tool| &tool.definition.name, ctx, params)?;
-    let mut result = ListToolsResult::new(tools.iter().map(|tool| tool.definition.clone()).collect());
-    result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools);
-    Ok(Response::Tools(result))
+    let list = &registry.tools;
+    let page = requested_page(list, ctx, params)?;
+    let mut result = ListToolsResult::new(page.definitions);
+    result.next_cursor = page.next_cursor;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools, list.is_restricted());
+    listed(result, Response::Tools, ("tools", page.raw))
 }
 
 fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (prompts, next) = requested_page(&registry.prompts, |prompt| &prompt.definition.name, ctx, params)?;
-    let mut result = ListPromptsResult::new(prompts.iter().map(|prompt| prompt.definition.clone()).collect());
-    result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts);
-    Ok(Response::Prompts(result))
+    let list = &registry.prompts;
+    let page = requested_page(list, ctx, params)?;
+    let mut result = ListPromptsResult::new(page.definitions);
+    result.next_cursor = page.next_cursor;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts, list.is_restricted());
+    listed(result, Response::Prompts, ("prompts", page.raw))
 }
 
 fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (resources, next) = requested_page(&registry.resources, |resource| &resource.definition.uri, ctx, params)?;
-    let mut result = ListResourcesResult::new(resources.iter().map(|resource| resource.definition.clone()).collect());
-    result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources);
-    Ok(Response::Resources(result))
+    let list = &registry.resources;
+    let page = requested_page(list, ctx, params)?;
+    let mut result = ListResourcesResult::new(page.definitions);
+    result.next_cursor = page.next_cursor;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources, list.is_restricted());
+    listed(result, Response::Resources, ("resources", page.raw))
 }
 
 fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
-    let (templates, next) =
-        requested_page(&registry.templates, |template| &template.definition.uri_template, ctx, params)?;
-    let mut result =
-        ListResourceTemplatesResult::new(templates.iter().map(|template| template.definition.clone()).collect());
-    result.next_cursor = next;
-    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Templates);
-    Ok(Response::Templates(result))
+    let list = &registry.templates;
+    let page = requested_page(list, ctx, params)?;
+    let mut result = ListResourceTemplatesResult::new(page.definitions);
+    result.next_cursor = page.next_cursor;
+    (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Templates, list.is_restricted());
+    listed(result, Response::Templates, ("resourceTemplates", page.raw))
 }
 
-/// The requested page of a list.
-fn requested_page<'a, T>(
-    list: &'a NamedList<T>,
-    name: impl Fn(&T) -> &String,
+/// A page of a list.
+struct Page<D> {
+    definitions: Vec<D>,
+    /// The definitions as JSON, instead of the others, if some of them were created from JSON.
+    raw: Option<Vec<RawJson>>,
+    next_cursor: Option<String>,
+}
+
+/// The definitions on the requested page of a list.
+fn requested_page<T: Item>(
+    list: &NamedList<T>,
     ctx: &RequestContext,
     params: &PayloadBuf,
-) -> Result<(&'a [Arc<T>], Option<String>), ErrorObject> {
+) -> Result<Page<T::Definition>, ErrorObject> {
     let PaginatedRequestParams { cursor, .. } = decode(params)?;
-    page(&list.items, |item| name(item), ctx.server().settings().page_size, cursor.as_deref())
+    let (size, cursor) = (ctx.server().settings().page_size, cursor.as_deref());
+    if list.is_restricted() {
+        let is_visible = |item: &Arc<T>| is_visible(&**item, ctx);
+        let (items, next_cursor) = visible_page(&list.items, |item| item.key(), is_visible, size, cursor)?;
+        return definitions(items.into_iter(), next_cursor);
+    }
+    let (items, next_cursor) = page(&list.items, |item| item.key(), size, cursor)?;
+    definitions(items.iter(), next_cursor)
 }
 
-/// The cache settings of a list; the kernel fills in the defaults.
-fn cache(ctx: &RequestContext, list: ListKind) -> (Option<i64>, Option<CacheScope>) {
-    ctx.server().settings().caches.get(&list).map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())))
+fn definitions<'a, T: Item + 'a>(
+    mut items: impl Iterator<Item = &'a Arc<T>> + Clone,
+    next_cursor: Option<String>,
+) -> Result<Page<T::Definition>, ErrorObject> {
+    if !items.clone().any(|item| item.raw().is_some()) {
+        let definitions = items.map(|item| item.definition().clone()).collect();
+        return Ok(Page { definitions, raw: None, next_cursor });
+    }
+    let raw = items.try_fold(Vec::new(), |mut raw, item| {
+        raw.push(item.raw().map_or_else(|| RawJson::new(item.definition()), |raw| Ok(raw.listed().clone()))?);
+        Ok(raw)
+    });
+    let raw = raw.map_err(|error: serde_json::Error| ErrorObject::internal_error(error.to_string()))?;
+    Ok(Page { definitions: Vec::new(), raw: Some(raw), next_cursor })
+}
+
+/// The result of a list. Definitions as JSON replace the typed ones, and the kernel restricts them to the revision.
+fn listed<R: serde::Serialize>(
+    result: R,
+    response: fn(R) -> Response,
+    (member, raw): (&str, Option<Vec<RawJson>>),
+) -> Result<Response, ErrorObject> {
+    let Some(raw) = raw else { return Ok(response(result)) };
+    let list = RawObject::new(&result).and_then(|result| {
+        let mut result = result.decode::<OrderedMap<RawJson>>()?;
+        result.insert(member, RawJson::new(&raw)?);
+        RawObject::new(&result)
+    });
+    list.map(Response::Other).map_err(|error| ErrorObject::internal_error(error.to_string()))
+}
+
+/// The cache settings of a list; the kernel fills in the defaults. A list that depends on the viewer is not cached for several
+/// users.
+fn cache(ctx: &RequestContext, list: ListKind, is_restricted: bool) -> (Option<i64>, Option<CacheScope>) {
+    let set = ctx.server().settings().caches.get(&list);
+    let (ttl, scope) = set.map_or((None, None), |(ttl, scope)| (Some(*ttl), Some(scope.clone())));
+    (ttl, if is_restricted { Some(CacheScope::PRIVATE) } else { scope })
 }
 
 fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let GetPromptRequestParams { name, arguments, .. } = decode(params)?;
     let unknown = || ErrorObject::invalid_params(format!("Unknown prompt: {name}"));
-    let prompt = registry.prompts.get(&name).ok_or_else(unknown)?;
+    let prompt = registry.prompts.find(&name, &ctx).ok_or_else(unknown)?;
     let arguments = arguments.unwrap_or_default();
     if let Some(missing) = prompt.missing(&arguments) {
         // PR-5
@@ -159,20 +218,14 @@ fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) 
     if uri.len() > limit {
         return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`max_uri_bytes`)")));
     }
-    let read = if let Some(resource) = registry.resources.get(&uri) {
-        resource.read(ctx)
-    } else {
-        let found = registry.templates.items.iter().find_map(|template| {
-            let variables = template.template.as_ref()?.matches(&uri)?;
-            Some((template, variables))
-        });
-        let Some((template, variables)) = found else {
-            // RS-2, RS-3: the code depends on the revision.
-            return Err(ErrorObject::resource_not_found(ctx.revision(), uri));
-        };
-        template.read(ctx, RequestedUri { uri: &uri, variables })
-    };
-    Ok(Dispatched::Pending(read))
+    match registry.find_readable(&uri, &ctx) {
+        Some(Readable::Resource(resource)) => Ok(Dispatched::Pending(resource.read(ctx))),
+        Some(Readable::Template(template, variables)) => {
+            Ok(Dispatched::Pending(template.read(ctx, RequestedUri { uri: &uri, variables })))
+        }
+        // RS-2, RS-3: the code depends on the revision.
+        None => Err(ErrorObject::resource_not_found(ctx.revision(), uri)),
+    }
 }
 
 fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
@@ -181,13 +234,13 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
     let unknown = |what: String| ErrorObject::invalid_params(what);
     let (completers, arguments): (_, Vec<&str>) = match &reference {
         CompletionReference::Prompt(prompt) => {
-            let found = registry.prompts.get(&prompt.name);
+            let found = registry.prompts.find(&prompt.name, &ctx);
             let prompt = found.ok_or_else(|| unknown(format!("Unknown prompt: {}", prompt.name)))?;
             let arguments = prompt.definition.arguments.iter().flatten().map(|known| known.name.as_str()).collect();
             (&prompt.completers, arguments)
         }
         CompletionReference::Resource(template) => {
-            let found = registry.templates.get(&template.uri);
+            let found = registry.templates.find(&template.uri, &ctx);
             let template = found.ok_or_else(|| unknown(format!("Unknown resource template: {}", template.uri)))?;
             (&template.completers, template.template.iter().flat_map(|template| template.variables()).collect())
         }

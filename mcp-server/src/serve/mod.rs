@@ -7,6 +7,7 @@ pub(crate) mod endpoint;
 #[cfg(feature = "tower")]
 pub(crate) mod layers;
 pub(crate) mod page;
+pub(crate) mod param_claims;
 pub(crate) mod progress;
 pub(crate) mod response;
 #[cfg(feature = "tower")]

@@ -1,6 +1,7 @@
 //! A server without I/O: what clients of every revision see of it.
 
 mod asking;
+mod audience;
 mod building;
 mod changes;
 mod driving;
@@ -13,6 +14,8 @@ mod layers;
 mod lists;
 mod middleware;
 mod prompts;
+mod raw;
+mod registries;
 mod resources;
 #[cfg(feature = "mrtr")]
 mod rounds;
@@ -24,4 +27,5 @@ mod tools;
 #[cfg(feature = "tower")]
 mod tower_layers;
 mod unanswered;
+mod visibility;
 mod watching;

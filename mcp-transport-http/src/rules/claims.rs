@@ -1,10 +1,11 @@
 //! The headers of a modern request, as claims about its body.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::HeaderMap;
 use mcp_kernel::server::RequestClaims;
-use mcp_server::Server;
+use mcp_server::{ParamClaims, Server};
 use mcp_types::jsonrpc::Request;
 use mcp_types::{ErrorObject, Method, ProtocolVersion};
 
@@ -53,6 +54,13 @@ impl RequestClaims for HeaderClaims<'_> {
             .and_then(|()| self.check_params(request))
             .map_err(|fault| fault.to_error_object())
     }
+}
+
+/// The `Mcp-Param-*` headers of a request, for tools of which it is not known before whether the client can see them.
+pub(crate) fn param_claims(parts: Arc<http::request::Parts>) -> ParamClaims {
+    ParamClaims::new(move |param, arguments| {
+        check_param(&parts.headers, &param.name, &param.path, arguments).map_err(|fault| fault.to_error_object())
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub(crate) fn status_of(era: Era, failure: Option<Failure>) -> StatusCode {
         (Era::Modern, _) if code == ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         // X-14, H-29
         (Era::Modern, _) if code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => StatusCode::BAD_REQUEST,
+        // H-79: parameters of tools that some clients cannot see are compared by the server.
+        (Era::Modern, _) if code == ErrorCode::HEADER_MISMATCH => StatusCode::BAD_REQUEST,
         (Era::Modern, Failure::Refused(_)) => StatusCode::BAD_REQUEST,
         (Era::Legacy, Failure::Refused(ErrorCode::PARSE_ERROR | ErrorCode::INVALID_REQUEST)) => StatusCode::BAD_REQUEST,
         (Era::Modern | Era::Legacy, _) => StatusCode::OK,
@@ -42,6 +44,7 @@ mod tests {
             (Some(Refused(Code::METHOD_NOT_FOUND)), 404, 200),
             (Some(Failed(Code::METHOD_NOT_FOUND)), 404, 200),
             (Some(Failed(Code::MISSING_REQUIRED_CLIENT_CAPABILITY)), 400, 200),
+            (Some(Failed(Code::HEADER_MISMATCH)), 400, 200),
             (Some(Failed(Code::INVALID_PARAMS)), 200, 200),
             (Some(Failed(Code::INTERNAL_ERROR)), 200, 200),
             (Some(Failed(Code::PARSE_ERROR)), 200, 200),

@@ -30,7 +30,7 @@ use super::start_error::StartError;
 use super::stateful::Sessions;
 use crate::clock::now;
 use crate::event_stream::encode::KEEP_ALIVE;
-use crate::rules::claims::HeaderClaims;
+use crate::rules::claims::{HeaderClaims, param_claims};
 use crate::rules::header_names::{EVENT_STREAM, JSON};
 use crate::rules::media;
 use crate::rules::revision::{SupportedRevisions, request_id, select_revision};
@@ -324,7 +324,11 @@ impl Inner {
             pacer.expire_at(at);
         }
         let claims = HeaderClaims { headers: &head.parts.headers, version: &head.version, server };
-        let Some(key) = connection.feed_parsed(now(), incoming, &head.caller(), Some(&claims)) else {
+        let mut caller = head.caller();
+        if server.defers_header_params() {
+            caller.extensions.insert(param_claims(Arc::clone(&head.parts)));
+        }
+        let Some(key) = connection.feed_parsed(now(), incoming, &caller, Some(&claims)) else {
             return Ok(ResponseStage::ready(accepted()));
         };
         Ok(ResponseStage::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), revision.era()))

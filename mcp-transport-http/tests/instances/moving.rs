@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use mcp_server::Principal;
+use mcp_server::{Audience, Change, Principal};
 use mcp_transport_http::session::{SessionError, SessionId, SessionStore as _, WrongOwnerPolicy};
 use mcp_transport_http::{HttpService, SessionOptions};
 use serde_json::{Value, json};
@@ -40,6 +40,26 @@ async fn sessions_go_on_elsewhere() {
         let metrics = service.session_metrics().expect("sessions");
         assert_eq!((metrics.live, metrics.refused(SessionError::Unknown)), (1, 0), "nobody was turned away");
     }
+}
+
+/// The user of a session is known where it goes on, before the client has sent a message there.
+// covers: AUT-3, AUT-4
+#[tokio::test]
+async fn aut_3_users_are_known_elsewhere() {
+    let shared = Shared::default();
+    let ((one, _), (two, server)) = (shared.instance(), shared.instance());
+    let ann = Principal::new(Some("issuer"), "ann");
+    let client = Client::initialize(&one, Some(ann.clone())).await;
+    client.ask(&one, "resources/subscribe", json!({ "uri": "a:b" })).await.json(200).await;
+    let mut stream = client.send(&two, "GET", &[], Value::Null).await;
+    stream.text("retry").await;
+    let change = Change::Resource("a:b".into());
+    server.publish_to(&Audience::principal(Principal::new(Some("issuer"), "bob")), &change);
+    server.publish(&Change::Resources);
+    let heard = stream.text("list_changed").await;
+    assert!(!heard.contains("resources/updated"), "{heard}");
+    server.publish_to(&Audience::principal(ann), &change);
+    assert!(stream.text("resources/updated").await.contains("a:b"));
 }
 
 /// A request that brings a session to another instance is a use of it.

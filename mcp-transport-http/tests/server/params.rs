@@ -2,7 +2,7 @@
 
 use mcp_server::types::RawObject;
 use mcp_server::types::meta::key::CLIENT_CAPABILITIES;
-use mcp_server::{RequestContext, Server, Tool, raw_tool};
+use mcp_server::{Principal, RequestContext, Server, ServerBuilder, Tool, raw_tool};
 use mcp_testkit::envelope::{error_code, tool_text};
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
@@ -125,4 +125,30 @@ async fn the_check_fails_closed() {
     assert_eq!(error_code(&answer), -32020);
     let answer = call(crowded.into(), &[("region", "eu")]).json(&service, 200).await;
     assert!(answer["result"].is_object(), "{answer}");
+}
+
+/// The parameters of a tool that a user cannot see are not compared, so that their headers do not reveal it. For those who can
+/// see it, they are.
+// covers: AUT-4, H-77
+#[tokio::test]
+async fn aut_4_parameters_do_not_reveal_hidden_tools() {
+    let alice = Principal::new(None, "alice");
+    let properties = json!({ "region": { "type": "string", "x-mcp-header": "Region" } });
+    let visible = alice.clone();
+    let secret = query(properties).visible(move |viewer| viewer.principal() == Some(&visible));
+    let with = HttpService::new(server(|builder| builder.offers_tools().tool(secret)));
+    let without = HttpService::new(server(ServerBuilder::offers_tools));
+    for headers in [&[][..], &[("region", "us")], &[("region", "eu")]] {
+        let call = || call(json!({ "region": "eu" }), headers);
+        let hidden = call().json(&with, 200).await;
+        assert_eq!(hidden, call().json(&without, 200).await, "the same response as if there was no such tool");
+        assert_eq!(error_code(&hidden), -32602);
+        let fits = headers == [("region", "eu")];
+        let seen = call().extension(alice.clone()).json(&with, if fits { 200 } else { 400 }).await;
+        if fits {
+            assert_eq!(tool_text(&seen), "done");
+        } else {
+            assert_eq!(error_code(&seen), -32020);
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! The revisions of the protocol and their differences.
 
 pub mod gate;
+mod raw;
 mod restrict;
 mod version;
 
+pub use self::raw::{apply_changes, restrict_raw};
 pub use self::restrict::{Restrict, Restriction, restrict_to};
 pub use self::version::{Era, ProtocolVersion, Revision, UnknownRevision};

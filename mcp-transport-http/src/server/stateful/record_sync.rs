@@ -180,6 +180,7 @@ const ATTEMPTS: usize = 8;
 /// Creates a connection that continues the session of a record.
 pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connection, Refusal> {
     Connection::resume(server, record.initialize.clone(), state_of(record))
+        .map(|connection| connection.principal(record.principal.clone()))
         .map_err(|fault| unavailable(StoreError(fault.to_string())))
 }
 

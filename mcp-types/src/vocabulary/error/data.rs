@@ -111,6 +111,23 @@ impl ErrorObject {
         Self::with_typed_data(code, "resource not found", &ResourceNotFoundData { uri: uri.into() })
     }
 
+    /// Replaces the code of an error about a resource that does not exist by the one of a revision, for errors that were
+    /// received from a server of another revision. The error of a modern server is recognised by the URI in its data.
+    #[must_use]
+    pub fn translate_resource_not_found(mut self, revision: Revision) -> Self {
+        match revision.era() {
+            Era::Modern if self.code == ErrorCode::RESOURCE_NOT_FOUND => self.code = ErrorCode::INVALID_PARAMS,
+            Era::Legacy if self.code == ErrorCode::INVALID_PARAMS => {
+                let data = self.data.as_ref().and_then(|data| data.decode::<ResourceNotFoundData>().ok());
+                if data.is_some() {
+                    self.code = ErrorCode::RESOURCE_NOT_FOUND;
+                }
+            }
+            Era::Modern | Era::Legacy => {}
+        }
+        self
+    }
+
     fn with_typed_data(code: ErrorCode, message: &'static str, data: &impl Serialize) -> Self {
         Self::new(code, message).data(data).expect("plain structs with string keys can be written as JSON")
     }

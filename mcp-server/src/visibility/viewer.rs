@@ -1,0 +1,124 @@
+//! The client to whom something is visible or not.
+
+use std::any::Any;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use mcp_kernel::server::Principal;
+use mcp_types::Implementation;
+
+use crate::connection::handle::ConnectionHandle;
+use crate::connection::listeners::Listener;
+use crate::serve::context::RequestContext;
+use crate::server::Server;
+
+/// The client to whom an item is visible or not, or who is notified of a change or not.
+///
+/// A predicate gets it where a request is served, and also where a notification is sent, which may be long after the
+/// client's last request:
+///
+/// | | request | notification to a modern client | notification to a legacy client |
+/// |---|---|---|---|
+/// | [`principal`](Self::principal) | that of the request | that of `subscriptions/listen` | that of the client's last message |
+/// | [`extension`](Self::extension) | those of the request and the connection | those of `subscriptions/listen` and the connection | those of the connection |
+/// | [`client_info`](Self::client_info) | that of the request | that of `subscriptions/listen` | that of the handshake |
+/// | [`connection`](Self::connection), [`state`](Self::state) | yes | yes | yes |
+///
+/// Middleware that determines the user of a request attaches it to the request
+/// ([`RequestContext::insert_extension`]), and for legacy clients to the connection as well
+/// ([`Scratch::insert`](crate::Scratch::insert)): [`extension`](Self::extension) finds it in both. `subscriptions/listen` passes through
+/// middleware, so that this works for its notifications, too.
+pub struct Viewer<'a> {
+    server: &'a Server,
+    connection: &'a ConnectionHandle,
+    source: Source<'a>,
+}
+
+/// Where the properties of the viewer come from.
+enum Source<'a> {
+    Request(&'a RequestContext),
+    Listener(&'a Listener),
+    /// A legacy client. Its handshake is decoded if the name is needed.
+    Connection {
+        principal: Option<&'a Principal>,
+        client_info: OnceCell<Option<Implementation>>,
+    },
+}
+
+impl<'a> Viewer<'a> {
+    pub(crate) fn of_request(ctx: &'a RequestContext) -> Self {
+        Self { server: ctx.server(), connection: ctx.connection(), source: Source::Request(ctx) }
+    }
+
+    pub(crate) fn of_listener(server: &'a Server, connection: &'a ConnectionHandle, listener: &'a Listener) -> Self {
+        Self { server, connection, source: Source::Listener(listener) }
+    }
+
+    pub(crate) fn of_connection(
+        server: &'a Server,
+        connection: &'a ConnectionHandle,
+        principal: Option<&'a Principal>,
+    ) -> Self {
+        Self { server, connection, source: Source::Connection { principal, client_info: OnceCell::new() } }
+    }
+
+    /// Returns the authenticated user, as the transport reported it; `None` on stdio.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        match &self.source {
+            Source::Request(ctx) => ctx.principal(),
+            Source::Listener(listener) => listener.scope.principal(),
+            Source::Connection { principal, .. } => *principal,
+        }
+    }
+
+    /// Returns a value by its type: one that the transport or middleware attached to the request, or else one that was stored
+    /// for the connection with [`ConnectionHandle::insert`].
+    #[must_use]
+    pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let of_request = match &self.source {
+            Source::Request(ctx) => ctx.extension(),
+            Source::Listener(listener) => listener.extensions.share(),
+            Source::Connection { .. } => None,
+        };
+        of_request.or_else(|| self.connection.scratch().ok()?.get())
+    }
+
+    /// Returns the name and version that the client claims. They are not verified: use them for display and logs, never to
+    /// protect something.
+    #[must_use]
+    pub fn client_info(&self) -> Option<&Implementation> {
+        match &self.source {
+            Source::Request(ctx) => ctx.client_info(),
+            Source::Listener(listener) => listener.scope.client_info(),
+            Source::Connection { client_info, .. } => {
+                client_info.get_or_init(|| self.connection.0.lock().kernel.client_info()).as_ref()
+            }
+        }
+    }
+
+    /// Returns the connection of the client. Requests of modern clients, and of clients without a session, over HTTP have a
+    /// connection of their own each.
+    #[must_use]
+    pub fn connection(&self) -> &ConnectionHandle {
+        self.connection
+    }
+
+    /// Returns the server.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        self.server
+    }
+
+    /// Returns a value that was added with [`ServerBuilder::state`](crate::ServerBuilder::state), by its type.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.server.state()
+    }
+}
+
+impl std::fmt::Debug for Viewer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Viewer").field("principal", &self.principal()).finish_non_exhaustive()
+    }
+}
