@@ -275,7 +275,7 @@ mod serve;
 mod server;
 mod uri_template;
 
-pub use asking::error::AskError;
+pub use asking::error::{AskError, DeveloperHint, InvalidInput, MissingCapability};
 pub use asking::form;
 pub use asking::options::AskOptions;
 pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
@@ -289,13 +289,17 @@ pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
 pub use handlers::completion::{Completer, CompletionInput};
+pub use handlers::contents::IntoContents;
+pub use handlers::error::HandlerError;
+pub use handlers::error_text::ErrorText;
 pub use handlers::notification::Notification;
 pub use handlers::prompt::{IntoPromptResult, Prompt, prompt};
-pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
+pub use handlers::resource::{Resource, blob_resource, resource, text_resource};
 pub use handlers::schema::NoArguments;
+pub use handlers::template::{Template, template};
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
-pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, Outcome};
+pub use handlers::tool_result::{IntoToolResult, Json, Outcome};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

@@ -16,10 +16,13 @@ use crate::build::registry::Registry;
 use crate::build::settings::{ListKind, Settings, milliseconds};
 use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
+use crate::handlers::error::HandlerError;
+use crate::handlers::error_text::ErrorText;
 use crate::handlers::extension_method;
 use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
-use crate::handlers::resource::{Resource, Template};
+use crate::handlers::resource::Resource;
+use crate::handlers::template::Template;
 use crate::handlers::tool::{ArgumentErrors, Tool};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Endpoint;
@@ -190,6 +193,42 @@ impl ServerBuilder {
     /// Sets how invalid arguments of a tool are reported. Defaults to [`ArgumentErrors::AsResult`].
     pub fn argument_errors(mut self, errors: ArgumentErrors) -> Self {
         self.settings.argument_errors = errors;
+        self
+    }
+
+    /// Sets a function that is called with each error of a handler of a tool, prompt or resource, before the client gets to
+    /// know of it. It logs the error as the application wants, and returns the text for the client: the text of a tool's
+    /// result with `isError`, which the model reads, or the message of an internal error.
+    ///
+    /// It is not called for protocol errors (see [`IntoToolResult`](crate::IntoToolResult)), which clients get as they are,
+    /// nor for requests that were cancelled.
+    ///
+    /// By default the error is logged with all its causes by [`HandlerError::log`], and the client gets its own text without
+    /// the causes ([`ErrorText::shown`]).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_server::{ErrorText, Server};
+    ///
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("{0}")]
+    /// struct ForTheUser(String);
+    ///
+    /// // The log has everything; clients see only the errors that are meant for them.
+    /// let server = Server::builder("bank", "1.0").on_handler_error(|ctx, error| {
+    ///     error.log(ctx);
+    ///     match error.find::<ForTheUser>() {
+    ///         Some(error) => ErrorText::new(error.to_string()),
+    ///         None => ErrorText::masked(),
+    ///     }
+    /// });
+    /// ```
+    pub fn on_handler_error(
+        mut self,
+        policy: impl Fn(&RequestContext, &HandlerError) -> ErrorText + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.error_policy = Some(Arc::new(policy));
         self
     }
 

@@ -42,6 +42,14 @@ pub enum BuildError {
         /// The URI.
         uri: String,
     },
+    /// A resource whose handler cannot be used.
+    #[error("the resource `{uri}`: {reason}")]
+    InvalidResource {
+        /// The URI of the resource.
+        uri: String,
+        /// The reason.
+        reason: String,
+    },
     /// A resource template that is not a URI template (RFC 6570), or whose completers cannot be used.
     #[error("the template `{template}`: {reason}")]
     InvalidTemplate {

@@ -7,7 +7,8 @@ use mcp_types::{HeaderParam, Method};
 
 use crate::build::error::BuildError;
 use crate::handlers::prompt::Prompt;
-use crate::handlers::resource::{Resource, Template};
+use crate::handlers::resource::Resource;
+use crate::handlers::template::Template;
 use crate::handlers::tool::Tool;
 
 /// The tools, prompts and resources of a server: filled by the builder, and changed by
@@ -132,6 +133,9 @@ impl Registry {
     pub fn add_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
         let uri = resource.definition.uri.clone();
         check_scheme(&uri)?;
+        if let Some(reason) = resource.fault.clone() {
+            return Err(BuildError::InvalidResource { uri, reason });
+        }
         if self.resources.add(&uri, resource) {
             Ok(())
         } else {

@@ -1,12 +1,16 @@
 //! What a server offers, and what handlers take and return.
 
 pub(crate) mod completion;
+pub(crate) mod contents;
 pub(crate) mod definition;
+pub(crate) mod error;
+pub(crate) mod error_text;
 pub(crate) mod extension_method;
 pub(crate) mod notification;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod schema;
+pub(crate) mod template;
 pub(crate) mod text_values;
 pub(crate) mod tool;
 pub(crate) mod tool_result;

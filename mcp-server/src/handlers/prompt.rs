@@ -1,7 +1,5 @@
 //! Prompts.
 
-use std::any::Any;
-use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -12,9 +10,11 @@ use serde::de::DeserializeOwned;
 
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::error::{BoxError, HandlerError, unsupported};
+use crate::handlers::error_text;
 use crate::handlers::schema;
 use crate::handlers::text_values;
-use crate::handlers::tool_result::{Outcome, protocol_error};
+use crate::handlers::tool_result::Outcome;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -33,30 +33,47 @@ pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> Res
 
 /// The types that a handler of a prompt can return: messages, one message, text as a message of the user, an [`Outcome`] of
 /// these for handlers that may request input, or a `Result` of these.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
+///
+/// The error of a `Result` is any error type, as with tools ([`IntoToolResult`](crate::IntoToolResult)). It becomes an internal
+/// error unless a protocol error is found in it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a prompt",
+    note = "return text, a `PromptMessage` or several, a `GetPromptResult`, or a `Result` of one of these",
+    note = "the error of a `Result` is text, or a type that implements `std::error::Error + Send + Sync`"
+)]
 pub trait IntoPromptResult {
+    /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[must_use]
+    fn registration_fault() -> Option<&'static str> {
+        None
+    }
+
     /// Converts the value into the result of `prompts/get`.
     ///
     /// # Errors
     ///
-    /// Returns the protocol error to respond with.
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject>;
+    /// Returns the error of the handler.
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError>;
 }
 
 impl IntoPromptResult for GetPromptResult {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         Ok(Outcome::Complete(self))
     }
 }
 
 impl IntoPromptResult for InputRequiredResult {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         Ok(Outcome::InputRequired(Box::new(self)))
     }
 }
 
 impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn registration_fault() -> Option<&'static str> {
+        T::registration_fault()
+    }
+
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         match self {
             Self::Complete(value) => value.into_prompt_result(),
             Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
@@ -65,36 +82,36 @@ impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
 }
 
 impl IntoPromptResult for Vec<PromptMessage> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         GetPromptResult::new(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for PromptMessage {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         vec![self].into_prompt_result()
     }
 }
 
 impl IntoPromptResult for String {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for &'static str {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
-impl<T: IntoPromptResult, E: fmt::Display + Any> IntoPromptResult for Result<T, E> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, ErrorObject> {
-        let internal = |error: E| {
-            protocol_error(&error)
-                .unwrap_or_else(|| ErrorObject::internal_error(format!("the prompt failed: {error:#}")))
-        };
-        self.map_err(internal)?.into_prompt_result()
+impl<T: IntoPromptResult, E: Into<BoxError> + 'static> IntoPromptResult for Result<T, E> {
+    fn registration_fault() -> Option<&'static str> {
+        unsupported::<E>().or_else(T::registration_fault)
+    }
+
+    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+        self.map_err(HandlerError::new)?.into_prompt_result()
     }
 }
 
@@ -126,18 +143,26 @@ where
     let mut definition = mcp_types::Prompt::new(name);
     let arguments = arguments_of::<A>();
     let fault = arguments.as_ref().err().cloned();
+    let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
     definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
     let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
-            Ok(arguments) => {
-                let made = handler(ctx, arguments);
-                Box::pin(async move { Ok(Response::of(made.await.into_prompt_result()?, Response::Prompt)) })
-            }
+            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             // PR-5
             Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
         }
     });
     Prompt { definition, handler, completers: Completers::default(), fault }
+}
+
+fn finished<R: IntoPromptResult>(
+    made: impl Future<Output = R> + Send + 'static,
+    ctx: RequestContext,
+) -> ResponseFuture {
+    Box::pin(async move {
+        let outcome = made.await.into_prompt_result().map_err(|error| error_text::of_handler(&ctx, &error))?;
+        Ok(Response::of(outcome, Response::Prompt))
+    })
 }
 
 /// The arguments of a prompt: the members of a struct in its order, in which user interfaces show them.
@@ -207,7 +232,7 @@ mod tests {
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));
         let asks = || InputRequiredResult::default().request_state("round 1");
         let asked = Outcome::<String>::from(asks()).into_prompt_result();
-        assert_eq!(asked, Ok(Outcome::InputRequired(Box::new(asks()))));
+        assert_eq!(asked.unwrap(), Outcome::InputRequired(Box::new(asks())));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::handlers::definition::definition_setters;
+use crate::handlers::error_text;
 use crate::handlers::schema;
 use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
@@ -27,8 +28,13 @@ pub struct Tool {
     pub(crate) is_raw: bool,
 }
 
-/// Takes the arguments as text, so that they are parsed once, into the type of the tool.
-pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> ResponseFuture + Send + Sync>;
+/// Parses the arguments of the request itself, so that they are parsed once, into the type of the tool.
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, ArgumentErrors) -> ResponseFuture + Send + Sync>;
+
+/// The arguments of a request as text. They may be absent.
+pub(crate) fn arguments_of(params: &PayloadBuf) -> &str {
+    params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}")
+}
 
 /// How invalid arguments of a tool are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,11 +94,13 @@ where
 {
     let input = schema::of_arguments::<A>();
     let fault = input.as_ref().err().map(ToString::to_string);
+    let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
     let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
+    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
+        let arguments = arguments_of(ctx.params());
         match serde_json::from_str(arguments) {
-            Ok(arguments) => finished(handler(ctx, arguments)),
+            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
@@ -110,17 +118,23 @@ where
 {
     let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
-        match RawObject::parse(arguments) {
-            Ok(arguments) => finished(handler(ctx, arguments)),
+    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
+        match RawObject::parse(arguments_of(ctx.params())) {
+            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });
-    Tool { definition, handler, fault: None, is_raw: true }
+    let fault = R::registration_fault().map(str::to_owned);
+    Tool { definition, handler, fault, is_raw: true }
 }
 
-fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> ResponseFuture {
-    Box::pin(async move { Ok(Response::of(call.await.into_tool_result()?, Response::ToolCall)) })
+fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static, ctx: RequestContext) -> ResponseFuture {
+    Box::pin(async move {
+        match call.await.into_tool_result() {
+            Ok(outcome) => Ok(Response::of(outcome, Response::ToolCall)),
+            Err(error) => error_text::of_tool(&ctx, &error),
+        }
+    })
 }
 
 /// Names the member that is invalid, by parsing the arguments a second time.

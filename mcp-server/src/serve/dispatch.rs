@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use crate::build::registry::{NamedList, Registry};
 use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
-use crate::handlers::resource::RequestedUri;
+use crate::handlers::template::RequestedUri;
+use crate::handlers::tool::arguments_of;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::{Dispatched, Request};
 use crate::serve::page::page;
@@ -23,11 +24,13 @@ use crate::serve::response::Response;
 /// Calls the handler that is registered at this moment.
 pub(crate) fn dispatch(request: Request) -> Dispatched {
     let Request { ctx } = request;
+    let registry = ctx.server().registry();
+    if ctx.method().as_str() == "tools/call" {
+        return call_tool(&registry, ctx).unwrap_or_else(|error| Dispatched::Ready(Err(error)));
+    }
     let this = ctx.clone();
     let params = this.params();
-    let registry = ctx.server().registry();
     let served = match ctx.method().as_str() {
-        "tools/call" => return call_tool(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error))),
         "tools/list" => list_tools(&registry, &ctx, params),
         "prompts/list" => list_prompts(&registry, &ctx, params),
         "resources/list" => list_resources(&registry, &ctx, params),
@@ -59,14 +62,15 @@ fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
 }
 
 /// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
-fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
+fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, ErrorObject> {
+    let params = ctx.params();
     let invalid = |why: &dyn std::fmt::Display| ErrorObject::invalid_params(format!("`name`: {why}"));
     let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
     let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
     let tool = registry.tools.get(&name).ok_or_else(unknown)?;
-    let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
+    let arguments = arguments_of(params);
     if !arguments.starts_with('{') {
         return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
     }
@@ -75,9 +79,11 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
         return Ok(Dispatched::Ready(errors.respond(fault)));
     }
-    let call = (tool.handler)(ctx, arguments, errors);
     #[cfg(feature = "validate")]
-    let call = crate::handlers::validate::checked(registry.validators.get(&*name).cloned(), call);
+    let validators = registry.validators.get(&*name).cloned();
+    let call = (tool.handler)(ctx, errors);
+    #[cfg(feature = "validate")]
+    let call = crate::handlers::validate::checked(validators, call);
     Ok(Dispatched::Pending(call))
 }
 

@@ -4,6 +4,7 @@ mod asking;
 mod building;
 mod changes;
 mod driving;
+mod errors;
 mod failures;
 #[cfg(feature = "tower")]
 mod layers;

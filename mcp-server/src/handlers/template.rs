@@ -1,0 +1,90 @@
+//! Resource templates.
+
+use std::sync::Arc;
+
+use crate::handlers::completion::{Completer, Completers};
+use crate::handlers::contents::{ContentsDefaults, IntoContents, read_response, readable};
+use crate::handlers::definition::definition_setters;
+use crate::serve::context::RequestContext;
+use crate::serve::endpoint::ResponseFuture;
+use crate::uri_template::{UriTemplate, UriVariables};
+
+/// The requested URI, and the variables that a template found in it.
+pub(crate) struct RequestedUri<'a> {
+    pub(crate) uri: &'a str,
+    pub(crate) variables: UriVariables,
+}
+
+type TemplateHandler = Arc<dyn Fn(RequestContext, RequestedUri<'_>, ContentsDefaults) -> ResponseFuture + Send + Sync>;
+
+/// A resource template: resources whose URIs match a URI template. Created by [`template`].
+#[derive(Clone)]
+#[must_use = "a template that is not added to a server does nothing"]
+pub struct Template {
+    pub(crate) definition: mcp_types::ResourceTemplate,
+    pub(crate) template: Option<UriTemplate>,
+    handler: TemplateHandler,
+    defaults: ContentsDefaults,
+    pub(crate) completers: Completers,
+    pub(crate) fault: Option<String>,
+}
+
+/// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
+///
+/// The function gets the values of the variables in the URI, percent-decoded. They come from the client: check them before
+/// they become part of a path.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::{RequestContext, UriVariables, template};
+///
+/// let day = template("logs://{day}", "log", async |_: RequestContext, variables: UriVariables| {
+///     let day: u32 = variables.get("day")?.parse().ok()?;
+///     Some(format!("nothing happened on day {day}"))
+/// });
+/// ```
+pub fn template<F, Fut, R>(uri_template: impl Into<String>, name: impl Into<String>, read: F) -> Template
+where
+    F: Fn(RequestContext, UriVariables) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoContents + 'static,
+{
+    let uri_template = uri_template.into();
+    let parsed = UriTemplate::parse(&uri_template);
+    let fault = parsed.as_ref().err().map(ToString::to_string);
+    let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
+    let handler =
+        Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {
+            let uri = address.uri.to_owned();
+            let reading = read(ctx.clone(), address.variables);
+            Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
+        });
+    Template {
+        definition: mcp_types::ResourceTemplate::new(name, uri_template),
+        template: parsed.ok(),
+        handler,
+        defaults: ContentsDefaults::default(),
+        completers: Completers::default(),
+        fault,
+    }
+}
+
+impl Template {
+    pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
+        (self.handler)(ctx, address, self.defaults.clone())
+    }
+
+    /// Adds a completer, which suggests values for a variable.
+    pub fn complete(mut self, variable: &str, completer: impl Completer) -> Self {
+        let is_known = self.template.as_ref().is_none_or(|template| template.variables().any(|name| name == variable));
+        if !is_known {
+            self.fault.get_or_insert_with(|| format!("there is no variable `{variable}` to complete"));
+        }
+        self.completers.insert(variable, completer);
+        self
+    }
+}
+
+readable!(Template);
+definition_setters!(Template: "Sets the description of the resources.");
